@@ -1,0 +1,92 @@
+"""Reading and writing: strict UTF-8 in, whole files or none out, errors a user can act on."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+
+class UserError(Exception):
+    """A fault the user can mend. Its text is one line: what is wrong, where, and what to do.
+
+    The command line prints it without a traceback and exits with 1.
+    """
+
+
+@contextmanager
+def writing(path: str | Path, mode: str = "w") -> Iterator[IO]:
+    """Open a temporary file beside `path` for writing and rename it to `path` at the end.
+
+    If the block raises, the temporary file is removed and `path` stays as it was.
+    Text is UTF-8 with "\\n" line ends; a name ending in .gz is compressed (without a time stamp, so
+    that the same text gives the same bytes); `mode` is "w" or "wb".
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    try:
+        if path.suffix == ".gz":
+            with open(temporary, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                if "b" in mode:
+                    yield packed
+                else:
+                    with io.TextIOWrapper(packed, **text) as handle:
+                        yield handle
+        else:
+            with open(temporary, mode, **text) as handle:
+                yield handle
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file (.gz or plain) without their line ends; only "\\n" ends a line.
+
+    A byte order mark at the start and a carriage return before the line end are dropped.
+
+    Raises:
+        UserError: the file is missing, is not UTF-8 (named with its line), or is a damaged .gz.
+    """
+    path = Path(path)
+    number = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
+            for number, line in enumerate(handle, start=1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield text.removesuffix("\n").removesuffix("\r")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file first") from None
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> int:
+    """Write `lines`, each with a line end, as a whole or not at all; return how many there were."""
+    count = 0
+    with writing(path) as handle:
+        for line in lines:
+            handle.write(line + "\n")
+            count += 1
+    return count
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as indented JSON with sorted keys, as a whole or not at all."""
+    with writing(path) as handle:
+        json.dump(value, handle, indent=1, sort_keys=True, ensure_ascii=False)
+        handle.write("\n")
+
+
+def sha256(path: str | Path) -> str:
+    """The sha256 of a file's bytes, in hexadecimal."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
