@@ -158,6 +158,7 @@ class Corpus(Section):
     url: str | None = None
     sha256: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] = {}
     trees: dict[Literal["valid", "test"], str] = {}
+    sentence: Count | None = None
     text: Text = Text()
     bpe: Bpe = Bpe()
     model: Model = Model()
@@ -188,7 +189,6 @@ class Experiment(Section):
     systems: tuple[Name, ...] = Field(min_length=1)
     seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
     tables: tuple[Literal["translation", "parsing"], ...] = ("translation",)
-    sentence: Annotated[int, Field(ge=1)] | None = None
 
 
 class Config(Section):

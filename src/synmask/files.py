@@ -86,6 +86,20 @@ def write_json(path: str | Path, value: Any) -> None:
         handle.write("\n")
 
 
+def read_json(path: str | Path) -> Any:
+    """The value in a JSON file.
+
+    Raises:
+        UserError: no such file, or not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({error}); delete it and rerun") from None
+
+
 def sha256(path: str | Path) -> str:
     """The sha256 of a file's bytes, in hexadecimal."""
     with open(path, "rb") as handle:

@@ -1,0 +1,40 @@
+# What can be built: `snakemake TARGET`, where a target is an experiment of config.yaml (default: its `targets`).
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/bpe.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/decode.smk"
+include: "workflow/rules/parse.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        [path for target in CONFIG.targets for path in experiment_files(target)],
+    localrule: True
+
+
+for name in CONFIG.experiments:
+
+    rule:
+        name:
+            name
+        input:
+            experiment_files(name),
+        localrule: True
+
+
+rule downloads:
+    input:
+        [path for target in CONFIG.targets for path in downloaded_files(target)],
+    # everything that the chosen targets need from the network; the rest then runs offline
+    localrule: True

@@ -1,0 +1,81 @@
+"""Averaging epoch checkpoints into one model file that decoding, parsing and translating need nothing beside."""
+
+import io
+import pickle
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import synmask.engine.compat  # noqa: F401  (before fairseq)
+import torch
+from fairseq.data import Dictionary
+
+from synmask.engine.model import GuidedTransformer
+from synmask.engine.task import GuidedTranslation
+from synmask.engine.train import fairseq_config
+from synmask.files import UserError, writing
+
+
+def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
+    """The mean, in float32, of the models of the last `last` epochs in the folder `checkpoints`.
+
+    Raises:
+        UserError: fewer than `last` epochs are there, or a file is damaged.
+    """
+    epochs = sorted(
+        (int(match[1]), path)
+        for path in checkpoints.glob("epoch*.pt")
+        if (match := re.fullmatch(r"epoch(\d+)\.pt", path.name))
+    )[-last:]
+    if len(epochs) < last:
+        raise UserError(f"{checkpoints}: {len(epochs)} epochs there, {last} to average; train further")
+    mean: dict[str, torch.Tensor] = {}
+    for _, path in epochs:
+        for name, value in _load(path).items():
+            mean[name] = mean.get(name, 0) + value.double() / last
+    return {name: value.float() for name, value in mean.items()}
+
+
+def save_model(
+    path: Path, state: dict[str, torch.Tensor], data: Path, text: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    """Write `state` with all that using it needs: settings, dictionaries, BPE codes and text settings.
+
+    Args:
+        data: folder of binarised data (its dictionaries are read).
+        text: `source`, `target` (languages), `tokenise`, `lowercase`, `codes` (the BPE codes' text).
+        settings: the run's settings.
+    """
+    dictionaries = {
+        side: (data / f"dict.{text[side]}.txt").read_text(encoding="utf-8") for side in ("source", "target")
+    }
+    with writing(path, "wb") as handle:
+        torch.save({"model": state, "dictionaries": dictionaries, "text": text, "settings": settings}, handle)
+
+
+def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+    """A model file → model in evaluation mode (on the GPU if there is one), its task, its text settings.
+
+    Raises:
+        UserError: not a model file, or damaged.
+    """
+    saved = _load(path)
+    if "dictionaries" not in saved:
+        raise UserError(f"{path}: not a model file of `synmask average`")
+    dictionaries = [Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")]
+    text, settings = saved["text"], saved["settings"]
+    cfg = fairseq_config(path.parent, path.parent, text["source"], text["target"], settings, seed=1)
+    task = GuidedTranslation(cfg.task, *dictionaries, settings)
+    model = task.build_model(cfg.model)
+    model.load_state_dict(saved["model"])
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), task, text
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError, KeyError) as error:
+        raise UserError(f"{path}: damaged checkpoint ({type(error).__name__}); delete it and rerun") from None

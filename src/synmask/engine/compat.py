@@ -1,0 +1,59 @@
+"""fairseq 0.12.2 on today's Python and torch. Import this module before fairseq; nothing else mends anything.
+
+Three faults (tried with Python 3.11, torch 2.13):
+1. Python >= 3.11 refuses dataclass defaults that are instances of unhashable classes, which fairseq's and
+   hydra's configurations use. While fairseq is imported, such classes are made hashable by identity.
+2. torch >= 2.6 loads checkpoints with `weights_only`; fairseq's hold an argparse.Namespace: it is allowed by
+   name, and `weights_only` stays on.
+3. The inference fast path of fairseq's encoder layer calls a private torch function whose signature has
+   changed: engine/model.py builds encoder layers without it.
+"""
+
+import argparse
+import dataclasses
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+@contextmanager
+def _accept_dataclass_defaults() -> Iterator[None]:
+    """Let a dataclass instance be a field's default, as Python before 3.11 did."""
+    original: Callable[..., Any] = dataclasses._process_class
+
+    def process(cls: type, *args: Any) -> type:
+        for name in cls.__dict__.get("__annotations__", {}):
+            default = getattr(cls, name, None)
+            if isinstance(default, dataclasses.Field):
+                default = default.default
+            kind = type(default)
+            if dataclasses.is_dataclass(kind) and kind.__hash__ is None:
+                kind.__hash__ = object.__hash__
+        return original(cls, *args)
+
+    dataclasses._process_class = process
+    try:
+        yield
+    finally:
+        dataclasses._process_class = original
+
+
+def _import_fairseq() -> None:
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.ERROR)  # complains of tensorboardX
+    with warnings.catch_warnings(), _accept_dataclass_defaults():
+        warnings.simplefilter("ignore")
+        import fairseq.checkpoint_utils
+        import fairseq.data
+        import fairseq.models.transformer
+        import fairseq.options
+        import fairseq.sequence_generator
+        import fairseq.tasks.translation
+        import fairseq.trainer  # noqa: F401
+
+
+_import_fairseq()
+torch.serialization.add_safe_globals([argparse.Namespace])

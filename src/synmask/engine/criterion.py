@@ -1,0 +1,73 @@
+"""The training objective: label-smoothed translation loss, mixed with masked-language-model and guide losses."""
+
+from typing import Any
+
+import synmask.engine.compat  # noqa: F401  (before fairseq)
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.logging import metrics
+from torch import Tensor, nn
+
+
+class MixedLoss(FairseqCriterion):
+    """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss), method.md section 5.
+
+    L_MT is summed over target tokens, L_MLM over masked tokens; fairseq's trainer divides both by the number
+    of target tokens. In validation, where nothing is masked, the loss is L_MT alone.
+    """
+
+    def __init__(self, task: Any, label_smoothing: float, mlm_weight: float) -> None:
+        super().__init__(task)
+        self.label_smoothing = label_smoothing
+        self.mlm_weight = mlm_weight
+
+    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+        """→ loss (a sum), its sample size (target tokens), and sums to log (nats)."""
+        output = model(**sample["net_input"])
+        lprobs = model.get_normalized_probs(output, log_probs=True)
+        loss, nll = label_smoothed_nll_loss(
+            lprobs.view(-1, lprobs.size(-1)),
+            model.get_targets(sample, output).view(-1),
+            self.label_smoothing,
+            ignore_index=self.padding_idx,
+        )
+        log = {"nll_loss": nll.data, "ntokens": sample["ntokens"], "sample_size": sample["ntokens"]}
+        if "mlm_logits" in output[1]:
+            mlm = nn.functional.cross_entropy(
+                output[1]["mlm_logits"].float(), sample["masked_target"], reduction="sum"
+            )
+            loss = (1 - self.mlm_weight) * loss + self.mlm_weight * mlm
+            log |= {"mlm_loss": mlm.data, "masked": len(sample["masked_target"])}
+        encoder = unwrapped(model).encoder
+        if self.training and encoder.guide is not None:
+            extra = encoder.guide.loss(output[1]["prepared"], sample["net_input"]["annotations"])
+            loss = loss if extra is None else loss + extra
+        log["loss"] = loss.data
+        return loss, sample["ntokens"], log
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
+        """Means per token in nats, over all workers: loss, nll_loss, and mlm_loss per masked token."""
+
+        def total(key: str) -> Any:
+            return sum(log.get(key, 0) for log in logging_outputs)
+
+        tokens, masked = total("ntokens"), utils.item(total("masked"))
+        metrics.log_scalar("loss", total("loss") / tokens, tokens)
+        metrics.log_scalar("nll_loss", total("nll_loss") / tokens, tokens)
+        metrics.log_scalar("ntokens", tokens, 1)
+        if masked:
+            metrics.log_scalar("mlm_loss", total("mlm_loss") / masked, masked)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """The logged values are sums, so that workers need to exchange one number each."""
+        return True
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside its wrapper for data-parallel training, if it has one."""
+    while hasattr(model, "module"):
+        model = model.module
+    return model

@@ -1,0 +1,83 @@
+"""Sentence pairs with annotations and masking, on top of fairseq's LanguagePairDataset."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import synmask.engine.compat  # noqa: F401  (before fairseq)
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+
+from synmask.text.labels import labels_of_ids
+
+
+def continues(dictionary: Dictionary) -> np.ndarray:
+    """(V,) bool: True for the symbols that end in "@@", the non-final pieces of split words."""
+    return np.array([symbol.endswith("@@") for symbol in dictionary.symbols])
+
+
+class AnnotatedPairs(LanguagePairDataset):
+    """Pairs whose batches carry what guides and objectives need, in the order of the batch.
+
+    `net_input` gains `annotations` (a dict of (B, n) tensors, padded like the source) and, when masking,
+    `masked` (m,): positions in the flattened (B, n) source that were masked. The batch gains
+    `masked_target` (m,): the tokens that stood there (method.md, section 5). Masking depends on seed,
+    epoch and sentence alone, so that a resumed training sees what an undisturbed one sees.
+
+    Args:
+        needs: names of the annotations to supply; so far "bpe_labels" is computed from the tokens.
+        mask_rate: share of real source tokens (`</s>` too) replaced by the mask symbol `<s>`, which occurs
+            in no source sentence.
+    """
+
+    def __init__(
+        self, *args: Any, needs: frozenset[str], mask_rate: float = 0.0, seed: int = 1, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.needs = needs
+        self.mask_rate = mask_rate
+        self.seed = seed
+        self.epoch = 1
+        self.continues = continues(self.src_dict)
+
+    def set_epoch(self, epoch: int) -> None:
+        super().set_epoch(epoch)
+        self.epoch = epoch
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        example = super().__getitem__(index)
+        source = example["source"]
+        annotations = {}
+        if "bpe_labels" in self.needs:
+            labels = labels_of_ids(source.numpy(), self.continues, self.src_dict.pad())
+            annotations["bpe_labels"] = torch.from_numpy(labels)
+        if self.mask_rate:
+            generator = np.random.default_rng([self.seed, self.epoch, index])
+            masked = torch.from_numpy(generator.random(len(source)) < self.mask_rate)
+            example["masked"] = masked
+            example["unmasked"] = source
+            example["source"] = source.masked_fill(masked, self.src_dict.bos())
+            if "bpe_labels" in annotations:
+                annotations["bpe_labels"] = annotations["bpe_labels"].masked_fill(masked, 0)
+        return example | {"annotations": annotations}
+
+    def collater(
+        self, samples: list[dict[str, Any]], pad_to_length: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
+        batch = super().collater(samples, pad_to_length=pad_to_length)
+        if not batch:
+            return batch
+        by_id = {sample["id"]: sample for sample in samples}
+        ordered = [by_id[i] for i in batch["id"].tolist()]
+        batch["net_input"]["annotations"] = {
+            name: self._pad([s["annotations"][name] for s in ordered], padding=1) for name in sorted(self.needs)
+        }
+        if self.mask_rate:
+            masked = self._pad([s["masked"].to(torch.uint8) for s in ordered], padding=0).view(-1)
+            unmasked = self._pad([s["unmasked"] for s in ordered], padding=self.src_dict.pad()).view(-1)
+            batch["net_input"]["masked"] = masked.nonzero().view(-1)
+            batch["masked_target"] = unmasked[batch["net_input"]["masked"]]
+        return batch
+
+    def _pad(self, rows: list[torch.Tensor], padding: int) -> torch.Tensor:
+        return data_utils.collate_tokens(rows, padding, left_pad=self.left_pad_source)

@@ -1,0 +1,166 @@
+"""Using a model file: beam search, translation of new text, and the syntax that a guide induces."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import synmask.engine.compat  # noqa: F401  (before fairseq)
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.sequence_generator import SequenceGenerator
+
+from synmask.engine.average import load_model
+from synmask.engine.binarise import encode
+from synmask.engine.dataset import AnnotatedPairs
+from synmask.files import UserError, read_lines, write_json, write_lines
+from synmask.text import bpe, tokenise
+
+
+def decode_file(
+    model: Path, source: Path, output: Path, *, beam: int, length_penalty: float, max_tokens: int, threads: int
+) -> None:
+    """Translate a file of source sentences in BPE.
+
+    Writes `output`.tok (tokenised hypotheses), `output`.txt (detokenised) and `output`.json (seconds, tokens).
+    """
+    torch.set_num_threads(threads)
+    transformer, task, text = load_model(model)
+    started = time.perf_counter()
+    sentences = [encode(line, task.src_dict).long() for line in read_lines(source)]
+    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
+    hypotheses = list(_translate(transformer, task, generator, sentences, max_tokens))
+    seconds = time.perf_counter() - started
+    words = [bpe.join_subwords(line) for line in hypotheses]
+    write_lines(f"{output}.tok", words)
+    write_lines(f"{output}.txt", _detokenised(words, text))
+    tokens = sum(len(line.split()) + 1 for line in hypotheses)
+    write_json(f"{output}.json", {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens})
+
+
+def translate(
+    model: Path, lines: Iterable[str], *, beam: int = 5, length_penalty: float = 1.0, threads: int = 1
+) -> Iterator[str]:
+    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised."""
+    torch.set_num_threads(threads)
+    transformer, task, text = load_model(model)
+    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
+    splitter = bpe.Splitter(text["codes"])
+    if text["tokenise"]:
+        lines = tokenise.tokenise(lines, text["source"])
+    if text["lowercase"]:
+        lines = (line.lower() for line in lines)
+    sentences = [encode(splitter.split(line), task.src_dict).long() for line in lines]
+    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
+    yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
+
+
+def parse_file(model: Path, source: Path, output: Path, distribution: Path, sentence: int | None, threads: int) -> None:
+    """Induce the syntax of a file of source sentences in BPE.
+
+    Writes `output`, a JSON object a line: `tokens` (sub-words, without `</s>`), `distances` (one a gap between
+    them), `heights` and `heads` (0-based argmax of P_D; the number of tokens stands for `</s>`); and
+    `distribution`, P_D of one sentence with its tokens: the one with the number `sentence` (from 1), or else
+    the first of 8 to 14 words with a split word.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or there is no such sentence.
+    """
+    torch.set_num_threads(threads)
+    transformer, task, _ = load_model(model)
+    if transformer.encoder.guide is None:
+        raise UserError(f"{model}: a system without a guide induces no syntax; leave it out of the parsing")
+    lines = [line.split() for line in read_lines(source)]
+    chosen = _chosen(lines, sentence, source)
+    rows: list[str] = [""] * len(lines)
+    sources = task.sources([encode(" ".join(line), task.src_dict).long() for line in lines])
+    for batch in _batches(sources, transformer, max_tokens=4000):
+        net = batch["net_input"]
+        with torch.no_grad():
+            prepared = transformer.encoder.induce(net["src_tokens"], net["annotations"])
+        for row, index in enumerate(batch["id"].tolist()):
+            first, n = _place(net["src_tokens"][row], task.src_dict.pad())
+            p = prepared.distribution[row, first : first + n, first : first + n].float().cpu().numpy()
+            tokens = lines[index]
+            rows[index] = json.dumps(
+                {
+                    "tokens": tokens,
+                    "distances": _rounded(prepared.distance[row, first : first + n - 2]),
+                    "heights": _rounded(prepared.height[row, first : first + n - 1]),
+                    "heads": p[:-1].argmax(-1).tolist(),
+                },
+                ensure_ascii=False,
+            )
+            if index == chosen:
+                value = {"sentence": chosen + 1, "tokens": [*tokens, "</s>"], "distribution": np.round(p, 6).tolist()}
+                write_json(distribution, value)
+    write_lines(output, rows)
+
+
+def _place(ids: torch.Tensor, padding: int) -> tuple[int, int]:
+    """Where a padded row's real tokens start, and how many there are."""
+    real = ids.ne(padding).nonzero().view(-1)
+    return int(real[0]), len(real)
+
+
+def _rounded(values: torch.Tensor) -> list[float]:
+    return [round(value, 6) for value in values.tolist()]
+
+
+def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
+    if sentence is not None:
+        if sentence > len(lines):
+            raise UserError(f"{path}: no sentence {sentence}, only {len(lines)}; set `sentence` in config.yaml")
+        return sentence - 1
+
+    def fits(line: list[str]) -> bool:
+        pieces = sum(token.endswith("@@") for token in line)
+        return pieces > 0 and 8 <= len(line) - pieces <= 14
+
+    return next((number for number, line in enumerate(lines) if fits(line)), 0)
+
+
+def _generator(model: Any, target: Dictionary, beam: int, length_penalty: float) -> SequenceGenerator:
+    return SequenceGenerator([model], target, beam_size=beam, len_penalty=length_penalty)
+
+
+def _batches(sources: AnnotatedPairs, model: Any, max_tokens: int) -> Iterator[dict[str, Any]]:
+    """Batches of sentences of similar length, on the model's device."""
+    order = np.argsort(sources.src_sizes, kind="stable")
+    too_long = sources.src_sizes > model.encoder.max_positions()
+    if too_long.any():
+        number = int(too_long.argmax()) + 1
+        raise UserError(f"sentence {number}: longer than {model.encoder.max_positions()} sub-words; split it")
+    limit = max(max_tokens, int(sources.src_sizes.max()))
+    device = next(model.parameters()).device
+    for indices in sources.batch_by_size(order, max_tokens=limit):
+        batch = sources.collater([sources[i] for i in indices])
+        yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
+
+
+def _translate(
+    model: Any, task: Any, generator: SequenceGenerator, sentences: list[torch.Tensor], max_tokens: int
+) -> list[str]:
+    """Best hypotheses in BPE, in the order of `sentences`. A sentence without a token stays empty."""
+    hypotheses = [""] * len(sentences)
+    filled = [number for number, ids in enumerate(sentences) if len(ids) > 1]
+    if not filled:
+        return hypotheses
+    done, started = 0, time.perf_counter()
+    for batch in _batches(task.sources([sentences[number] for number in filled]), model, max_tokens):
+        with torch.no_grad():
+            results = generator.generate([model], batch)
+        for index, result in zip(batch["id"].tolist(), results, strict=True):
+            hypotheses[filled[index]] = task.tgt_dict.string(result[0]["tokens"])
+        done += len(results)
+        speed = done / (time.perf_counter() - started)
+        print(f"{done}/{len(filled)} sentences, {speed:.1f} a second", file=sys.stderr, flush=True)
+    return hypotheses
+
+
+def _detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
+    return list(tokenise.detokenise(lines, text["target"])) if text["tokenise"] else lines

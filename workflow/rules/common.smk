@@ -1,0 +1,150 @@
+# The configuration, where things lie, and what each target consists of. Everything else is in the library.
+import json
+import os
+import re
+import shlex
+import sys
+
+from synmask import config as settings
+from synmask.files import UserError
+
+os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
+
+try:
+    CONFIG = settings.load(config, workflow.configfiles)
+except UserError as error:
+    sys.exit(str(error))
+
+GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
+DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if corpus.url}
+PAIR = "results/{corpus}/{source}-{target}"
+RUN = PAIR + "/{system}/seed{seed}"
+SRC = "src/synmask"
+
+
+def any_of(names):
+    return "|".join(map(re.escape, names)) or "(?!)"  # nothing matches the second
+
+
+wildcard_constraints:
+    corpus=any_of(CONFIG.corpora),
+    source="[a-z]{2,3}",
+    target="[a-z]{2,3}",
+    language="[a-z]{2,3}",
+    split="train|valid|test",
+    system=any_of(CONFIG.systems),
+    seed=r"\d+",
+    experiment=any_of(CONFIG.plain_experiments),
+    direction="[a-z]{2,3}-[a-z]{2,3}",
+
+
+def code(*paths):
+    """Source files of a stage: a change in them reruns it."""
+    return [f"{SRC}/{path}.py" for path in paths]
+
+
+def option(flag, value):
+    """An option of the command line, quoted; nothing where there is no value."""
+    return f"--{flag} {shlex.quote(str(value))}" if value is not None else ""
+
+
+def corpus_of(wildcards):
+    return CONFIG.corpora[wildcards.corpus]
+
+
+def section(name, **how):
+    """One section of a corpus' settings as JSON, for `params`."""
+    return lambda wildcards: settings.as_json(
+        getattr(corpus_of(wildcards), name).model_dump(mode="json", **how)
+    )
+
+
+def run_settings(wildcards):
+    return CONFIG.run_settings(wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system)
+
+
+def run_name(wildcards):
+    """What was run, for score files."""
+    return settings.as_json(
+        {
+            "corpus": wildcards.corpus,
+            "direction": f"{wildcards.source}-{wildcards.target}",
+            "system": wildcards.system,
+            "seed": int(wildcards.seed),
+            "settings": json.loads(run_settings(wildcards)),
+            "decoding": corpus_of(wildcards).decoding.model_dump(mode="json"),
+        }
+    )
+
+
+def need(name):
+    """What a corpus' trainings ask of the machine."""
+    return lambda wildcards: getattr(corpus_of(wildcards).resources, name)
+
+
+def engine_code(*stage):
+    """Source files behind a system's model: the guide's own only for the systems that have it."""
+
+    def files(wildcards):
+        guide = CONFIG.systems[wildcards.system].guide
+        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task", *stage)]
+        guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
+        return code(*engine, "guides/__init__", "text/labels", *guided)
+
+    return files
+
+
+def run_files(experiment, name, systems=None, direction=None):
+    """A file of every run of an experiment (of some systems, of one direction), in the order direction, system, seed."""
+    entry = CONFIG.plain_experiments[experiment]
+    return expand(
+        f"results/{entry.corpus}/{{direction}}/{{system}}/seed{{seed}}/{name}",
+        direction=direction or entry.directions,
+        system=entry.systems if systems is None else systems,
+        seed=CONFIG.experiment_seeds(experiment),
+    )
+
+
+def inducing(experiment):
+    """The systems of an experiment that induce syntax."""
+    return [
+        name for name in CONFIG.plain_experiments[experiment].systems if CONFIG.systems[name].guide != "none"
+    ]
+
+
+def labels(systems):
+    return settings.as_json({name: CONFIG.systems[name].label or name for name in systems})
+
+
+def downloaded_files(target):
+    """The raw files of a target's corpora that come from the network."""
+    return sorted(
+        {
+            CONFIG.raw_file(entry.corpus, split, language)
+            for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target))
+            if CONFIG.corpora[entry.corpus].url
+            for split in settings.SPLITS
+            for direction in entry.directions
+            for language in direction.split("-")
+        }
+    )
+
+
+def experiment_files(target):
+    """The tables and figures of a target."""
+    return [path for experiment in CONFIG.members(target) for path in one_experiment_files(experiment)]
+
+
+def one_experiment_files(experiment):
+    entry = CONFIG.plain_experiments[experiment]
+    tables, figures = f"results/tables/{experiment}", f"results/figures/{experiment}"
+    files = [f"{tables}.md", f"{figures}-bleu.svg"]
+    if "parsing" in entry.tables:
+        files.append(f"{tables}-parsing.md")
+    for direction in entry.directions:
+        files.append(f"{figures}-{direction}-curves.svg")
+        if inducing(experiment):
+            files.append(f"{figures}-{direction}-distribution.svg")
+            if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):
+                files.append(f"{figures}-{direction}-tree.svg")
+    return files

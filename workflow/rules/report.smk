@@ -1,0 +1,191 @@
+# Scores → tables and figures. All local: each takes a second.
+FIGURE = "results/figures/{experiment}"
+
+
+def captioned(stem, caption, labels, **categories):
+    """The three files of a figure; the SVG stands in Snakemake's report."""
+    return {
+        "svg": report(
+            f"{stem}.svg",
+            caption=f"../report/{caption}.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels=labels,
+        ),
+        "pdf": f"{stem}.pdf",
+        "csv": f"{stem}.csv",
+    }
+
+
+def system_labels(wildcards):
+    return labels(CONFIG.plain_experiments[wildcards.experiment].systems)
+
+
+def first_runs(name, systems):
+    """A file of the first seed of each of `systems`, in one direction of an experiment."""
+
+    def files(wildcards):
+        entry = CONFIG.plain_experiments[wildcards.experiment]
+        seed = CONFIG.experiment_seeds(wildcards.experiment)[0]
+        return [
+            f"results/{entry.corpus}/{wildcards.direction}/{system}/seed{seed}/{name}"
+            for system in systems(wildcards.experiment)
+        ]
+
+    return files
+
+
+rule table:
+    input:
+        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
+        code=code("reporting/tables"),
+    output:
+        md=report(
+            "results/tables/{experiment}.md",
+            caption="../report/table.rst",
+            category="Tables",
+            subcategory="{experiment}",
+            labels={"table": "translation"},
+        ),
+        csv="results/tables/{experiment}.csv",
+        tex="results/tables/{experiment}.tex",
+    log:
+        "results/logs/table.{experiment}.log",
+    benchmark:
+        "results/benchmarks/table.{experiment}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        title=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].title,
+        labels=system_labels,
+        directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
+        output="results/tables/{experiment}",
+    shell:
+        "synmask table --inputs {input.scores:q} --output {params.output:q} --title {params.title:q}"
+        " --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
+
+
+rule parse_table:
+    input:
+        scores=lambda wildcards: run_files(wildcards.experiment, "parse.json", inducing(wildcards.experiment)),
+        code=code("reporting/tables"),
+    output:
+        md=report(
+            "results/tables/{experiment}-parsing.md",
+            caption="../report/parse_table.rst",
+            category="Tables",
+            subcategory="{experiment}",
+            labels={"table": "parsing"},
+        ),
+        csv="results/tables/{experiment}-parsing.csv",
+        tex="results/tables/{experiment}-parsing.tex",
+    log:
+        "results/logs/parse_table.{experiment}.log",
+    benchmark:
+        "results/benchmarks/parse_table.{experiment}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        title=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].title + ": parsing",
+        labels=lambda wildcards: labels(inducing(wildcards.experiment)),
+        directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
+        output="results/tables/{experiment}-parsing",
+    shell:
+        "synmask parse-table --inputs {input.scores:q} --output {params.output:q} --title {params.title:q}"
+        " --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
+
+
+rule curves:
+    input:
+        histories=lambda wildcards: run_files(
+            wildcards.experiment, "history.csv", direction=wildcards.direction
+        ),
+        code=code("reporting/figures"),
+    output:
+        **captioned(FIGURE + "-{direction}-curves", "curves", {"figure": "training curves, {direction}"}),
+    log:
+        "results/logs/curves.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/curves.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        runs=lambda wildcards: settings.as_json(
+            [
+                [CONFIG.systems[system].label or system, seed]
+                for system in CONFIG.plain_experiments[wildcards.experiment].systems
+                for seed in CONFIG.experiment_seeds(wildcards.experiment)
+            ]
+        ),
+        output=FIGURE + "-{direction}-curves",
+    shell:
+        "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --output {params.output:q} 2> {log:q}"
+
+
+rule bleu_figure:
+    input:
+        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
+        code=code("reporting/figures"),
+    output:
+        **captioned(FIGURE + "-bleu", "bleu", {"figure": "BLEU"}),
+    log:
+        "results/logs/bleu_figure.{experiment}.log",
+    benchmark:
+        "results/benchmarks/bleu_figure.{experiment}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        labels=system_labels,
+        output=FIGURE + "-bleu",
+    shell:
+        "synmask bleu-figure --inputs {input.scores:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
+
+
+rule tree_figure:
+    input:
+        gold=lambda wildcards: CONFIG.gold_trees(
+            CONFIG.plain_experiments[wildcards.experiment].corpus, "valid", wildcards.direction.split("-")[0]
+        ),
+        trees=first_runs("trees.jsonl", inducing),
+        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
+        code=code("reporting/figures", "syntax/tree", "syntax/treebank"),
+    output:
+        **captioned(FIGURE + "-{direction}-tree", "tree", {"figure": "trees, {direction}"}),
+    log:
+        "results/logs/tree_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/tree_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        labels=lambda wildcards: [CONFIG.systems[s].label or s for s in inducing(wildcards.experiment)],
+        output=FIGURE + "-{direction}-tree",
+    shell:
+        "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
+        " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
+
+
+rule distribution_figure:
+    input:
+        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),
+        code=code("reporting/figures"),
+    output:
+        **captioned(FIGURE + "-{direction}-distribution", "distribution", {"figure": "P_D, {direction}"}),
+    log:
+        "results/logs/distribution_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/distribution_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        title=lambda wildcards: CONFIG.systems[inducing(wildcards.experiment)[-1]].label,
+        output=FIGURE + "-{direction}-distribution",
+    shell:
+        "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
+        " --output {params.output:q} 2> {log:q}"

@@ -1,0 +1,60 @@
+# One training a system and seed, then the average of its last epochs.
+
+
+rule train:
+    input:
+        data=rules.binarise.output,
+        code=engine_code("train"),
+    # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
+    # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
+    output:
+        summary=RUN + "/train.json",
+        history=RUN + "/history.csv",
+    log:
+        RUN + "/train.log",
+    benchmark:
+        RUN + "/benchmarks/train.{source}-{target}.tsv"
+    conda:
+        "../envs/synmask.yaml"
+    threads: need("threads")
+    resources:
+        mem_mb=need("mem_mb"),
+        runtime=need("runtime"),
+        gpu=need("gpus"),
+    params:
+        settings=run_settings,
+        keep=lambda wildcards: corpus_of(wildcards).training.average,
+        data=PAIR + "/bin",
+        run=RUN,
+    shell:
+        "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
+        " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
+        " --code {input.code:q} --threads {threads} 2>&1 | tee {log:q} >&2"
+
+
+rule average:
+    input:
+        trained=RUN + "/train.json",
+        data=rules.binarise.output,
+        codes=PAIR + "/bpe/codes",
+        code=engine_code("average"),
+    output:
+        RUN + "/average.pt",
+    log:
+        RUN + "/logs/average.{source}-{target}.log",
+    benchmark:
+        RUN + "/benchmarks/average.{source}-{target}.tsv"
+    group:
+        "evaluate"
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        settings=run_settings,
+        text=section("text", include={"tokenise", "lowercase"}),
+        last=lambda wildcards: corpus_of(wildcards).training.average,
+        data=PAIR + "/bin",
+        run=RUN,
+    shell:
+        "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"
+        " --source {wildcards.source} --target {wildcards.target} --text {params.text:q}"
+        " --settings {params.settings:q} --output {output:q} 2> {log:q}"
