@@ -23,12 +23,14 @@ def main(words: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe went away: nothing to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # no space, no permission, a folder that is a file
+        sys.exit(f"synmask {arguments.name}: {error.filename or 'writing'}: {error.strerror}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="synmask",
-        description="The steps of the workflow, one verb each. `snakemake -np TARGET` prints the very commands "
+        description="The steps of the workflow, one verb each. `snakemake -np TARGET` prints the commands "
         "that a target needs; `synmask VERB --help` explains one.",
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
@@ -57,9 +59,15 @@ def _add(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str, ep
 
 
 def _corpus_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = _add(verbs, "demo-corpus", _demo_corpus, "Generate the demo corpus with its gold trees and heads.")
+    option = _add(
+        verbs, "demo-corpus", _demo_corpus, "Generate the demo corpus with its gold trees and heads."
+    )
     option("output", "folder for {train,valid,test}.{de,en}, .trees and .heads")
-    option("settings", 'sizes and seed: \'{"seed": 1, "train": 8000, "valid": 400, "test": 400}\'', type=json.loads)
+    option(
+        "settings",
+        'sizes and seed: \'{"seed": 1, "train": 8000, "valid": 400, "test": 400}\'',
+        type=json.loads,
+    )
 
     option = _add(
         verbs,
@@ -73,7 +81,9 @@ def _corpus_verbs(verbs: argparse._SubParsersAction) -> None:
     option("sha256", "its checksum", type=str, default=None)
     option("mirror", "folder or URL that holds the file instead", type=str, default=None)
 
-    option = _add(verbs, "text", _text, "Check two aligned raw files (.gz or plain) and write them as clean plain text.")
+    option = _add(
+        verbs, "text", _text, "Check two aligned raw files (.gz or plain) and write them as clean plain text."
+    )
     option("name", "the corpus' name, for messages", type=str)
     for side in ("source", "target"):
         option(f"{side}-in", f"raw {side} text")
@@ -104,7 +114,9 @@ def _text(a: Arguments) -> None:
 
 
 def _text_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = _add(verbs, "tokenise", _tokenise, "Tokenise plain text as Moses does; optionally lower-case it.")
+    option = _add(
+        verbs, "tokenise", _tokenise, "Tokenise plain text as Moses does; optionally lower-case it."
+    )
     option("input", "plain text, a sentence a line")
     option("output", "tokens, separated by spaces")
     option("language", "its language code", type=str)
@@ -118,7 +130,10 @@ def _text_verbs(verbs: argparse._SubParsersAction) -> None:
     option("settings", '\'{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}\'', type=json.loads)
 
     option = _add(
-        verbs, "learn-bpe", _learn_bpe, "Learn joint BPE; write its codes and each file's sub-word vocabulary."
+        verbs,
+        "learn-bpe",
+        _learn_bpe,
+        "Learn joint BPE; write its codes and each file's sub-word vocabulary.",
     )
     option("inputs", "token files of all languages", nargs="+")
     option("codes", "output: the merge operations")
@@ -154,7 +169,9 @@ def _clean(a: Arguments) -> None:
     from synmask.text.clean import clean_files
 
     counts = clean_files(a.source_in, a.target_in, a.source_out, a.target_out, **a.settings)
-    print(", ".join(f"{fate.replace('_', ' ')}: {count:,}" for fate, count in counts.items()), file=sys.stderr)
+    print(
+        ", ".join(f"{fate.replace('_', ' ')}: {count:,}" for fate, count in counts.items()), file=sys.stderr
+    )
 
 
 def _learn_bpe(a: Arguments) -> None:
@@ -191,7 +208,7 @@ def _model_verbs(verbs: argparse._SubParsersAction) -> None:
         "settings",
         _settings,
         "Print the settings of a run as JSON, for --settings of `train`.",
-        'Example: synmask train --settings "$(synmask settings --corpus demo --direction de-en --system grammar)" …',
+        "Example: synmask settings --corpus demo --direction de-en --system grammar",
     )
     option("config", "configuration file", default=Path("config.yaml"))
     option("corpus", "a corpus of the configuration", type=str)
@@ -202,8 +219,8 @@ def _model_verbs(verbs: argparse._SubParsersAction) -> None:
         verbs,
         "train",
         _train,
-        "Train one system with one seed; called again it goes on after the last finished epoch, unless settings, "
-        "data or code have changed.",
+        "Train one system with one seed; called again it goes on after the last finished epoch, "
+        "unless settings, data or code have changed.",
     )
     option("data", "folder of binarised data")
     option("run", "folder of the run: checkpoints/, history.csv, train.json")
@@ -215,11 +232,15 @@ def _model_verbs(verbs: argparse._SubParsersAction) -> None:
     option("threads", "CPU threads a process; the same number gives the same bytes", type=int, default=1)
     option("processes", "data-parallel workers; default: one a visible GPU", type=int, default=None)
 
-    option = _add(verbs, "average", _average, "Average the last epochs into one model file that stands alone.")
+    option = _add(
+        verbs, "average", _average, "Average the last epochs into one model file that stands alone."
+    )
     option("run", "folder of the run")
     option("last", "how many epochs", type=int)
     option("data", "folder of binarised data (for its dictionaries)")
     option("codes", "the BPE codes")
+    option("vocabulary", "the source vocabulary of learn-bpe")
+    option("vocabulary-threshold", "as for apply-bpe", type=int)
     _languages(option)
     option("text", "the corpus' text settings as JSON", type=json.loads)
     option("settings", "the run's settings as JSON", type=json.loads)
@@ -236,7 +257,7 @@ def _model_verbs(verbs: argparse._SubParsersAction) -> None:
         verbs,
         "translate",
         _translate,
-        "Translate raw text from standard input to standard output with any trained system; a line in, a line out.",
+        "Translate raw text from standard input with any trained system; a line in, a line out.",
         "Example: echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt",
     )
     option("model", "a model file of `average`")
@@ -266,8 +287,16 @@ def _train(a: Arguments) -> None:
 
 def _average(a: Arguments) -> None:
     from synmask.engine.average import average, save_model
+    from synmask.files import read_lines
+    from synmask.text.bpe import frequent
 
-    text = a.text | {"source": a.source, "target": a.target, "codes": a.codes.read_text(encoding="utf-8")}
+    threshold = a.vocabulary_threshold
+    text = a.text | {
+        "source": a.source,
+        "target": a.target,
+        "codes": "\n".join(read_lines(a.codes)),
+        "vocabulary": sorted(frequent(a.vocabulary, threshold)) if threshold else None,
+    }
     save_model(a.output, average(a.run / "checkpoints", a.last), a.data, text, a.settings)
 
 
@@ -282,9 +311,7 @@ def _translate(a: Arguments) -> None:
     from synmask.files import read_lines
 
     lines = read_lines("/dev/stdin")
-    for line in translate(
-        a.model, lines, beam=a.beam, length_penalty=a.length_penalty, threads=a.threads
-    ):
+    for line in translate(a.model, lines, beam=a.beam, length_penalty=a.length_penalty, threads=a.threads):
         print(line)
 
 
@@ -306,14 +333,19 @@ def _evaluation_verbs(verbs: argparse._SubParsersAction) -> None:
     option("input", "source sentences in BPE")
     option("output", "a JSON object a line")
     option("distribution", "output: P_D of one sentence, JSON")
-    option("sentence", "its number, from 1; default: the first of 8 to 14 words with a split one", type=int, default=None)
+    option(
+        "sentence",
+        "its number, from 1; default: the first of 8 to 14 words with a split one",
+        type=int,
+        default=None,
+    )
     option("threads", "CPU threads", type=int, default=1)
 
     option = _add(
         verbs,
         "parseval",
         _parseval,
-        "Score induced trees against gold trees, beside right-branching, left-branching, balanced and random trees.",
+        "Score induced trees against gold trees, beside right-branching, random and other trivial trees.",
     )
     option("gold", "bracketed gold trees, one a line")
     option("predicted", "output of `parse`")
@@ -323,11 +355,11 @@ def _evaluation_verbs(verbs: argparse._SubParsersAction) -> None:
 
 def _score(a: Arguments) -> None:
     from synmask.evaluation.bleu import score
-    from synmask.files import read_json, read_lines, write_json
+    from synmask.files import read_json, write_json
     from synmask.provenance import commit, versions
 
     sides = (f"{a.hypothesis}.txt", a.reference, f"{a.hypothesis}.tok", a.reference_tokens)
-    result = score(*(list(read_lines(path)) for path in sides), lowercase=a.lowercase)
+    result = score(*sides, lowercase=a.lowercase)
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
     write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
 
@@ -349,8 +381,16 @@ def _parseval(a: Arguments) -> None:
 
 
 def _report_verbs(verbs: argparse._SubParsersAction) -> None:
-    for name, what, unit in (("table", "translation scores", "scores.json"), ("parse-table", "parsing scores", "parse.json")):
-        option = _add(verbs, name, _table, f"Make a table of {what}: mean and deviation over seeds, CSV, Markdown and LaTeX.")
+    for name, what, unit in (
+        ("table", "translation scores", "scores.json"),
+        ("parse-table", "parsing scores", "parse.json"),
+    ):
+        option = _add(
+            verbs,
+            name,
+            _table,
+            f"Make a table of {what}: mean and deviation over seeds, CSV, Markdown and LaTeX.",
+        )
         option("inputs", f"{unit} of the runs", nargs="+")
         option("output", "prefix of .csv, .md and .tex")
         option("title", "heads the table", type=str)
@@ -374,7 +414,9 @@ def _report_verbs(verbs: argparse._SubParsersAction) -> None:
     option("distribution", "output of `parse`: names the sentence")
     option("output", "prefix of .svg, .pdf and .csv")
 
-    option = _add(verbs, "distribution-figure", _distribution_figure, "Draw P_D of one sentence as a heat map.")
+    option = _add(
+        verbs, "distribution-figure", _distribution_figure, "Draw P_D of one sentence as a heat map."
+    )
     option("distribution", "output of `parse`")
     option("title", "heads the figure", type=str)
     option("output", "prefix of .svg, .pdf and .csv")
@@ -397,7 +439,7 @@ def _curves(a: Arguments) -> None:
 def _bleu_figure(a: Arguments) -> None:
     from synmask.reporting.figures import bleu_bars
 
-    bleu_bars(a.inputs, a.output, labels=a.labels)
+    bleu_bars(a.inputs, a.output, a.labels)
 
 
 def _tree_figure(a: Arguments) -> None:

@@ -344,7 +344,9 @@ def _inherit(values: Mapping[str, Any]) -> dict:
     if not isinstance(corpora, Mapping):
         return values
     common = {
-        key: values[key] for key in ("training", "decoding", "resources") if isinstance(values.get(key), Mapping)
+        key: values[key]
+        for key in ("training", "decoding", "resources")
+        if isinstance(values.get(key), Mapping)
     }
     full: dict[str, Any] = {}
 
@@ -410,9 +412,9 @@ def _where(path: tuple, sources: Mapping[str, Any]) -> str:
     for file in reversed(sources):
         node = sources[file]
         for part in path:
-            if isinstance(node, Mapping) and part in node:
-                node = node[part]
-            elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            if (isinstance(node, Mapping) and part in node) or (
+                isinstance(node, list) and isinstance(part, int) and part < len(node)
+            ):
                 node = node[part]
             else:
                 break
@@ -444,7 +446,9 @@ def _first_fault(error: ValidationError, sources: Mapping[str, Any]) -> str:
     faults = error.errors()
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     fault = (unknown or faults)[0]
-    path = tuple(part for part in fault["loc"] if part not in ("[key]",) and not str(part).startswith("list["))
+    path = tuple(
+        part for part in fault["loc"] if part not in ("[key]",) and not str(part).startswith("list[")
+    )
     path = tuple(part for part in path if part not in ("Experiment", "GrammarOptions"))
     where = _where(path, sources)
     if fault["type"] == "extra_forbidden":

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,8 +65,10 @@ def read_lines(path: str | Path) -> Iterator[str]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file first") from None
-    except (gzip.BadGzipFile, EOFError) as error:
+        raise UserError(
+            f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file first"
+        ) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
 
 

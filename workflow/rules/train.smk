@@ -37,6 +37,7 @@ rule average:
         trained=RUN + "/train.json",
         data=rules.binarise.output,
         codes=PAIR + "/bpe/codes",
+        vocabulary=PAIR + "/bpe/vocabulary.{source}",
         code=engine_code("average"),
     output:
         RUN + "/average.pt",
@@ -51,10 +52,12 @@ rule average:
     params:
         settings=run_settings,
         text=section("text", include={"tokenise", "lowercase"}),
+        threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
         last=lambda wildcards: corpus_of(wildcards).training.average,
         data=PAIR + "/bin",
         run=RUN,
     shell:
         "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"
+        " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold}"
         " --source {wildcards.source} --target {wildcards.target} --text {params.text:q}"
         " --settings {params.settings:q} --output {output:q} 2> {log:q}"

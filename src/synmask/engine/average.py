@@ -1,4 +1,4 @@
-"""Averaging epoch checkpoints into one model file that decoding, parsing and translating need nothing beside."""
+"""Averaging epoch checkpoints into one model file that stands alone: to decode, parse and translate."""
 
 import io
 import pickle
@@ -7,7 +7,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 import torch
 from fairseq.data import Dictionary
 
@@ -44,7 +43,8 @@ def save_model(
 
     Args:
         data: folder of binarised data (its dictionaries are read).
-        text: `source`, `target` (languages), `tokenise`, `lowercase`, `codes` (the BPE codes' text).
+        text: `source`, `target` (languages), `tokenise`, `lowercase`, `codes` (the BPE codes' text) and
+            `vocabulary` (sub-words that may occur; None: all).
         settings: the run's settings.
     """
     dictionaries = {
@@ -63,7 +63,9 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     saved = _load(path)
     if "dictionaries" not in saved:
         raise UserError(f"{path}: not a model file of `synmask average`")
-    dictionaries = [Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")]
+    dictionaries = [
+        Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
+    ]
     text, settings = saved["text"], saved["settings"]
     cfg = fairseq_config(path.parent, path.parent, text["source"], text["target"], settings, seed=1)
     task = GuidedTranslation(cfg.task, *dictionaries, settings)
@@ -77,5 +79,12 @@ def _load(path: Path) -> dict[str, Any]:
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, ValueError, KeyError) as error:
+    except (
+        RuntimeError,
+        EOFError,
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+        ValueError,
+        KeyError,
+    ) as error:
         raise UserError(f"{path}: damaged checkpoint ({type(error).__name__}); delete it and rerun") from None

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 

@@ -11,6 +11,7 @@ Three faults (tried with Python 3.11, torch 2.13):
 
 import argparse
 import dataclasses
+import inspect
 import logging
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ def _accept_dataclass_defaults() -> Iterator[None]:
     original: Callable[..., Any] = dataclasses._process_class
 
     def process(cls: type, *args: Any) -> type:
-        for name in cls.__dict__.get("__annotations__", {}):
+        for name in inspect.get_annotations(cls):
             default = getattr(cls, name, None)
             if isinstance(default, dataclasses.Field):
                 default = default.default

@@ -1,8 +1,7 @@
-"""The training objective: label-smoothed translation loss, mixed with masked-language-model and guide losses."""
+"""The training objective: translation loss, mixed with masked-language-model and guide losses."""
 
 from typing import Any
 
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 
@@ -49,7 +48,7 @@ class AnnotatedPairs(LanguagePairDataset):
         source = example["source"]
         annotations = {}
         if "bpe_labels" in self.needs:
-            labels = labels_of_ids(source.numpy(), self.continues, self.src_dict.pad())
+            labels = labels_of_ids(source.numpy(), self.continues)
             annotations["bpe_labels"] = torch.from_numpy(labels)
         if self.mask_rate:
             generator = np.random.default_rng([self.seed, self.epoch, index])
@@ -70,7 +69,8 @@ class AnnotatedPairs(LanguagePairDataset):
         by_id = {sample["id"]: sample for sample in samples}
         ordered = [by_id[i] for i in batch["id"].tolist()]
         batch["net_input"]["annotations"] = {
-            name: self._pad([s["annotations"][name] for s in ordered], padding=1) for name in sorted(self.needs)
+            name: self._pad([s["annotations"][name] for s in ordered], padding=1)
+            for name in sorted(self.needs)
         }
         if self.mask_rate:
             masked = self._pad([s["masked"].to(torch.uint8) for s in ordered], padding=0).view(-1)

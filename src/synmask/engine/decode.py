@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 import torch
 from fairseq import utils
 from fairseq.data import Dictionary
@@ -22,11 +21,18 @@ from synmask.text import bpe, tokenise
 
 
 def decode_file(
-    model: Path, source: Path, output: Path, *, beam: int, length_penalty: float, max_tokens: int, threads: int
+    model: Path,
+    source: Path,
+    output: Path,
+    *,
+    beam: int,
+    length_penalty: float,
+    max_tokens: int,
+    threads: int,
 ) -> None:
     """Translate a file of source sentences in BPE.
 
-    Writes `output`.tok (tokenised hypotheses), `output`.txt (detokenised) and `output`.json (seconds, tokens).
+    Writes `output`.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens).
     """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
@@ -49,21 +55,20 @@ def translate(
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    splitter = bpe.Splitter(text["codes"])
-    if text["tokenise"]:
-        lines = tokenise.tokenise(lines, text["source"])
-    if text["lowercase"]:
-        lines = (line.lower() for line in lines)
-    sentences = [encode(splitter.split(line), task.src_dict).long() for line in lines]
+    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
+    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
+    sentences = [encode(splitter(tokens(" ".join(line.split()))), task.src_dict).long() for line in lines]
     hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
 
 
-def parse_file(model: Path, source: Path, output: Path, distribution: Path, sentence: int | None, threads: int) -> None:
+def parse_file(
+    model: Path, source: Path, output: Path, distribution: Path, sentence: int | None, threads: int
+) -> None:
     """Induce the syntax of a file of source sentences in BPE.
 
-    Writes `output`, a JSON object a line: `tokens` (sub-words, without `</s>`), `distances` (one a gap between
-    them), `heights` and `heads` (0-based argmax of P_D; the number of tokens stands for `</s>`); and
+    Writes `output`, a JSON object a line: `tokens` (sub-words, without `</s>`), `distances` (one a gap
+    between them), `heights` and `heads` (0-based argmax of P_D; the number of tokens stands for `</s>`); and
     `distribution`, P_D of one sentence with its tokens: the one with the number `sentence` (from 1), or else
     the first of 8 to 14 words with a split word.
 
@@ -96,7 +101,11 @@ def parse_file(model: Path, source: Path, output: Path, distribution: Path, sent
                 ensure_ascii=False,
             )
             if index == chosen:
-                value = {"sentence": chosen + 1, "tokens": [*tokens, "</s>"], "distribution": np.round(p, 6).tolist()}
+                value = {
+                    "sentence": chosen + 1,
+                    "tokens": [*tokens, "</s>"],
+                    "distribution": np.round(p, 6).tolist(),
+                }
                 write_json(distribution, value)
     write_lines(output, rows)
 
@@ -114,7 +123,9 @@ def _rounded(values: torch.Tensor) -> list[float]:
 def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
     if sentence is not None:
         if sentence > len(lines):
-            raise UserError(f"{path}: no sentence {sentence}, only {len(lines)}; set `sentence` in config.yaml")
+            raise UserError(
+                f"{path}: no sentence {sentence}, only {len(lines)}; set `sentence` in config.yaml"
+            )
         return sentence - 1
 
     def fits(line: list[str]) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 import torch
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from fairseq.models.transformer.transformer_config import TransformerConfig
@@ -61,7 +60,9 @@ class EncoderLayer(TransformerEncoderLayerBase):
 class GuidedEncoder(TransformerEncoderBase):
     """fairseq's encoder; its first `guide.layers` layers attend as the guide says, the others are stock."""
 
-    guide: Guide | None = None
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
+        self.guide: Guide | None = None
 
     @property
     def needs(self) -> frozenset[str]:
@@ -72,7 +73,7 @@ class GuidedEncoder(TransformerEncoderBase):
         return EncoderLayer(cfg)
 
     def induce(self, src_tokens: Tensor, annotations: dict[str, Tensor]) -> Any:
-        """What the guide prepares for a batch (B, n) of source ids: for `grammar`, distances, heights and P_D."""
+        """What the guide prepares for a batch (B, n) of ids: for `grammar`, distances, heights and P_D."""
         padding = src_tokens.eq(self.padding_idx)
         return self.guide.prepare(self._embed(src_tokens, padding), padding, annotations)
 
@@ -129,7 +130,7 @@ class GuidedTransformer(TransformerModelBase):
 
     @classmethod
     def build(cls, args: Any, task: Any, system: dict[str, Any]) -> "GuidedTransformer":
-        """Build the model of `system` (the `system` part of a run's settings) with fairseq's own initialisation.
+        """Build the model of `system` (that part of a run's settings), initialised as fairseq does.
 
         Everything that all systems share is built before the guide, so that runs of one seed start from
         the same shared weights.
@@ -157,7 +158,7 @@ class GuidedTransformer(TransformerModelBase):
         annotations: dict[str, Tensor] | None = None,
         masked: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """→ target logits (B, m, V_target) and extras: `prepared` of the guide, `mlm_logits` (masked, V_source)."""
+        """→ target logits (B, m, V_target); extras: the guide's `prepared`, `mlm_logits` (masked, V_source)."""
         encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
         logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
         extra["prepared"] = encoder_out["prepared"]

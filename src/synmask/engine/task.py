@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 import torch
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks.translation import TranslationTask

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import synmask.engine.compat  # noqa: F401  (before fairseq)
 import torch
 from fairseq import options
 from fairseq.data import iterators
@@ -29,7 +28,16 @@ from synmask.engine.task import GuidedTranslation
 from synmask.files import UserError, sha256, write_json, writing
 from synmask.provenance import commit, versions
 
-HISTORY = ("epoch", "updates", "train_loss", "mlm_loss", "valid_loss", "valid_ppl", "tokens_per_second", "seconds")
+HISTORY = (
+    "epoch",
+    "updates",
+    "train_loss",
+    "mlm_loss",
+    "valid_loss",
+    "valid_ppl",
+    "tokens_per_second",
+    "seconds",
+)
 
 
 def train(
@@ -261,7 +269,9 @@ class _Loop:
             ) from None
 
     def _validate(self) -> dict[str, float]:
-        batches = self.trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+        batches = self.trainer.get_valid_iterator("valid").next_epoch_itr(
+            shuffle=False, set_dataset_epoch=False
+        )
         with metrics.aggregate(new_root=True) as totals:
             for sample in batches:
                 self.trainer.valid_step(sample)

@@ -1,0 +1,31 @@
+# make demo: set up, then run the main job.  make test: set up, then all tests.  Everything else is `snakemake`.
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+ACTIVATE := . $(VENV)/bin/activate
+
+.PHONY: demo test
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+demo: $(READY)
+	@$(ACTIVATE) && snakemake && { snakemake --report results/report.html > results/logs/report.log 2>&1 || { cat results/logs/report.log; exit 1; }; }
+	@cat results/tables/demo.md results/tables/demo-parsing.md
+	@echo
+	@echo "tables   results/tables/   (CSV, Markdown, LaTeX)"
+	@echo "figures  results/figures/  (trees: demo-de-en-tree.svg, P_D: demo-de-en-distribution.svg)"
+	@echo "report   results/report.html"
+
+test: $(READY)
+	@$(ACTIVATE) && pytest -n 2 --dist loadgroup
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON): Python 3.11, 3.12 or 3.13 is needed (make PYTHON=/path/to/python3.11)"; exit 1; }
+	@command -v $${CXX:-g++} > /dev/null || { echo "no C++ compiler: install g++ (Debian: apt-get install g++)"; exit 1; }
+	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" || { echo "no Python headers: install them (Debian: apt-get install python3-dev)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || { echo "no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(ACTIVATE) && pip install --quiet -r requirements.txt
+	$(ACTIVATE) && pip install --quiet --no-deps fairseq==0.12.2
+	$(ACTIVATE) && pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@

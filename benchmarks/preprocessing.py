@@ -1,0 +1,185 @@
+"""Lines per second of each stage of preprocessing, beside the library that it calls, used directly.
+
+    python benchmarks/preprocessing.py --mirror FOLDER
+
+FOLDER holds Multi30k's train.de.gz and train.en.gz. A line is one sentence in one language. Each stage reads
+what the stage before it wrote. The libraries run in one process, as a plain loop over the lines of a file,
+and must write the same bytes as we do. One process is timed by its CPU time, to be fair on a busy machine,
+several by the clock; each time is the best of three, ours and the library's in turn.
+"""
+
+import argparse
+import contextlib
+import io
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sacremoses import MosesTokenizer
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+
+from synmask.corpora.plain import write_pair
+from synmask.files import read_lines, write_lines
+from synmask.text.bpe import apply_file, learn
+from synmask.text.clean import clean_files
+from synmask.text.labels import labels_of_ids
+from synmask.text.tokenise import tokenise_file
+
+MERGES = 10_000
+LANGUAGES = ("de", "en")
+
+
+@dataclass
+class Stage:
+    name: str
+    run: Callable[[Any, int], object]  # takes what `prepare` gives, and the number of processes
+    parallel: bool = False
+    library: str = "–"
+    run_library: Callable[[Path, Path], object] | None = None  # reads from one folder, writes into the other
+    outputs: tuple[str, ...] = ()  # the files that both write
+    prepare: Callable[[Path], Any] = lambda folder: folder  # not timed
+
+
+def pair(folder, name):
+    return [folder / f"{name}.{language}" for language in LANGUAGES]
+
+
+def tokenise(folder, threads):
+    for language, raw, tokens in zip(LANGUAGES, pair(folder, "raw"), pair(folder, "tokens"), strict=True):
+        tokenise_file(raw, tokens, language, threads=threads)
+
+
+def tokenise_library(folder, output):
+    for language, raw, tokens in zip(LANGUAGES, pair(folder, "raw"), pair(output, "tokens"), strict=True):
+        moses = MosesTokenizer(language)
+        with open(raw, encoding="utf-8") as lines, open(tokens, "w", encoding="utf-8") as handle:
+            for line in lines:
+                handle.write(moses.tokenize(line, return_str=True) + "\n")
+
+
+def clean(folder, _):
+    clean_files(*pair(folder, "tokens"), *pair(folder, "clean"), min_tokens=1, max_tokens=175, max_ratio=1.5)
+
+
+def learn_library(folder, output):
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(open(path, encoding="utf-8")) for path in pair(folder, "clean")]
+        handle = stack.enter_context(open(output / "codes", "w", encoding="utf-8"))
+        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        learn_bpe(itertools.chain(*files), handle, MERGES)
+
+
+def apply(folder, threads):
+    for text, split in zip(pair(folder, "clean"), pair(folder, "bpe"), strict=True):
+        apply_file(text, split, folder / "codes", threads=threads)
+
+
+def apply_library(folder, output):
+    for text, split in zip(pair(folder, "clean"), pair(output, "bpe"), strict=True):
+        with (
+            open(folder / "codes", encoding="utf-8") as codes,
+            open(text, encoding="utf-8") as lines,
+            open(split, "w", encoding="utf-8") as handle,
+        ):
+            bpe = BPE(codes)
+            for line in lines:
+                handle.write(bpe.process_line(line))
+
+
+def as_ids(folder):
+    """Every sentence as a fairseq data set holds it, and which symbols end in "@@"."""
+    index = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+    sentences = [
+        np.array([index.setdefault(token, len(index)) for token in [*line.split(), "</s>"]], dtype=np.int32)
+        for path in pair(folder, "bpe")
+        for line in read_lines(path)
+    ]
+    return sentences, np.array([symbol.endswith("@@") for symbol in index])
+
+
+def label(prepared, _):
+    sentences, continues = prepared
+    for ids in sentences:
+        labels_of_ids(ids, continues)
+
+
+STAGES = [
+    Stage("tokenise", tokenise, True, "sacremoses", tokenise_library, ("tokens.de", "tokens.en")),
+    Stage("clean", clean),
+    Stage(
+        f"learn BPE, {MERGES} merges",
+        lambda folder, _: learn(
+            pair(folder, "clean"),
+            folder / "codes",
+            [folder / "vocabulary.de", folder / "vocabulary.en"],
+            MERGES,
+        ),
+        library="subword-nmt",
+        run_library=learn_library,
+        outputs=("codes",),
+    ),
+    Stage("apply BPE", apply, True, "subword-nmt", apply_library, ("bpe.de", "bpe.en")),
+    Stage("BPE labels", label, prepare=as_ids),
+]
+
+
+def seconds(clock, function, *arguments):
+    start = clock()
+    function(*arguments)
+    return clock() - start
+
+
+def measure(stage, folder, threads):
+    """Seconds of the library (None without one), of us in one process, and in several (None if it cannot)."""
+    output = folder / "library"
+    output.mkdir(exist_ok=True)
+    times = {"library": [], "one": [], "many": []}
+    prepared = stage.prepare(folder)
+    for _ in range(3):
+        times["one"].append(seconds(time.process_time, stage.run, prepared, 1))
+        if stage.parallel:
+            times["many"].append(seconds(time.perf_counter, stage.run, prepared, threads))
+        if stage.run_library:
+            times["library"].append(seconds(time.process_time, stage.run_library, folder, output))
+    for name in stage.outputs:
+        assert (folder / name).read_bytes() == (output / name).read_bytes(), (
+            f"{name} differs from the library's"
+        )
+    return [min(values, default=None) for values in times.values()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mirror", type=Path, required=True, help="folder with Multi30k's train.{de,en}.gz")
+    parser.add_argument("--copies", type=int, default=6, help="how many times the text is repeated")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        inputs = [args.mirror / f"train.{language}.gz" for language in LANGUAGES]
+        pairs = args.copies * write_pair(*inputs, *pair(folder, "once"), "multi30k")
+        for once, raw in zip(pair(folder, "once"), pair(folder, "raw"), strict=True):
+            write_lines(raw, list(read_lines(once)) * args.copies)
+        lines = len(LANGUAGES) * pairs
+        print(f"{pairs} pairs, {lines} lines; lines/s (times the library's)\n")
+        print(f"| stage | library | library alone | ours, 1 process | ours, {args.threads} processes |")
+        print("|---|---|---:|---:|---:|")
+        for stage in STAGES:
+            library, *ours = measure(stage, folder, args.threads)
+            cells = [f"{lines / library:,.0f}" if library else "–"]
+            for time_taken in ours:
+                speed = f"{lines / time_taken:,.0f}" if time_taken else "–"
+                cells.append(f"{speed} ({library / time_taken:.2f}×)" if library and time_taken else speed)
+            print("|", " | ".join([stage.name, stage.library, *cells]), "|")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Translation scores by sacreBLEU, each with the signature that says how it was computed."""
+
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics import BLEU, CHRF
+
+from synmask.files import UserError, read_lines
+
+
+def score(
+    hypothesis_detok: str | Path,
+    reference_raw: str | Path,
+    hypothesis_tok: str | Path,
+    reference_tok: str | Path,
+    *,
+    lowercase: bool = False,
+) -> dict[str, dict[str, Any]]:
+    """Score a translated test set; all four files have a sentence a line and the same number of lines.
+
+    Args:
+        hypothesis_detok: the detokenised hypotheses, for sacreBLEU (13a) and chrF2.
+        reference_raw: the references as the corpus gives them.
+        hypothesis_tok, reference_tok: both tokenised, without sub-words, for BLEU on tokens (the paper's).
+        lowercase: the corpus is lower-cased, so compare in lower case; the signatures say case:lc.
+    Returns:
+        {"scores": {"sacrebleu", "bleu_tokenised", "chrf"}, all 0-100, "signatures": the same keys}.
+    Raises:
+        UserError: a file is empty, or the line counts differ.
+    """
+    detok, raw = _read_pair(hypothesis_detok, reference_raw)
+    tok, tok_reference = _read_pair(hypothesis_tok, reference_tok)
+    if len(tok) != len(detok):
+        raise UserError(
+            f"{hypothesis_tok} has {len(tok)} lines, {hypothesis_detok} {len(detok)}; "
+            "give the same hypotheses, tokenised and detokenised"
+        )
+    metrics = {
+        "sacrebleu": (BLEU(lowercase=lowercase), detok, raw),
+        "bleu_tokenised": (BLEU(lowercase=lowercase, tokenize="none", force=True), tok, tok_reference),
+        "chrf": (CHRF(lowercase=lowercase), detok, raw),
+    }
+    scores: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    for name, (metric, hypotheses, references) in metrics.items():
+        scores[name] = metric.corpus_score(hypotheses, [references]).score
+        signatures[name] = str(metric.get_signature())
+    return {"scores": scores, "signatures": signatures}
+
+
+def _read_pair(hypothesis: str | Path, reference: str | Path) -> tuple[list[str], list[str]]:
+    hypotheses, references = list(read_lines(hypothesis)), list(read_lines(reference))
+    for path, lines in ((hypothesis, hypotheses), (reference, references)):
+        if not lines:
+            raise UserError(f"{path}: empty file; nothing to score")
+    if not any(line.strip() for line in references):
+        raise UserError(f"{reference}: only blank lines; give the reference translations")
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"{hypothesis} has {len(hypotheses)} lines, {reference} {len(references)}; "
+            "give one hypothesis a reference"
+        )
+    return hypotheses, references

@@ -1,0 +1,169 @@
+"""Syntactic distances as binary trees: spans, sub-words and words, punctuation, trivial baselines.
+
+A tree over n leaves is given by its n-1 distances, one per gap between neighbours: every constituent
+splits at its largest distance (the paper's appendix). Spans are half-open, (start, end).
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from synmask.syntax.treebank import Tree
+
+# Penn, STTS and universal tags of punctuation.
+PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "$,", "$.", "$(", "PUNCT"})
+# Tags that say nothing: of words nobody tagged, and what the treebank reader leaves of "$-LRB-".
+UNKNOWN_TAGS = frozenset({"X", "XX", "$"})
+
+
+def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
+    """The spans of the binary tree that splits every constituent at its largest distance.
+
+    Of equal distances the first splits first. Time and memory are O(n), whatever the tree's shape.
+
+    Args:
+        distances: (n-1), from left to right; infinite ones are allowed.
+    Returns:
+        (n-1, 2) int; row g is the constituent that gap g, between leaves g and g+1, splits.
+    Raises:
+        ValueError: distances are not one-dimensional, or not numbers (NaN).
+    """
+    values = np.asarray(distances, dtype=np.float64)
+    if values.ndim != 1 or np.isnan(values).any():
+        raise ValueError(f"distances must be one-dimensional, without NaN; got shape {values.shape}")
+    gaps = len(values)
+    spans = np.empty((gaps, 2), dtype=np.int64)
+    start, end = [0] * gaps, [gaps + 1] * gaps
+    open_gaps: list[int] = []  # their distances never rise; each lies in the right part of the one before
+    for gap, value in enumerate(values.tolist()):
+        while open_gaps and values[open_gaps[-1]] < value:
+            end[open_gaps.pop()] = gap + 1
+        if open_gaps:
+            start[gap] = open_gaps[-1] + 1
+        open_gaps.append(gap)
+    spans[:, 0], spans[:, 1] = start, end
+    return spans
+
+
+def word_starts(tokens: Sequence[str]) -> list[bool]:
+    """Whether each of the n sub-words begins a word: all but those after a piece that ends in "@@"."""
+    return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
+
+
+def word_distances(distances: Sequence[float], tokens: Sequence[str]) -> tuple[list[str], list[float]]:
+    """Words and the distances between them; the distances inside words are dropped.
+
+    Args:
+        distances: (n-1), one per gap between sub-words.
+        tokens: the n sub-words, without `</s>`; all pieces of a word but its last end in "@@".
+    Returns:
+        The m words and their m-1 distances.
+    Raises:
+        ValueError: the numbers of distances and tokens do not fit.
+    """
+    check_fit(distances, tokens, "tokens")
+    words: list[str] = []
+    for token, first in zip(tokens, word_starts(tokens), strict=True):
+        piece = token.removesuffix("@@")
+        if first:
+            words.append(piece)
+        else:
+            words[-1] += piece
+    kept = zip(distances, word_starts(tokens)[1:], strict=True)
+    return words, [float(distance) for distance, first in kept if first]
+
+
+def restrict(distances: Sequence[float], keep: Sequence[bool]) -> list[float]:
+    """The distances of the tree that is left when the leaves that are not kept are taken out of it.
+
+    The distance between two neighbours is the largest one between them in the full tree.
+
+    Args:
+        distances: (n-1).
+        keep: (n), False at the leaves to take out.
+    Raises:
+        ValueError: the numbers of distances and leaves do not fit.
+    """
+    check_fit(distances, keep, "keep")
+    kept = [leaf for leaf, wanted in enumerate(keep) if wanted]
+    return [max(distances[left:right]) for left, right in pairwise(kept)]
+
+
+def is_punctuation(word: str, tag: str) -> bool:
+    """By its tag; where that says nothing ("X"), a word of punctuation characters only."""
+    if tag in UNKNOWN_TAGS:
+        return all(unicodedata.category(character).startswith("P") for character in word)
+    return tag in PUNCTUATION_TAGS
+
+
+def not_punctuation(tree: Tree) -> list[bool]:
+    """Which of the n leaves of a gold tree count as words when trees are compared."""
+    return [not is_punctuation(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
+
+
+def restricted_spans(tree: Tree, keep: Sequence[bool]) -> dict[tuple[int, int], set[str]]:
+    """The constituents of `tree`, with their labels, counted in the kept leaves only.
+
+    Spans of fewer than two kept leaves and the span of all of them are left out: no tree can miss them.
+    """
+    before = np.concatenate(([0], np.cumsum(keep))).tolist()
+    spans: dict[tuple[int, int], set[str]] = {}
+    for start, end, label in tree.spans():
+        span = (before[start], before[end])
+        if 1 < span[1] - span[0] < before[-1]:
+            spans.setdefault(span, set()).add(label)
+    return spans
+
+
+def right_branching(words: int, high: int = 0) -> list[float]:
+    """(words-1) distances of (a (b (c d))); the last `high` leaves (punctuation) are attached at the top."""
+    rest = words - high
+    return [float(rest - gap) if gap < rest - 1 else float(gap + 2) for gap in range(words - 1)]
+
+
+def left_branching(words: int) -> list[float]:
+    """(words-1) distances of (((a b) c) d)."""
+    return [float(gap) for gap in range(1, words)]
+
+
+def balanced(words: int) -> list[float]:
+    """(words-1) distances of the tree that halves every constituent (the right half is the larger)."""
+    distances = [0.0] * (words - 1)
+    todo = [(0, words)]
+    while todo:
+        start, end = todo.pop()
+        if end - start > 1:
+            middle = (start + end) // 2
+            distances[middle - 1] = float(end - start)
+            todo += [(start, middle), (middle, end)]
+    return distances
+
+
+def random_distances(words: int, rng: np.random.Generator) -> list[float]:
+    """(words-1) distances of a random tree: every constituent splits at each of its gaps equally often."""
+    return rng.random(max(words - 1, 0)).tolist()
+
+
+def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
+    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)).
+
+    Raises:
+        ValueError: the numbers of distances and words do not fit.
+    """
+    check_fit(distances, words, "words")
+    spans = spans_of_distances(distances)
+    opened = np.bincount(spans[:, 0], minlength=len(words))
+    closed = np.bincount(spans[:, 1] - 1, minlength=len(words))
+    parts = []
+    for word, before, after in zip(words, opened.tolist(), closed.tolist(), strict=True):
+        escaped = word.replace("(", "-LRB-").replace(")", "-RRB-")
+        parts.append("(X " * before + f"(X {escaped})" + ")" * after)
+    return " ".join(parts)
+
+
+def check_fit(distances: Sequence[float], leaves: Sequence, name: str) -> None:
+    """Raise a ValueError unless there is one distance per gap between the leaves."""
+    if len(distances) != len(leaves) - 1:
+        raise ValueError(f"distances: {len(distances)} given for {len(leaves)} {name}; one per gap is needed")

@@ -1,0 +1,160 @@
+"""Constituency trees, and bracketed (Penn-style) files of them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from synmask.files import UserError, read_lines
+
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """A constituency tree. Every word stands alone under its preterminal: `Tree("NN", ("dog",))`.
+
+    No method recurses, so that trees of any depth work; trees are equal if they are written the same.
+    """
+
+    label: str
+    children: tuple["Tree | str", ...]
+
+    def preterminals(self) -> Iterator["Tree"]:
+        """The subtrees that hold one word each, from left to right."""
+        stack: list[Tree] = [self]
+        while stack:
+            tree = stack.pop()
+            if isinstance(tree.children[0], str):
+                yield tree
+            else:
+                stack.extend(reversed(tree.children))
+
+    def leaves(self) -> list[str]:
+        """The n words."""
+        return [tree.children[0] for tree in self.preterminals()]
+
+    def tags(self) -> list[str]:
+        """The labels of the n preterminals."""
+        return [tree.label for tree in self.preterminals()]
+
+    def spans(self) -> list[tuple[int, int, str]]:
+        """(start, end, label), half-open, of each constituent above the preterminals, from the root down.
+
+        Each constituent of a unary chain gives its own span.
+        """
+        spans: list[tuple[int, int, str]] = []
+        stack: list[Tree | int] = [self]  # an int closes the span of that number
+        position = 0
+        while stack:
+            node = stack.pop()
+            if isinstance(node, int):
+                spans[node] = (spans[node][0], position, spans[node][2])
+            elif isinstance(node.children[0], str):
+                position += 1
+            else:
+                stack.append(len(spans))
+                spans.append((position, position, node.label))
+                stack.extend(reversed(node.children))
+        return spans
+
+    def __str__(self) -> str:
+        """The tree in brackets on one line; round brackets in words become -LRB- and -RRB-."""
+        parts: list[str] = []
+        stack: list[Tree | str] = [self]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, str):
+                parts.append(node)
+            elif isinstance(node.children[0], str):
+                word = node.children[0].replace("(", "-LRB-").replace(")", "-RRB-")
+                parts.append(f" ({node.label} {word})")
+            else:
+                parts.append(f" ({node.label}")
+                stack.append(")")
+                stack.extend(reversed(node.children))
+        return "".join(parts)[1:]
+
+    def __repr__(self) -> str:
+        return f"<Tree {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def read_trees(path: str | Path) -> Iterator[Tree]:
+    """Yield the trees of a bracketed file, one tree a line or many lines a tree (.gz or plain).
+
+    An outer bracket without a label is taken off. Function tags and indices (NP-SBJ-1, NP=2) are cut from
+    labels, traces (-NONE-) and constituents without words are removed, and bracket words are unescaped.
+
+    Raises:
+        UserError: with file and line: brackets that do not close or were not opened, text outside of
+            brackets, a word that shares its constituent, a tree without words, a file without trees.
+    """
+    stack: list[_Bracket] = []
+    line = 0
+    found = False
+    for line, text in enumerate(read_lines(path), start=1):
+        for token in re.findall(r"[()]|[^\s()]+", text):
+            if token == "(":
+                stack.append(_Bracket(line))
+            elif not stack:
+                what = '")" without its "("' if token == ")" else f'"{token}" outside of brackets'
+                raise UserError(f"{path}, line {line}: {what}; mend the tree")
+            elif token != ")":
+                stack[-1].add(token)
+            else:
+                closed = stack.pop()
+                try:
+                    tree = closed.tree(outermost=not stack)
+                except ValueError as error:
+                    raise UserError(f"{path}, line {line}: {error}; mend the tree") from None
+                if stack:
+                    stack[-1].children.append(tree)
+                else:
+                    found = True
+                    yield tree
+    if stack:
+        raise UserError(f'{path}, line {stack[0].line}: "(" is never closed; mend the tree')
+    if not found:
+        raise UserError(f"{path}, line {max(line, 1)}: no tree in this file; give a bracketed treebank")
+
+
+@dataclass
+class _Bracket:
+    """What was read of a constituent since its "(" on `line`; None stands for a removed child."""
+
+    line: int
+    label: str = ""
+    children: list[Tree | str | None] = field(default_factory=list)
+
+    def add(self, token: str) -> None:
+        if self.label or self.children:
+            self.children.append(re.sub("-[LR][RSC]B-", lambda escape: BRACKETS[escape[0]], token))
+        else:
+            self.label = token
+
+    def tree(self, outermost: bool) -> Tree | None:
+        """The constituent, or None if no word is left in it."""
+        children = tuple(child for child in self.children if child is not None)
+        if self.label == "-NONE-" or not children:
+            if outermost:
+                raise ValueError("a tree without words")
+            return None
+        words = [child for child in children if isinstance(child, str)]
+        if words and len(children) > 1:
+            raise ValueError(f'the word "{words[0]}" shares its constituent; give it a bracket of its own')
+        if self.label:
+            return Tree(_plain(self.label), children)
+        if outermost and len(children) == 1 and not words:
+            return children[0]
+        raise ValueError("a constituent without a label")
+
+
+def _plain(label: str) -> str:
+    """NP-SBJ-1 → NP; -LRB- stays."""
+    return re.split("[-=]", label, maxsplit=1)[0] or label

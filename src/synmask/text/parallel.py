@@ -1,0 +1,38 @@
+"""Work on the lines of a file with several processes, in order, in flat memory."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+
+CHUNK = 2000  # lines: sending them to a process costs far less than working on them
+_function: Callable[[str], str]  # of a worker process
+
+
+def map_lines(function: Callable[[str], str], lines: Iterable[str], threads: int) -> Iterator[str]:
+    """Yield `function(line)` for every line, in order.
+
+    With `threads` > 1 as many processes share the work; `function` is handed to each of them once
+    (it must be picklable), so what it caches stays. At most a few chunks of lines are in memory.
+    """
+    if threads <= 1:
+        yield from map(function, lines)
+        return
+    lines = iter(lines)
+    pending = deque()
+    with ProcessPoolExecutor(threads, initializer=_start, initargs=(function,)) as pool:
+        while chunk := list(islice(lines, CHUNK)):
+            pending.append(pool.submit(_work, chunk))
+            if len(pending) > 2 * threads:
+                yield from pending.popleft().result()
+        while pending:
+            yield from pending.popleft().result()
+
+
+def _start(function: Callable[[str], str]) -> None:
+    global _function
+    _function = function
+
+
+def _work(chunk: list[str]) -> list[str]:
+    return [_function(line) for line in chunk]

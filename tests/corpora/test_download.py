@@ -1,0 +1,221 @@
+import contextlib
+import hashlib
+import random
+import re
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from synmask.corpora import download
+from synmask.corpora.download import fetch
+from synmask.files import UserError
+
+CONTENT = random.Random(1).randbytes(300_000)
+SUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `content` under every path but /missing; what it does wrong is set on it."""
+
+    content = CONTENT
+    ranges = True  # honours Range
+    wrong_range = False  # answers a Range with another one
+    broken = 0  # so many answers break off in the middle
+    faults = 0  # so many answers are 503
+    kind = "application/octet-stream"
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []  # the Range of each request
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        server, wanted = self.server, self.headers.get("Range")
+        server.asked.append(wanted)
+        body, size = server.content, len(server.content)
+        if self.path.endswith("/missing"):
+            return self.send_error(404)
+        if server.faults:
+            server.faults -= 1
+            return self.send_error(503)
+        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted and server.ranges else None
+        if start is not None and start >= size:
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{size}")
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        self.send_response(200 if start is None else 206)
+        if start is not None:
+            start = 7 if server.wrong_range else start
+            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
+            body = body[start:]
+        self.send_header("Content-Type", server.kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if server.broken:
+            server.broken -= 1
+            body = body[: len(body) // 2]
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download, "BACK_OFF", 0.001)
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def one_line(error, *parts):
+    text = str(error.value)
+    assert "\n" not in text
+    for part in parts:
+        assert part in text
+    return True
+
+
+def test_download_with_one_line_on_stderr(server, tmp_path, capsys):
+    fetch("toy", f"{server.url}/a/train.gz", tmp_path / "new" / "train.gz", sha256=SUM.upper())
+    assert (tmp_path / "new" / "train.gz").read_bytes() == CONTENT
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["train.gz"]
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_goes_on_where_the_server_broke_off(server, tmp_path):
+    server.broken = 2
+    fetch("toy", f"{server.url}/x", tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=150000-", "bytes=225000-"]
+
+
+def test_starts_again_when_the_server_ignores_range(server, tmp_path):
+    server.broken, server.ranges = 1, False
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=150000-"]
+
+
+def test_starts_again_when_the_server_sends_another_range(server, tmp_path):
+    server.broken, server.wrong_range = 1, True
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=150000-", None]
+
+
+def test_takes_up_the_part_of_an_earlier_run(server, tmp_path):
+    (tmp_path / "x.part").write_bytes(CONTENT[:1000])
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == ["bytes=1000-"]
+
+
+def test_a_complete_part_is_not_fetched_again(server, tmp_path):
+    (tmp_path / "x.part").write_bytes(CONTENT)
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == [f"bytes={len(CONTENT)}-"]
+
+
+@pytest.mark.parametrize("size", [1000, 400_000])
+def test_a_part_of_something_else_is_dropped(server, tmp_path, size):
+    (tmp_path / "x.part").write_bytes(bytes(size))
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == [f"bytes={size}-", None]
+
+
+def test_without_a_checksum_an_old_part_is_not_trusted(server, tmp_path):
+    (tmp_path / "x.part").write_bytes(bytes(1000))
+    fetch("toy", f"{server.url}/x", tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert server.asked == [None]
+
+
+def test_a_busy_server_is_asked_again(server, tmp_path):
+    server.faults = 2
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert len(server.asked) == 3
+
+
+def test_gives_up_on_a_server_that_stays_broken(server, tmp_path):
+    server.faults = 100
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{server.url}/x", tmp_path / "x")
+    one_line(error, "toy", "503", "mirrors: {toy: <folder or URL with x>} in config.yaml")
+    assert len(server.asked) == download.ATTEMPTS
+
+
+def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
+    (tmp_path / "x").write_text("as it was")
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{server.url}/x", tmp_path / "x", sha256="0" * 64)
+    one_line(error, "toy", f"{server.url}/x", "0" * 64, SUM)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_text() == "as it was"
+
+
+def test_a_web_page_is_not_an_archive(server, tmp_path):
+    server.kind = "text/html; charset=utf-8"
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{server.url}/x.tgz", tmp_path / "x.tgz")
+    one_line(error, "toy", "web page", "mirrors")
+    assert not list(tmp_path.iterdir())
+    fetch("toy", f"{server.url}/x.html", tmp_path / "x.html")
+    assert (tmp_path / "x.html").read_bytes() == CONTENT
+
+
+def test_a_missing_page_is_asked_for_once(server, tmp_path):
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{server.url}/missing", tmp_path / "x")
+    one_line(error, "toy", "404", "mirrors: {toy:")
+    assert len(server.asked) == 1
+
+
+def test_no_network(server, tmp_path):
+    with contextlib.closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/train.gz"
+    with pytest.raises(UserError) as error:
+        fetch("toy", url, tmp_path / "x")
+    one_line(error, url, "onnection refused", "mirrors: {toy: <folder or URL with train.gz>} in config.yaml")
+    assert not (tmp_path / "x").exists()
+
+
+def test_mirror_by_folder_and_url(server, tmp_path):
+    url = "https://example.invalid/data/raw/a%20b.gz?raw=true"
+    folder = tmp_path / "my mirror"
+    folder.mkdir()
+    (folder / "a b.gz").write_bytes(CONTENT)
+    for number, mirror in enumerate([folder, str(folder), folder.as_uri(), server.url + "/base/"]):
+        fetch("toy", url, tmp_path / str(number), sha256=SUM, mirror=mirror)
+        assert (tmp_path / str(number)).read_bytes() == CONTENT
+    fetch("toy", (folder / "a b.gz").as_uri(), tmp_path / "direct")
+    assert (tmp_path / "direct").read_bytes() == CONTENT
+
+
+def test_mirror_faults(server, tmp_path):
+    url = "https://example.invalid/train.gz"
+    (tmp_path / "train.gz").write_bytes(b"not it")
+    for mirror, file, checksum, part in [
+        (tmp_path / "nowhere", "train.gz", None, "nowhere: no such folder"),
+        (tmp_path, "other.gz", None, "other.gz: no such file"),
+        (tmp_path.as_uri(), "other.gz", None, "other.gz: no such file"),
+        (tmp_path, "train.gz", SUM, SUM),
+        (server.url, "missing", None, "404"),
+        ("ftp://example.invalid/pub", "train.gz", None, "not an http, https or file URL"),
+    ]:
+        with pytest.raises(UserError) as error:
+            fetch("toy", url.replace("train.gz", file), tmp_path / "x", sha256=checksum, mirror=mirror)
+        one_line(error, "toy", part, "config.yaml")
+    assert [path.name for path in tmp_path.iterdir()] == ["train.gz"]

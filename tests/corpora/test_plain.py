@@ -1,0 +1,59 @@
+import gzip
+
+import pytest
+
+from synmask.corpora.plain import write_pair
+from synmask.files import UserError
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A function that writes bytes as the two inputs, copies them, and returns what `write_pair` made."""
+
+    def write(source, target, ending=""):
+        inputs = [tmp_path / f"in.de{ending}", tmp_path / f"in.en{ending}"]
+        for path, data in zip(inputs, (source, target), strict=True):
+            path.write_bytes(gzip.compress(data) if ending else data)
+        outputs = [tmp_path / "out" / "train.de", tmp_path / "out" / "train.en"]
+        count = write_pair(*inputs, *outputs, "mine")
+        return count, *(path.read_bytes().decode() for path in outputs)
+
+    return write
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_white_space_becomes_one_space(pair, ending):
+    source = "\ufeff  Grüß \t dich\u00a0,\u2028Welt \r\n\n\u3000z\u0085w\x1cei\u2009\nd\u200brei".encode()
+    target = b"one\ntwo  words\nthree\nfour\n"
+    count, source, target = pair(source, target, ending)
+    assert count == 4
+    assert source == "Grüß dich , Welt\n\nz w ei\nd\u200brei\n"
+    assert target == "one\ntwo words\nthree\nfour\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "parts"),
+    [
+        (b"a\nb\nc\n", b"a\n", ["in.de has 3 lines", "in.en has 1"]),
+        (b"a\n", b"a\nb", ["in.de has 1 lines", "in.en has 2"]),
+        (b"a\n", b"", ["in.de has 1 lines", "in.en has 0"]),
+        (b"", b"", ["mine", "in.de", "in.en", "empty"]),
+        (b"a\nb\n", b"a\n\xff\n", ["in.en, line 2: not UTF-8"]),
+    ],
+)
+def test_a_fault_is_one_line_and_leaves_outputs_alone(pair, tmp_path, source, target, parts):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "train.en").write_text("as it was")
+    with pytest.raises(UserError) as error:
+        pair(source, target)
+    assert all(part in str(error.value) for part in parts)
+    assert "\n" not in str(error.value)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["train.en"]
+    assert (tmp_path / "out" / "train.en").read_text() == "as it was"
+
+
+def test_a_missing_file_is_named(tmp_path):
+    (tmp_path / "a").write_text("x\n")
+    with pytest.raises(UserError, match="nowhere: no such file"):
+        write_pair(tmp_path / "a", tmp_path / "nowhere", tmp_path / "b", tmp_path / "c", "mine")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

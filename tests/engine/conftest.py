@@ -1,0 +1,70 @@
+"""A small binarised corpus and settings that train in seconds."""
+
+import copy
+import random
+
+import pytest
+
+from synmask.engine.binarise import binarise
+
+SETTINGS = {
+    "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 32, "heads": 2},
+    "training": {
+        "max_epochs": 3,
+        "batch": {"gpus": 1, "updates": 1, "tokens": 120},
+        "lr": 0.005,
+        "warmup_updates": 10,
+        "adam_betas": [0.9, 0.98],
+        "weight_decay": 1e-4,
+        "clip_norm": 0.0,
+        "dropout": 0.1,
+        "attention_dropout": 0.0,
+        "label_smoothing": 0.1,
+        "precision": "fp32",
+    },
+    "system": {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0, "left_pad_source": False},
+}
+GRAMMAR = {
+    "guide": "grammar",
+    "options": {
+        "bpe": "add",
+        "bpe_dim": 8,
+        "conv_layers": 2,
+        "conv_kernel": 3,
+        "attention": True,
+        "layers": 1,
+        "relations": ["parent", "child"],
+        "activation": "sigmoid",
+        "calibration": "masked",
+    },
+    "mask_rate": 0.15,
+    "mlm_weight": 0.4,
+    "left_pad_source": False,
+}
+
+
+@pytest.fixture
+def settings():
+    """Settings of a plain Transformer; a test may change its copy."""
+    return copy.deepcopy(SETTINGS)
+
+
+@pytest.fixture
+def grammar_settings(settings):
+    return settings | {"system": copy.deepcopy(GRAMMAR)}
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """A folder with bpe/ and bin/: 1 to 4 words a sentence, some split; the target is the reverse."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "bpe").mkdir()
+    draw = random.Random(7)
+    words = ["a", "bb", "cc", "d", "e@@ f", "g@@ h@@ i", "jj"]
+    for split, size in (("train", 90), ("valid", 12), ("test", 12)):
+        source = [[draw.choice(words) for _ in range(draw.randint(1, 4))] for _ in range(size)]
+        for language, order in (("de", 1), ("en", -1)):
+            lines = "".join(" ".join(sentence[::order]) + "\n" for sentence in source)
+            (folder / "bpe" / f"{split}.{language}").write_text(lines)
+    binarise(folder / "bpe", folder / "bin", "de", "en")
+    return folder

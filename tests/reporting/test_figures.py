@@ -1,0 +1,245 @@
+"""Figures: their data, their bytes, and that nothing in them overlaps."""
+
+import csv
+import itertools
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from synmask.files import UserError
+from synmask.reporting import figures
+from synmask.syntax.treebank import read_trees
+
+TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
+GOLD = (
+    "(S (S (NP (ART die) (NN Frachtraumung)) (PP (IN in) (NP (ART den) (NN Häfen))))"
+    " ($, ,) (VP (V sagte) (P sie)) ($. .))"
+)
+# ((die (Fracht@@ raum@@ ung)) (in (den Häfen))) , | sagte sie | .
+GOOD = [3, 1, 0.5, 5, 3, 2, 6, 8, 1, 9]
+
+
+@pytest.fixture
+def gold(tmp_path):
+    (tmp_path / "gold.mrg").write_text(GOLD, encoding="utf-8")
+    return next(read_trees(tmp_path / "gold.mrg"))
+
+
+@pytest.fixture
+def scores(tmp_path):
+    paths = []
+    for system, seed, value in [("transformer", 1, 30.0), ("transformer", 2, 32.0), ("grammar", 1, 33.0)]:
+        path = tmp_path / f"{system}{seed}.json"
+        named = dict.fromkeys(["sacrebleu", "bleu_tokenised", "chrf"], value)
+        head = {"corpus": "demo", "direction": "de-en", "system": system, "seed": seed}
+        path.write_text(json.dumps(head | {"scores": named, "signatures": dict.fromkeys(named, "s")}))
+        paths.append(path)
+    return paths
+
+
+@pytest.fixture
+def histories(tmp_path):
+    paths = {}
+    for system in ("transformer", "grammar"):
+        for seed in (1, 2):
+            path = paths[system, seed] = tmp_path / f"{system}{seed}.csv"
+            lines = [
+                f"{epoch},{10 * epoch},{9 / epoch + seed},{8 / epoch + seed},4,9,1" for epoch in (1, 2, 3)
+            ]
+            header = "epoch,updates,train_loss,valid_loss,valid_ppl,tokens_per_second,seconds"
+            path.write_text("\n".join([header, *lines]) + "\n")
+    return paths
+
+
+@pytest.fixture
+def draw(gold, scores, histories):
+    """name → a function that writes this figure at a stem."""
+    matrix = np.full((len(TOKENS), len(TOKENS)), 1 / len(TOKENS))
+    long = [*TOKENS, *TOKENS[:-1], "verschwendungs@@"]
+    assert len(long) == 22
+    return {
+        "curves": lambda out: figures.curves(histories, out),
+        "bleu_bars": lambda out: figures.bleu_bars(
+            scores, out, {"transformer": "Transformer", "grammar": "Grammar"}
+        ),
+        "trees": lambda out: figures.trees(gold, {"+BPE": (TOKENS, GOOD), "−BPE": (TOKENS, GOOD[::-1])}, out),
+        "distribution": lambda out: figures.distribution(TOKENS, matrix, out, "P_D"),
+        "large": lambda out: figures.distribution(long, np.full((22, 22), 1 / 22), out, "P_D"),
+        "small": lambda out: figures.distribution(["a", "b"], np.eye(2), out, "A heading wider than the map"),
+    }
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved, as matplotlib objects."""
+    kept = []
+    save = figures._save
+
+    def keep(figure, out, data):
+        kept.append(figure)
+        save(figure, out, data)
+
+    monkeypatch.setattr(figures, "_save", keep)
+    return kept
+
+
+def table(path):
+    with path.open(encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
+NAMES = ["curves", "bleu_bars", "trees", "distribution"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_data_gives_the_same_bytes(draw, tmp_path, name):
+    for folder in ("one", "two"):
+        draw[name](tmp_path / folder / "figure.v1")
+    for extension in ("svg", "pdf", "csv"):
+        first = (tmp_path / "one" / f"figure.v1.{extension}").read_bytes()
+        assert first == (tmp_path / "two" / f"figure.v1.{extension}").read_bytes()
+        assert len(first) > 100
+    assert ET.parse(tmp_path / "one" / "figure.v1.svg").getroot().tag.endswith("svg")
+    assert b"<dc:date>" not in (tmp_path / "one" / "figure.v1.svg").read_bytes()
+    assert (tmp_path / "one" / "figure.v1.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", ["curves", "bleu_bars", "trees"])
+def test_panels_lie_where_no_rounding_error_shows(draw, drawn, tmp_path, name):
+    draw[name](tmp_path / "figure")
+    for axes in drawn[0].axes:
+        bounds = axes.get_position(original=True)
+        assert [bounds.x0, bounds.y0] == np.round([bounds.x0, bounds.y0], 6).tolist()
+
+
+@pytest.mark.parametrize("name", [*NAMES, "small", "large"])
+def test_no_text_overlaps_another_or_leaves_the_figure(draw, drawn, tmp_path, monkeypatch, name):
+    draw[name](tmp_path / "figure")
+    (figure,) = drawn
+    boxes = {}
+    plain_draw = Text.draw
+
+    def record(text, renderer):
+        if text.get_text().strip() and text.get_visible():
+            boxes[text] = text.get_window_extent(renderer)
+        plain_draw(text, renderer)
+
+    monkeypatch.setattr(Text, "draw", record)
+    FigureCanvasAgg(figure).draw()
+    assert len(boxes) > 5
+    for text, box in boxes.items():
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1, text
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1, text
+    for (text, box), (other_text, other) in itertools.combinations(boxes.items(), 2):
+        assert not box.overlaps(other), (text, other_text)
+
+
+def test_trees_show_what_the_gold_tree_has(gold, tmp_path):
+    figures.trees(gold, {"+BPE": (TOKENS, GOOD)}, tmp_path / "trees")
+    rows = [row for row in table(tmp_path / "trees.csv") if row["tree"] == "+BPE"]
+    assert len(rows) == len(TOKENS) - 1
+    right = {row["tokens"] for row in rows if row["right"] == "True"}
+    # the inner S with and without its comma are one constituent when punctuation does not count
+    assert right == {
+        "die Fracht@@ raum@@ ung",
+        "in den Häfen",
+        "den Häfen",
+        "die Fracht@@ raum@@ ung in den Häfen",
+        "die Fracht@@ raum@@ ung in den Häfen ,",
+        "sagte sie",
+    }
+
+
+def test_a_constituent_that_cuts_a_word_is_never_right(gold, tmp_path):
+    cut = [5, 9, 4, 5, 3, 2, 6, 8, 1, 7]  # die Fracht@@ | raum@@ ung …
+    figures.trees(gold, {"+BPE": (TOKENS, cut)}, tmp_path / "trees")
+    rows = [row for row in table(tmp_path / "trees.csv") if row["tree"] == "+BPE" and row["right"] == "True"]
+    assert {row["tokens"] for row in rows} == {"in den Häfen", "den Häfen", "sagte sie", "sagte sie ."}
+
+
+def test_split_words_are_marked_under_every_tree(gold, drawn, tmp_path):
+    figures.trees(gold, {"+BPE": (TOKENS, GOOD)}, tmp_path / "trees")
+    for axes in drawn[0].axes:
+        marks = [line for line in axes.lines if line.get_color() == figures.PIECE]
+        assert len(marks) == 1
+    correct = [line for line in drawn[0].axes[1].lines if line.get_color() == figures.RIGHT]
+    assert correct
+    assert not [line for line in drawn[0].axes[0].lines if line.get_color() == figures.RIGHT]
+
+
+def test_trees_of_other_words_are_refused(gold, tmp_path):
+    with pytest.raises(ValueError, match="induced"):
+        figures.trees(gold, {"+BPE": (TOKENS[1:], GOOD[1:])}, tmp_path / "trees")
+    with pytest.raises(ValueError, match="induced"):
+        figures.trees(gold, {"a": (TOKENS, GOOD), "b": ([*TOKENS[:-1], "!"], GOOD)}, tmp_path / "trees")
+    with pytest.raises(ValueError, match="tokens"):
+        figures.trees(gold, {"a": (TOKENS, GOOD[1:])}, tmp_path / "trees")
+
+
+def test_a_sentence_of_one_word_can_be_drawn(tmp_path):
+    (tmp_path / "one.mrg").write_text("(S (UH ja))")
+    figures.trees(next(read_trees(tmp_path / "one.mrg")), {"+BPE": (["ja"], [])}, tmp_path / "trees")
+    assert [row["tree"] for row in table(tmp_path / "trees.csv")] == ["gold"]
+
+
+def test_bars_are_means_with_deviations_and_a_point_a_seed(draw, drawn, tmp_path):
+    draw["bleu_bars"](tmp_path / "bars")
+    (axes,) = drawn[0].axes
+    assert [bar.get_width() for bar in axes.patches] == [31.0, 33.0]
+    error = axes.containers[1].lines[2][0].get_segments()[0]
+    assert error[:, 0] == pytest.approx([31 - 2**0.5, 31 + 2**0.5])
+    points = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
+    assert [list(values) for values in points] == [[30.0, 32.0], [33.0]]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Transformer", "Grammar"]
+    assert axes.get_title() == "De→En"
+    assert [row["sacrebleu"] for row in table(tmp_path / "bars.csv")] == ["30.0", "32.0", "33.0"]
+
+
+def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
+    draw["curves"](tmp_path / "curves")
+    training, validation = drawn[0].axes
+    assert [line.get_label() for line in training.lines] == ["transformer", "grammar"]
+    assert training.lines[0].get_ydata() == pytest.approx([10.5, 6.0, 4.5])
+    assert validation.lines[0].get_ydata() == pytest.approx([9.5, 5.5, 8 / 3 + 1.5])
+    band = validation.collections[0].get_paths()[0].vertices
+    assert {band[:, 1].min(), band[:, 1].max()} == {8 / 3 + 1, 10.0}
+    rows = table(tmp_path / "curves.csv")
+    assert len(rows) == 12
+    assert (rows[3]["system"], rows[3]["seed"], rows[3]["epoch"], rows[3]["updates"]) == (
+        "transformer",
+        "2",
+        "1",
+        "10",
+    )
+
+
+def test_histories_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(UserError, match=r"gone\.csv: no such file; train a, seed 1"):
+        figures.curves({("a", 1): tmp_path / "gone.csv"}, tmp_path / "x")
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(UserError, match=r"empty\.csv: not a table"):
+        figures.curves({("a", 1): tmp_path / "empty.csv"}, tmp_path / "x")
+    (tmp_path / "short.csv").write_text("epoch,train_loss\n1,2\n")
+    with pytest.raises(UserError, match=r"short\.csv: no column valid_loss"):
+        figures.curves({("a", 1): tmp_path / "short.csv"}, tmp_path / "x")
+    with pytest.raises(UserError, match="no training history"):
+        figures.curves({}, tmp_path / "x")
+
+
+def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
+    matrix = np.array([[0.0, 0.7, 0.3], [0.04, 0.0, 0.96], [0.2, 0.8, 0.0]])
+    figures.distribution(["a", "b@@", "c"], matrix, tmp_path / "map", "P_D")
+    axes = drawn[0].axes[0]
+    assert axes.images[0].get_array().tolist() == matrix.tolist()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b@@", "c"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Parent", "Token")
+    shown = {text.get_unitless_position(): text.get_text() for text in axes.texts}
+    assert shown == {(1, 0): ".7", (2, 0): ".3", (2, 1): "1.0", (0, 2): ".2", (1, 2): ".8"}
+    row = table(tmp_path / "map.csv")[5]
+    assert list(row.values()) == ["2", "b@@", "3", "c", "0.96"]
+    with pytest.raises(ValueError, match=r"\(3, 3\)"):
+        figures.distribution(["a", "b", "c"], matrix[:2], tmp_path / "map", "P_D")

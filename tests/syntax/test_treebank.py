@@ -1,0 +1,109 @@
+import gzip
+
+import pytest
+
+from synmask.files import UserError
+from synmask.syntax.treebank import Tree, read_trees
+
+DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))"
+
+
+def read(tmp_path, text):
+    path = tmp_path / "trees.txt"
+    path.write_text(text, encoding="utf-8")
+    return list(read_trees(path))
+
+
+def test_a_tree_and_its_parts(tmp_path):
+    (tree,) = read(tmp_path, DOG)
+    noun_phrase = Tree("NP", (Tree("DT", ("The",)), Tree("NN", ("dog",))))
+    assert tree == Tree("S", (noun_phrase, Tree("VP", (Tree("VBZ", ("barks",)),)), Tree(".", (".",))))
+    assert tree != noun_phrase
+    assert len({tree, noun_phrase, read(tmp_path, DOG)[0]}) == 2
+    assert tree.leaves() == ["The", "dog", "barks", "."]
+    assert tree.tags() == ["DT", "NN", "VBZ", "."]
+    assert tree.spans() == [(0, 4, "S"), (0, 2, "NP"), (2, 3, "VP")]
+    assert str(tree) == DOG
+
+
+def test_unary_chains_give_a_span_each_and_a_lone_preterminal_none(tmp_path):
+    chain, word = read(tmp_path, "(S (VP (VB Go))) (UH Yes)")
+    assert chain.spans() == [(0, 1, "S"), (0, 1, "VP")]
+    assert (word.spans(), word.leaves(), str(word)) == ([], ["Yes"], "(UH Yes)")
+
+
+def test_trees_over_many_lines_with_an_outer_bracket(tmp_path):
+    text = (
+        "\n( (S\n    (NP-SBJ (DT The)\n       (NN dog))\n (VP (VBZ barks)) (. .) ))\n\n" + DOG + DOG + "\r\n"
+    )
+    assert [str(tree) for tree in read(tmp_path, text)] == [DOG] * 3
+
+
+def test_a_labelled_root_stays(tmp_path):
+    assert str(read(tmp_path, f"(ROOT {DOG})")[0]) == f"(ROOT {DOG})"
+
+
+def test_function_tags_traces_and_what_they_leave_empty_go(tmp_path):
+    (tree,) = read(
+        tmp_path,
+        "(S (NP-SBJ-1 (PRP$ My) (NN dog)) (VP (VBZ wants) (S-ADV=2 (NP-SBJ (-NONE- *PRO*-1)) (VP (TO to)"
+        " (VP (VB sleep) (SBAR (-NONE- 0) (S (-NONE- *T*-2)))))) (-LRB- -LRB-)) (NP|X (NN a-b)))",
+    )
+    assert str(tree) == (
+        "(S (NP (PRP$ My) (NN dog)) (VP (VBZ wants) (S (VP (TO to) (VP (VB sleep)))) (-LRB- -LRB-))"
+        " (NP|X (NN a-b)))"
+    )
+    assert tree.spans()[2:5] == [(2, 6, "VP"), (3, 5, "S"), (3, 5, "VP")]
+
+
+def test_brackets_in_words_are_escaped_and_come_back(tmp_path):
+    (tree,) = read(tmp_path, "(X (-LRB- -LRB-) (NN -LSB-) (NN -RCB-) (NN :-RRB-))")
+    assert tree.leaves() == ["(", "[", "}", ":)"]
+    smile = Tree("X", (Tree("A", ("(",)), Tree("B", (":)",))))
+    assert str(smile) == "(X (A -LRB-) (B :-RRB-))"
+    assert read(tmp_path, str(smile)) == [smile]
+    assert read(tmp_path, str(smile))[0].leaves() == ["(", ":)"]
+
+
+def test_gzip(tmp_path):
+    path = tmp_path / "trees.gz"
+    path.write_bytes(gzip.compress(DOG.encode()))
+    assert [str(tree) for tree in read_trees(path)] == [DOG]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_trees_of_any_depth(side, tmp_path):
+    depth = 20_000
+    word = "(Y a)"
+    text = (
+        "(X " * depth + word + f" {word})" * depth
+        if side == "left"
+        else f"(X {word} " * depth + word + ")" * depth
+    )
+    (tree,) = read(tmp_path, text)
+    assert str(tree) == text
+    assert tree == read(tmp_path, text)[0]
+    assert len(tree.leaves()) == depth + 1
+    assert sorted(end - start for start, end, _ in tree.spans()) == list(range(2, depth + 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        (f"{DOG}\n(S\n(NP (NN a)\n", 2, "never closed"),
+        (f"{DOG}\n{DOG})\n", 2, "without its"),
+        (f"{DOG}\n\nword\n", 3, "outside of brackets"),
+        (f"{DOG}\n(S (NP the (NN a)))\n", 2, '"the" shares'),
+        (f"{DOG}\n(S (NN a b))\n", 2, '"a" shares'),
+        (f"{DOG}\n(S (NP (-NONE- *)))\n", 2, "without words"),
+        (f"{DOG}\n()\n", 2, "without words"),
+        (f"{DOG}\n(S ((NN a)))\n", 2, "without a label"),
+        (f"{DOG}\n( (S (NN a)) (S (NN b)))\n", 2, "without a label"),
+        ("", 1, "no tree"),
+        ("\n\n", 2, "no tree"),
+    ],
+)
+def test_damaged_files_are_refused_with_their_line(text, line, what, tmp_path):
+    with pytest.raises(UserError, match=what) as caught:
+        read(tmp_path, text)
+    assert f"trees.txt, line {line}: " in str(caught.value)

@@ -1,0 +1,159 @@
+import contextlib
+import hashlib
+import io
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from subword_nmt.apply_bpe import BPE, read_vocabulary
+from subword_nmt.learn_bpe import learn_bpe
+
+from synmask.files import UserError, read_lines, write_lines
+from synmask.text import parallel
+from synmask.text.bpe import apply_file, join_subwords, learn
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Two files of made-up words (many as frequent as each other), with empty lines and double spaces."""
+    rng = random.Random(0)
+    folder = tmp_path_factory.mktemp("texts")
+    for name, letters in [("de", "aeinrstäß中"), ("en", "aeinrsth'")]:
+        words = ["".join(rng.choices(letters, k=rng.randint(1, 9))) for _ in range(200)]
+        lines = [" ".join(rng.choices(words, k=rng.randint(0, 12))) for _ in range(300)]
+        lines[7] = f"{words[0]}  {words[1]}\u00a0{words[2]}"
+        write_lines(folder / name, lines)
+    return [folder / "de", folder / "en"]
+
+
+def vocabularies(folder):
+    return [folder / "vocabulary.de", folder / "vocabulary.en"]
+
+
+def library_codes(texts, merges):
+    """What `subword-nmt learn-bpe` makes of the files one after the other."""
+    codes = io.StringIO()
+    with contextlib.redirect_stderr(io.StringIO()):
+        learn_bpe(io.StringIO("".join(path.read_text() for path in texts)), codes, merges)
+    return codes.getvalue()
+
+
+def test_learn_equals_the_library(texts, tmp_path, capfd):
+    assert learn(texts, tmp_path / "codes", vocabularies(tmp_path), 150) == 150
+    assert (tmp_path / "codes").read_text() == library_codes(texts, 150)
+    assert capfd.readouterr() == ("", "")
+    learn(texts[::-1], tmp_path / "reversed", vocabularies(tmp_path), 150)
+    assert (tmp_path / "codes").read_bytes() == (tmp_path / "reversed").read_bytes()
+
+
+def test_vocabularies_equal_the_library(texts, tmp_path):
+    learn(texts, tmp_path / "codes", vocabularies(tmp_path), 150)
+    for text, vocabulary in zip(texts, vocabularies(tmp_path), strict=True):
+        apply_file(text, tmp_path / "split", tmp_path / "codes")
+        expected = Counter((tmp_path / "split").read_text().replace("\n", " ").split(" "))
+        del expected[""]
+        found = [line.rsplit(" ", 1) for line in read_lines(vocabulary)]
+        assert {piece: int(count) for piece, count in found} == expected
+        assert [int(count) for _, count in found] == sorted(expected.values(), reverse=True)
+
+
+def test_learn_stops_when_no_pair_occurs_twice(texts, tmp_path, capsys):
+    count = learn(texts, tmp_path / "codes", vocabularies(tmp_path), 100_000)
+    assert count < 100_000
+    assert (tmp_path / "codes").read_text() == library_codes(texts, 100_000)
+    assert len(list(read_lines(tmp_path / "codes"))) == count + 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"learned {count} merges, not 100000" in error
+
+
+def test_learn_is_the_same_in_every_process(texts, tmp_path):
+    program = (
+        "import sys; from synmask.text.bpe import learn; codes, *texts = sys.argv[1:]; "
+        "learn(texts, codes, [f'{codes}.{i}' for i, _ in enumerate(texts)], 100)"
+    )
+    sums = set()
+    for seed in "012":
+        codes = tmp_path / f"codes{seed}"
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", program, codes, *texts], check=True, env=environment)
+        sums.add(hashlib.sha256(codes.read_bytes()).hexdigest())
+    assert len(sums) == 1
+
+
+@pytest.mark.parametrize("lines", [[], ["", " "], ["a b c"], ["ab cd"]])
+def test_nothing_to_learn(tmp_path, lines):
+    write_lines(tmp_path / "in", lines)
+    with pytest.raises(UserError, match="in: no BPE merge to learn") as error:
+        learn([tmp_path / "in"], tmp_path / "codes", [tmp_path / "vocabulary"], 10)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "codes").exists()
+
+
+def test_no_merges_asked_for(texts, tmp_path):
+    with pytest.raises(ValueError, match="merges"):
+        learn(texts, tmp_path / "codes", vocabularies(tmp_path), 0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threshold", [None, 30])
+def test_apply_equals_the_library(texts, tmp_path, monkeypatch, threads, threshold):
+    monkeypatch.setattr(parallel, "CHUNK", 50)
+    learn(texts, tmp_path / "codes", vocabularies(tmp_path), 150)
+    options = {}
+    vocabulary = None
+    if threshold:
+        apply_file(texts[0], tmp_path / "split", tmp_path / "codes")
+        tokens = (tmp_path / "split").read_text().split()
+        write_lines(
+            tmp_path / "vocabulary", [f"{token} {tokens.count(token)}" for token in sorted(set(tokens))]
+        )
+        options = {"vocabulary": tmp_path / "vocabulary", "vocabulary_threshold": threshold}
+        vocabulary = read_vocabulary(read_lines(tmp_path / "vocabulary"), threshold)
+    apply_file(texts[1], tmp_path / "out", tmp_path / "codes", threads=threads, **options)
+    with open(tmp_path / "codes", encoding="utf-8") as codes:
+        bpe = BPE(codes, vocab=vocabulary)
+    expected = [bpe.process_line(line) for line in read_lines(texts[1])]
+    assert list(read_lines(tmp_path / "out")) == expected
+    if threshold:
+        codes = tmp_path / "codes"
+        apply_file(texts[1], tmp_path / "all", codes, vocabulary=tmp_path / "vocabulary")
+        assert (tmp_path / "all").read_bytes() != (tmp_path / "out").read_bytes()
+
+
+def test_apply_by_example(tmp_path):
+    write_lines(tmp_path / "codes", ["#version: 0.2", "l o", "lo w</w>", "n e"])
+    write_lines(tmp_path / "in", ["low new lows", "", "  x low "])
+    apply_file(tmp_path / "in", tmp_path / "out", tmp_path / "codes")
+    lines = list(read_lines(tmp_path / "out"))
+    assert lines == ["low ne@@ w lo@@ w@@ s", "", "x low"]
+    assert [join_subwords(line) for line in lines] == ["low new lows", "", "x low"]
+
+
+def test_join_subwords():
+    assert join_subwords("un@@ glaub@@ lich gut") == "unglaublich gut"
+    assert join_subwords("gut un@@") == "gut un"
+    assert join_subwords("a@@b c") == "a@@b c"
+    assert join_subwords("") == ""
+
+
+@pytest.mark.parametrize("text", ["", "#version: 0.2\n", "#version: 0.2\na b c\n", "#version: x\na b\n"])
+def test_not_codes(tmp_path, capfd, text):
+    (tmp_path / "codes").write_text(text)
+    write_lines(tmp_path / "in", ["a"])
+    with pytest.raises(UserError, match="codes: not a list of BPE merges") as error:
+        apply_file(tmp_path / "in", tmp_path / "out", tmp_path / "codes")
+    assert "\n" not in str(error.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_not_a_vocabulary(tmp_path):
+    write_lines(tmp_path / "codes", ["#version: 0.2", "a b"])
+    write_lines(tmp_path / "in", ["a"])
+    with pytest.raises(UserError, match="in: not a BPE vocabulary"):
+        apply_file(tmp_path / "in", tmp_path / "out", tmp_path / "codes", vocabulary=tmp_path / "in")
+    with pytest.raises(UserError, match="nowhere: no such file"):
+        apply_file(tmp_path / "in", tmp_path / "out", tmp_path / "nowhere")

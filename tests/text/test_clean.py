@@ -1,0 +1,72 @@
+import pytest
+
+from synmask.files import UserError, read_lines, write_lines
+from synmask.text.clean import clean_files
+
+
+def clean(folder, pairs, **limits):
+    """Clean (source, target) strings; return the counts and the pairs that are left."""
+    for side, name in enumerate(["in.de", "in.en"]):
+        write_lines(folder / name, [pair[side] for pair in pairs])
+    limits = {"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5} | limits
+    counts = clean_files(folder / "in.de", folder / "in.en", folder / "out.de", folder / "out.en", **limits)
+    return counts, list(zip(read_lines(folder / "out.de"), read_lines(folder / "out.en"), strict=True))
+
+
+def test_the_rules_by_example(tmp_path):
+    kept = [("a b c", "x y"), ("a b", "x y z"), ("a", "x"), ("a b c d", "w x y z")]
+    pairs = [
+        kept[0],
+        ("", "x"),  # too short, on either side
+        ("a", " "),
+        kept[1],
+        ("a b c d e", "v w x y"),  # too long, on either side
+        ("a b c d", "v w x y z"),
+        ("a b c d e", ""),  # too short goes before too long
+        ("a b c d e", "x"),  # too long goes before ratio
+        ("a b c d", "x y"),  # ratio, on either side
+        ("a", "x y"),
+        kept[2],
+        kept[3],
+    ]
+    counts, left = clean(tmp_path, pairs, max_tokens=4)
+    assert counts == {"kept": 4, "too_short": 3, "too_long": 3, "ratio": 2}
+    assert left == kept
+
+
+def test_min_tokens(tmp_path):
+    counts, left = clean(tmp_path, [("a b", "x y"), ("a", "x"), ("a b", "x")], min_tokens=2)
+    assert counts == {"kept": 1, "too_short": 2, "too_long": 0, "ratio": 0}
+    assert left == [("a b", "x y")]
+
+
+def test_white_space_is_one_space(tmp_path):
+    assert clean(tmp_path, [("  a \t b ", "x\u00a0y")])[1] == [("a b", "x y")]
+
+
+def test_nothing_kept(tmp_path):
+    with pytest.raises(UserError) as error:
+        clean(tmp_path, [("", ""), ("a", "x y"), ("a " * 200, "x")])
+    assert "in.en: cleaning keeps none of 3 pairs (1 too short, 1 too long, 1 of unlike length)" in str(
+        error.value
+    )
+    assert "\n" not in str(error.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.de", "in.en"]
+
+
+def test_unequal_files(tmp_path):
+    write_lines(tmp_path / "a", ["x", "y"])
+    write_lines(tmp_path / "b", ["x"])
+    with pytest.raises(UserError, match=r"a has 2 lines, .*b has 1"):
+        clean_files(
+            *(tmp_path / name for name in ("a", "b", "c", "d")), min_tokens=1, max_tokens=9, max_ratio=9.0
+        )
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    "limits", [{"min_tokens": 0}, {"min_tokens": 5, "max_tokens": 4}, {"max_ratio": 0.5}]
+)
+def test_senseless_limits(tmp_path, limits):
+    with pytest.raises(ValueError, match="min_tokens"):
+        clean(tmp_path, [("a", "x")], **limits)

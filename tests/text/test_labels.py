@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from synmask.text.labels import bpe_labels, labels_of_ids
+
+
+def slow_labels(tokens):
+    """The rule of method.md §4, one token at a time."""
+    labels = []
+    for i, token in enumerate(tokens):
+        if token == "<pad>":
+            labels.append(1)
+        elif token == "</s>":
+            labels.append(0)
+        elif token.endswith("@@") or (i > 0 and tokens[i - 1].endswith("@@")):
+            labels.append(2)
+        else:
+            labels.append(0)
+    return labels
+
+
+SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "a", "b@@", "c", "d@@", "@@", "e@"]
+CONTINUES = np.array([symbol.endswith("@@") for symbol in SYMBOLS])
+
+
+def test_by_example():
+    assert bpe_labels(["das", "un@@", "glaub@@", "liche", "Haus"]) == [0, 2, 2, 2, 0]
+    assert bpe_labels(["a@@"]) == [2]
+    assert bpe_labels([]) == []
+
+
+def test_the_end_of_a_sentence_is_a_whole_word():
+    assert bpe_labels(["un@@", "</s>"]) == [2, 0]
+    assert labels_of_ids(np.array([5, 2]), CONTINUES).tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_against_the_slow_rule(dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        batch, n = rng.integers(1, 5), rng.integers(1, 12)
+        ids = rng.integers(3, len(SYMBOLS), (batch, n)).astype(dtype)
+        for row, length in zip(ids, rng.integers(1, n + 1, batch), strict=True):
+            row[length - 1] = 2
+            row[length:] = 1
+        before = ids.copy()
+        expected = [slow_labels([SYMBOLS[i] for i in row]) for row in ids]
+        labels = labels_of_ids(ids, CONTINUES)
+        assert labels.dtype == np.int64
+        assert labels.tolist() == expected
+        assert (ids == before).all()
+        assert [labels_of_ids(row, CONTINUES).tolist() for row in ids] == expected
+        for row, wanted in zip(ids, expected, strict=True):
+            tokens = [SYMBOLS[i] for i in row if i != 1]
+            assert bpe_labels(tokens) == wanted[: len(tokens)]
+
+
+def test_other_special_symbols():
+    labels = labels_of_ids(
+        np.array([[1, 2, 0, 3, 3]]), np.array([False, True, False, False]), padding=3, eos=0
+    )
+    assert labels.tolist() == [[2, 2, 0, 1, 1]]
+
+
+def test_no_tokens():
+    assert labels_of_ids(np.zeros((2, 0), int), CONTINUES).shape == (2, 0)
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match=r"ids: .* float64 of shape \(3,\)"):
+        labels_of_ids(np.zeros(3), CONTINUES)
+    with pytest.raises(ValueError, match=r"ids: .* shape \(\)"):
+        labels_of_ids(np.array(3), CONTINUES)
+    with pytest.raises(ValueError, match=r"continues: .* int64 of shape \(10,\)"):
+        labels_of_ids(np.array([3]), CONTINUES.astype(np.int64))
