@@ -1,0 +1,116 @@
+"""Token embeddings of a sentence -> its syntactic distances and heights."""
+
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+PAD_LABEL = 1  # a BPE label is 0 (whole word), 2 (piece of a split word) or this
+Combination = Literal["none", "add", "concatenate"]
+
+
+def _norm_tanh(x: Tensor) -> Tensor:
+    """tanh of the layer normalisation without affine parameters, over the last dimension."""
+    return F.layer_norm(x, x.shape[-1:]).tanh()
+
+
+class GrammarParser(nn.Module):
+    """The grammar parser of Kai et al. 2024, §3.1: convolutions, one self-attention, two heads.
+
+    Args:
+        embed_dim: d, the width of the embeddings and of all that follows.
+        conv_layers: how many convolutions (the paper: 3 for translation, 2 for RoBERTa).
+        conv_kernel: tokens that one convolution sees.
+        bpe: how the BPE labels join the states: "add" (the paper's), "concatenate" (the projected
+            label beside the state, so that the heads read 2d) or "none" (labels are not read).
+        bpe_dim: width of the label embedding before its projection to d.
+        attention: whether a self-attention with one head follows the convolutions.
+
+    Raises:
+        ValueError: an unknown value of `bpe`.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        conv_layers: int = 3,
+        conv_kernel: int = 9,
+        bpe: Combination = "add",
+        bpe_dim: int = 256,
+        attention: bool = True,
+    ) -> None:
+        super().__init__()
+        if bpe not in get_args(Combination):
+            raise ValueError(f"bpe must be one of {', '.join(get_args(Combination))}, not {bpe!r}")
+        self.bpe = bpe
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(embed_dim, embed_dim, conv_kernel, padding="same") for _ in range(conv_layers)
+        )
+        self.attention = SelfAttention(embed_dim) if attention else None
+        if bpe != "none":
+            self.label_embedding = nn.Embedding(3, bpe_dim, padding_idx=PAD_LABEL)
+            self.label_projection = nn.Linear(bpe_dim, embed_dim)
+        width = 2 * embed_dim if bpe == "concatenate" else embed_dim
+        self.distance_hidden = nn.Linear(2 * width, embed_dim)  # a convolution of kernel 2 by another name
+        self.distance_output = nn.Linear(embed_dim, 1)
+        self.height_hidden = nn.Linear(width, embed_dim)
+        self.height_output = nn.Linear(embed_dim, 1)
+
+    def forward(self, x: Tensor, padding: Tensor, bpe_labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Distances and heights, not calibrated.
+
+        Args:
+            x: (B, n, d), what the first encoder layer gets; values at pads are ignored.
+            padding: (B, n) bool, True at pads.
+            bpe_labels: (B, n) int, 0, 2 or 1 (pad); not read with bpe="none".
+
+        Returns:
+            distance (B, n-1), of the gap after each token but the last, 0 beside pads;
+            height (B, n), 0 at pads.
+
+        Raises:
+            ValueError: shapes that do not fit, or missing labels.
+        """
+        self._check(x, padding, bpe_labels)
+        states = self._encode(x, padding)
+        if self.bpe != "none":
+            labels = _norm_tanh(self.label_projection(self.label_embedding(bpe_labels)))
+            states = states + labels if self.bpe == "add" else torch.cat([states, labels], dim=-1)
+        pairs = torch.cat([states[:, :-1], states[:, 1:]], dim=-1)
+        distance = self.distance_output(_norm_tanh(self.distance_hidden(pairs))).squeeze(-1)
+        height = self.height_output(_norm_tanh(self.height_hidden(states))).squeeze(-1)
+        return distance.masked_fill(padding[:, 1:] | padding[:, :-1], 0), height.masked_fill(padding, 0)
+
+    def _encode(self, x: Tensor, padding: Tensor) -> Tensor:
+        pads = padding[:, :, None]
+        for convolution in self.convolutions:
+            x = _norm_tanh(convolution(x.masked_fill(pads, 0).mT).mT)
+        return x if self.attention is None else self.attention(x, padding)
+
+    def _check(self, x: Tensor, padding: Tensor, bpe_labels: Tensor | None) -> None:
+        width = self.height_output.in_features
+        if x.dim() != 3 or x.size(2) != width or x.size(1) < 1:
+            raise ValueError(f"x must be (B, n, {width}) with n >= 1, not {tuple(x.shape)}")
+        tokens = tuple(x.shape[:2])
+        if padding.shape != tokens or padding.dtype != torch.bool:
+            raise ValueError(
+                f"padding must be (B, n) = {tokens} bool, not {tuple(padding.shape)} {padding.dtype}"
+            )
+        if self.bpe != "none" and (bpe_labels is None or bpe_labels.shape != tokens):
+            found = "None" if bpe_labels is None else tuple(bpe_labels.shape)
+            raise ValueError(f"bpe_labels must be (B, n) = {tokens}, not {found}")
+
+
+class SelfAttention(nn.Module):
+    """Softmax self-attention with one head and biases: (B, n, d) and padding (B, n) -> (B, n, d)."""
+
+    def __init__(self, embed_dim: int) -> None:
+        super().__init__()
+        self.inputs = nn.Linear(embed_dim, 3 * embed_dim)  # query, key, value
+        self.output = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x: Tensor, padding: Tensor) -> Tensor:
+        query, key, value = self.inputs(x)[:, None].chunk(3, dim=-1)
+        real = ~padding[:, None, None, :]
+        return self.output(F.scaled_dot_product_attention(query, key, value, attn_mask=real).squeeze(1))
