@@ -104,6 +104,14 @@ rule binarise:
             for kind in ("bin", "idx")
         ],
         [f"{PAIR}/bin/dict.{side}.txt" for side in ("{source}", "{target}")],
+    log:
+        PAIR + "/logs/binarise.{source}-{target}.log",
+    benchmark:
+        PAIR + "/benchmarks/binarise.{source}-{target}.tsv"
+    group:
+        "text"
+    conda:
+        "../envs/synmask.yaml"
     params:
         text=PAIR + "/bpe",
         output=PAIR + "/bin",

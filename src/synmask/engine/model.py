@@ -158,7 +158,7 @@ class GuidedTransformer(TransformerModelBase):
         annotations: dict[str, Tensor] | None = None,
         masked: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """→ target logits (B, m, V_target); extras: `prepared` (the guide's), `mlm_logits` (masked, V_source)."""
+        """→ target logits (B, m, V_target); extras: `prepared`, and `mlm_logits` (masked, V_source)."""
         encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
         logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
         extra["prepared"] = encoder_out["prepared"]
