@@ -46,7 +46,13 @@ def test_mixed_loss_against_loops(mlm_weight):
     logits, target = torch.randn(2, 4, 7), torch.tensor([[3, 4, 5, 2], [6, 2, 1, 1]])
     mlm_logits, masked_target = torch.randn(3, 9), torch.tensor([2, 8, 5])
     extra = {"mlm_logits": mlm_logits} if mlm_weight else {}
-    sample = {"net_input": {}, "target": target, "ntokens": 6, "masked_target": masked_target}
+    sample = {
+        "net_input": {},
+        "target": target,
+        "ntokens": 6,
+        "nsentences": 2,
+        "masked_target": masked_target,
+    }
     task = Namespace(target_dictionary=Namespace(pad=lambda: 1))
     loss, size, log = MixedLoss(task, 0.1, mlm_weight)(Model(logits, extra), sample)
     translation, plain = losses_by_loops(logits, target, 0.1)
@@ -70,6 +76,7 @@ def test_a_batch_without_a_masked_token_has_a_gradient():
         "net_input": {},
         "target": torch.tensor([[3, 2]]),
         "ntokens": 2,
+        "nsentences": 1,
         "masked_target": torch.tensor([]).long(),
     }
     task = Namespace(target_dictionary=Namespace(pad=lambda: 1))

@@ -3,14 +3,14 @@
 
 rule tokenise:
     input:
-        text=PAIR + "/text/{split}.{language}",
+        text=of_pair("text/{split}.{language}"),
         code=code("text/tokenise", "text/parallel"),
     output:
-        PAIR + "/tokens/{split}.{language}",
+        of_pair("tokens/{split}.{language}"),
     log:
-        PAIR + "/logs/tokenise.{split}.{language}.log",
+        of_pair("logs/tokenise.{split}.{language}.log"),
     benchmark:
-        PAIR + "/benchmarks/tokenise.{split}.{language}.tsv"
+        of_pair("benchmarks/tokenise.{split}.{language}.tsv")
     group:
         "text"
     conda:
@@ -25,16 +25,16 @@ rule tokenise:
 
 rule clean:
     input:
-        source=PAIR + "/tokens/train.{source}",
-        target=PAIR + "/tokens/train.{target}",
+        source=of_pair("tokens/train.{source}"),
+        target=of_pair("tokens/train.{target}"),
         code=code("text/clean"),
     output:
-        source=PAIR + "/clean/train.{source}",
-        target=PAIR + "/clean/train.{target}",
+        source=of_pair("clean/train.{source}"),
+        target=of_pair("clean/train.{target}"),
     log:
-        PAIR + "/logs/clean.{source}-{target}.log",
+        of_pair("logs/clean.{source}-{target}.log"),
     benchmark:
-        PAIR + "/benchmarks/clean.{source}-{target}.tsv"
+        of_pair("benchmarks/clean.{source}-{target}.tsv")
     group:
         "text"
     conda:
@@ -48,15 +48,15 @@ rule clean:
 
 rule learn_bpe:
     input:
-        text=[PAIR + "/clean/train.{source}", PAIR + "/clean/train.{target}"],
+        text=[of_pair("clean/train.{source}"), of_pair("clean/train.{target}")],
         code=code("text/bpe"),
     output:
-        codes=PAIR + "/bpe/codes",
-        vocabularies=[PAIR + "/bpe/vocabulary.{source}", PAIR + "/bpe/vocabulary.{target}"],
+        codes=of_pair("bpe/codes"),
+        vocabularies=[of_pair("bpe/vocabulary.{source}"), of_pair("bpe/vocabulary.{target}")],
     log:
-        PAIR + "/logs/learn_bpe.log",
+        of_pair("logs/learn_bpe.log"),
     benchmark:
-        PAIR + "/benchmarks/learn_bpe.tsv"
+        of_pair("benchmarks/learn_bpe.tsv")
     group:
         "text"
     conda:
@@ -70,16 +70,16 @@ rule learn_bpe:
 
 rule apply_bpe:
     input:
-        text=lambda w: PAIR + ("/clean/" if w.split == "train" else "/tokens/") + "{split}.{language}",
-        codes=PAIR + "/bpe/codes",
-        vocabulary=PAIR + "/bpe/vocabulary.{language}",
+        text=lambda w: of_pair(f"{'clean' if w.split == 'train' else 'tokens'}/{{split}}.{{language}}"),
+        codes=of_pair("bpe/codes"),
+        vocabulary=of_pair("bpe/vocabulary.{language}"),
         code=code("text/bpe", "text/parallel"),
     output:
-        PAIR + "/bpe/{split}.{language}",
+        of_pair("bpe/{split}.{language}"),
     log:
-        PAIR + "/logs/apply_bpe.{split}.{language}.log",
+        of_pair("logs/apply_bpe.{split}.{language}.log"),
     benchmark:
-        PAIR + "/benchmarks/apply_bpe.{split}.{language}.tsv"
+        of_pair("benchmarks/apply_bpe.{split}.{language}.tsv")
     group:
         "text"
     conda:
@@ -105,16 +105,16 @@ rule binarise:
         ],
         [f"{PAIR}/bin/dict.{side}.txt" for side in ("{source}", "{target}")],
     log:
-        PAIR + "/logs/binarise.{source}-{target}.log",
+        of_pair("logs/binarise.{source}-{target}.log"),
     benchmark:
-        PAIR + "/benchmarks/binarise.{source}-{target}.tsv"
+        of_pair("benchmarks/binarise.{source}-{target}.tsv")
     group:
         "text"
     conda:
         "../envs/synmask.yaml"
     params:
-        text=PAIR + "/bpe",
-        output=PAIR + "/bin",
+        text=folder_of("input"),
+        output=folder_of("output"),
     shell:
         "synmask binarise --text {params.text:q} --output {params.output:q} --source {wildcards.source}"
         " --target {wildcards.target} 2> {log:q}"

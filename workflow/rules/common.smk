@@ -11,15 +11,51 @@ from synmask.files import UserError
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 
 try:
-    CONFIG = settings.load(config, workflow.configfiles)
+    CONFIG = settings.load(config, map(os.path.relpath, workflow.configfiles))
 except UserError as error:
     sys.exit(str(error))
 
 GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
 DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if corpus.url}
 PAIR = "results/{corpus}/{source}-{target}"
-RUN = PAIR + "/{system}/seed{seed}"
+RUN = f"{PAIR}/{{system}}/seed{{seed}}"
 SRC = "src/synmask"
+
+
+def of_pair(path):
+    """A file that all systems of a direction share."""
+    return f"{PAIR}/{path}"
+
+
+def of_run(path):
+    """A file of one training."""
+    return f"{RUN}/{path}"
+
+
+def of_figure(name):
+    return f"results/figures/{{experiment}}-{name}"
+
+
+def captioned(stem, caption, labels):
+    """The three files of a figure; the SVG stands in Snakemake's report."""
+    return {
+        "svg": report(
+            f"{stem}.svg",
+            caption=f"../report/{caption}.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels=labels,
+        ),
+        "pdf": f"{stem}.pdf",
+        "csv": f"{stem}.csv",
+    }
+
+
+def folder_of(kind):
+    """The folder of a job's first input or output file, for `params`."""
+    if kind == "input":
+        return lambda wildcards, input: os.path.dirname(input[0])
+    return lambda wildcards, output: os.path.dirname(output[0])
 
 
 def any_of(names):
@@ -147,4 +183,22 @@ def one_experiment_files(experiment):
             files.append(f"{figures}-{direction}-distribution.svg")
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):
                 files.append(f"{figures}-{direction}-tree.svg")
+    return files
+
+
+def system_labels(wildcards):
+    return labels(CONFIG.plain_experiments[wildcards.experiment].systems)
+
+
+def first_runs(name, systems):
+    """A file of the first seed of each of `systems`, in one direction of an experiment."""
+
+    def files(wildcards):
+        entry = CONFIG.plain_experiments[wildcards.experiment]
+        seed = CONFIG.experiment_seeds(wildcards.experiment)[0]
+        return [
+            f"results/{entry.corpus}/{wildcards.direction}/{system}/seed{seed}/{name}"
+            for system in systems(wildcards.experiment)
+        ]
+
     return files

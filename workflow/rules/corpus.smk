@@ -21,14 +21,14 @@ rule demo_corpus:
         "../envs/synmask.yaml"
     params:
         settings=section("generate"),
-        folder="results/{corpus}/raw",
+        folder=folder_of("output"),
     shell:
         "synmask demo-corpus --output {params.folder} --settings {params.settings:q} 2> {log:q}"
 
 
 rule download_file:
     output:
-        CONFIG.data_dir + "/{download}/{file}",
+        f"{CONFIG.data_dir}/{{download}}/{{file}}",
     log:
         "results/logs/download/{download}/{file}.log",
     benchmark:
@@ -56,12 +56,12 @@ rule text:
         target=lambda w: CONFIG.raw_file(w.corpus, w.split, w.target),
         code=code("corpora/plain"),
     output:
-        source=PAIR + "/text/{split}.{source}",
-        target=PAIR + "/text/{split}.{target}",
+        source=of_pair("text/{split}.{source}"),
+        target=of_pair("text/{split}.{target}"),
     log:
-        PAIR + "/logs/text.{split}.{source}-{target}.log",
+        of_pair("logs/text.{split}.{source}-{target}.log"),
     benchmark:
-        PAIR + "/benchmarks/text.{split}.{source}-{target}.tsv"
+        of_pair("benchmarks/text.{split}.{source}-{target}.tsv")
     group:
         "text"
     conda:

@@ -3,17 +3,17 @@
 
 rule decode:
     input:
-        model=RUN + "/average.pt",
-        source=PAIR + "/bpe/test.{source}",
+        model=of_run("average.pt"),
+        source=of_pair("bpe/test.{source}"),
         code=engine_code("decode", "average"),
     output:
-        text=RUN + "/hypothesis.txt",
-        tokens=RUN + "/hypothesis.tok",
-        time=RUN + "/hypothesis.json",
+        text=of_run("hypothesis.txt"),
+        tokens=of_run("hypothesis.tok"),
+        time=of_run("hypothesis.json"),
     log:
-        RUN + "/logs/decode.{source}-{target}.log",
+        of_run("logs/decode.{source}-{target}.log"),
     benchmark:
-        RUN + "/benchmarks/decode.{source}-{target}.tsv"
+        of_run("benchmarks/decode.{source}-{target}.tsv")
     group:
         "evaluate"
     conda:
@@ -24,7 +24,7 @@ rule decode:
         gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
     params:
         settings=section("decoding"),
-        output=RUN + "/hypothesis",
+        output=lambda wildcards, output: os.path.splitext(output.text)[0],
     shell:
         "synmask decode --model {input.model:q} --input {input.source:q} --output {params.output:q}"
         " --settings {params.settings:q} --threads {threads} 2> {log:q}"
@@ -32,19 +32,19 @@ rule decode:
 
 rule score:
     input:
-        text=RUN + "/hypothesis.txt",
-        tokens=RUN + "/hypothesis.tok",
-        time=RUN + "/hypothesis.json",
-        train=RUN + "/train.json",
-        reference=PAIR + "/text/test.{target}",
-        reference_tokens=PAIR + "/tokens/test.{target}",
+        text=of_run("hypothesis.txt"),
+        tokens=of_run("hypothesis.tok"),
+        time=of_run("hypothesis.json"),
+        train=of_run("train.json"),
+        reference=of_pair("text/test.{target}"),
+        reference_tokens=of_pair("tokens/test.{target}"),
         code=code("evaluation/bleu"),
     output:
-        RUN + "/scores.json",
+        of_run("scores.json"),
     log:
-        RUN + "/logs/score.{source}-{target}.log",
+        of_run("logs/score.{source}-{target}.log"),
     benchmark:
-        RUN + "/benchmarks/score.{source}-{target}.tsv"
+        of_run("benchmarks/score.{source}-{target}.tsv")
     group:
         "evaluate"
     conda:
@@ -52,7 +52,7 @@ rule score:
     params:
         run=run_name,
         lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
-        hypothesis=RUN + "/hypothesis",
+        hypothesis=lambda wildcards, input: os.path.splitext(input.text)[0],
     shell:
         "synmask score --hypothesis {params.hypothesis:q} --reference {input.reference:q}"
         " --reference-tokens {input.reference_tokens:q} {params.lowercase} --run {params.run:q}"

@@ -3,16 +3,16 @@
 
 rule parse:
     input:
-        model=RUN + "/average.pt",
-        source=PAIR + "/bpe/valid.{source}",
+        model=of_run("average.pt"),
+        source=of_pair("bpe/valid.{source}"),
         code=engine_code("decode", "average"),
     output:
-        trees=RUN + "/trees.jsonl",
-        distribution=RUN + "/distribution.json",
+        trees=of_run("trees.jsonl"),
+        distribution=of_run("distribution.json"),
     log:
-        RUN + "/logs/parse.{source}-{target}.log",
+        of_run("logs/parse.{source}-{target}.log"),
     benchmark:
-        RUN + "/benchmarks/parse.{source}-{target}.tsv"
+        of_run("benchmarks/parse.{source}-{target}.tsv")
     group:
         "evaluate"
     conda:
@@ -31,14 +31,14 @@ rule parse:
 rule parseval:
     input:
         gold=lambda wildcards: CONFIG.gold_trees(wildcards.corpus, "valid", wildcards.source),
-        trees=RUN + "/trees.jsonl",
+        trees=of_run("trees.jsonl"),
         code=code("evaluation/parseval", "syntax/tree", "syntax/treebank"),
     output:
-        RUN + "/parse.json",
+        of_run("parse.json"),
     log:
-        RUN + "/logs/parseval.{source}-{target}.log",
+        of_run("logs/parseval.{source}-{target}.log"),
     benchmark:
-        RUN + "/benchmarks/parseval.{source}-{target}.tsv"
+        of_run("benchmarks/parseval.{source}-{target}.tsv")
     group:
         "evaluate"
     conda:

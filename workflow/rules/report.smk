@@ -1,38 +1,4 @@
 # Scores → tables and figures. All local: each takes a second.
-FIGURE = "results/figures/{experiment}"
-
-
-def captioned(stem, caption, labels, **categories):
-    """The three files of a figure; the SVG stands in Snakemake's report."""
-    return {
-        "svg": report(
-            f"{stem}.svg",
-            caption=f"../report/{caption}.rst",
-            category="Figures",
-            subcategory="{experiment}",
-            labels=labels,
-        ),
-        "pdf": f"{stem}.pdf",
-        "csv": f"{stem}.csv",
-    }
-
-
-def system_labels(wildcards):
-    return labels(CONFIG.plain_experiments[wildcards.experiment].systems)
-
-
-def first_runs(name, systems):
-    """A file of the first seed of each of `systems`, in one direction of an experiment."""
-
-    def files(wildcards):
-        entry = CONFIG.plain_experiments[wildcards.experiment]
-        seed = CONFIG.experiment_seeds(wildcards.experiment)[0]
-        return [
-            f"results/{entry.corpus}/{wildcards.direction}/{system}/seed{seed}/{name}"
-            for system in systems(wildcards.experiment)
-        ]
-
-    return files
 
 
 rule table:
@@ -88,7 +54,7 @@ rule parse_table:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].title + ": parsing",
+        title=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].title,
         labels=lambda wildcards: labels(inducing(wildcards.experiment)),
         directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
         output="results/tables/{experiment}-parsing",
@@ -104,7 +70,7 @@ rule curves:
         ),
         code=code("reporting/figures"),
     output:
-        **captioned(FIGURE + "-{direction}-curves", "curves", {"figure": "training curves, {direction}"}),
+        **captioned(of_figure("{direction}-curves"), "curves", {"figure": "training curves, {direction}"}),
     log:
         "results/logs/curves.{experiment}.{direction}.log",
     benchmark:
@@ -120,7 +86,7 @@ rule curves:
                 for seed in CONFIG.experiment_seeds(wildcards.experiment)
             ]
         ),
-        output=FIGURE + "-{direction}-curves",
+        output=of_figure("{direction}-curves"),
     shell:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --output {params.output:q} 2> {log:q}"
 
@@ -130,7 +96,7 @@ rule bleu_figure:
         scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
         code=code("reporting/figures"),
     output:
-        **captioned(FIGURE + "-bleu", "bleu", {"figure": "BLEU"}),
+        **captioned(of_figure("bleu"), "bleu", {"figure": "BLEU"}),
     log:
         "results/logs/bleu_figure.{experiment}.log",
     benchmark:
@@ -140,7 +106,7 @@ rule bleu_figure:
         "../envs/synmask.yaml"
     params:
         labels=system_labels,
-        output=FIGURE + "-bleu",
+        output=of_figure("bleu"),
     shell:
         "synmask bleu-figure --inputs {input.scores:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
@@ -154,7 +120,7 @@ rule tree_figure:
         distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
         code=code("reporting/figures", "syntax/tree", "syntax/treebank"),
     output:
-        **captioned(FIGURE + "-{direction}-tree", "tree", {"figure": "trees, {direction}"}),
+        **captioned(of_figure("{direction}-tree"), "tree", {"figure": "trees, {direction}"}),
     log:
         "results/logs/tree_figure.{experiment}.{direction}.log",
     benchmark:
@@ -164,7 +130,7 @@ rule tree_figure:
         "../envs/synmask.yaml"
     params:
         labels=lambda wildcards: [CONFIG.systems[s].label or s for s in inducing(wildcards.experiment)],
-        output=FIGURE + "-{direction}-tree",
+        output=of_figure("{direction}-tree"),
     shell:
         "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
         " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
@@ -175,7 +141,7 @@ rule distribution_figure:
         distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),
         code=code("reporting/figures"),
     output:
-        **captioned(FIGURE + "-{direction}-distribution", "distribution", {"figure": "P_D, {direction}"}),
+        **captioned(of_figure("{direction}-distribution"), "distribution", {"figure": "P_D, {direction}"}),
     log:
         "results/logs/distribution_figure.{experiment}.{direction}.log",
     benchmark:
@@ -185,7 +151,7 @@ rule distribution_figure:
         "../envs/synmask.yaml"
     params:
         title=lambda wildcards: CONFIG.systems[inducing(wildcards.experiment)[-1]].label,
-        output=FIGURE + "-{direction}-distribution",
+        output=of_figure("{direction}-distribution"),
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"

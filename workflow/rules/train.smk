@@ -8,12 +8,12 @@ rule train:
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
     output:
-        summary=RUN + "/train.json",
-        history=RUN + "/history.csv",
+        summary=of_run("train.json"),
+        history=of_run("history.csv"),
     log:
-        RUN + "/train.log",
+        of_run("train.log"),
     benchmark:
-        RUN + "/benchmarks/train.{source}-{target}.tsv"
+        of_run("benchmarks/train.{source}-{target}.tsv")
     conda:
         "../envs/synmask.yaml"
     threads: need("threads")
@@ -24,8 +24,8 @@ rule train:
     params:
         settings=run_settings,
         keep=lambda wildcards: corpus_of(wildcards).training.average,
-        data=PAIR + "/bin",
-        run=RUN,
+        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        run=folder_of("output"),
     shell:
         "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
@@ -34,17 +34,17 @@ rule train:
 
 rule average:
     input:
-        trained=RUN + "/train.json",
+        trained=of_run("train.json"),
         data=rules.binarise.output,
-        codes=PAIR + "/bpe/codes",
-        vocabulary=PAIR + "/bpe/vocabulary.{source}",
+        codes=of_pair("bpe/codes"),
+        vocabulary=of_pair("bpe/vocabulary.{source}"),
         code=engine_code("average"),
     output:
-        RUN + "/average.pt",
+        of_run("average.pt"),
     log:
-        RUN + "/logs/average.{source}-{target}.log",
+        of_run("logs/average.{source}-{target}.log"),
     benchmark:
-        RUN + "/benchmarks/average.{source}-{target}.tsv"
+        of_run("benchmarks/average.{source}-{target}.tsv")
     group:
         "evaluate"
     conda:
@@ -54,8 +54,8 @@ rule average:
         text=section("text", include={"tokenise", "lowercase"}),
         threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
         last=lambda wildcards: corpus_of(wildcards).training.average,
-        data=PAIR + "/bin",
-        run=RUN,
+        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        run=folder_of("output"),
     shell:
         "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"
         " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold}"

@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import inspect
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,5 +57,14 @@ def _import_fairseq() -> None:
         import fairseq.trainer  # noqa: F401
 
 
+def _silence() -> None:
+    """Leave out the warnings that fairseq's old code draws from hydra and torch, which no user can act on."""
+    for module in ("fairseq", "hydra", "torch.nn.functional", "torch.utils.data"):
+        warnings.filterwarnings("ignore", module=rf"{re.escape(module)}(\.|$)")
+    # hydra names the caller's line, so by their text
+    warnings.filterwarnings("ignore", message=r"(?s).*(hydra|ConfigStore)")
+
+
 _import_fairseq()
+_silence()
 torch.serialization.add_safe_globals([argparse.Namespace])

@@ -31,7 +31,12 @@ class MixedLoss(FairseqCriterion):
             self.label_smoothing,
             ignore_index=self.padding_idx,
         )
-        log = {"nll_loss": nll.data, "ntokens": sample["ntokens"], "sample_size": sample["ntokens"]}
+        log = {
+            "nll_loss": nll.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"],
+            "sample_size": sample["ntokens"],
+        }
         if "mlm_logits" in output[1]:
             mlm = nn.functional.cross_entropy(
                 output[1]["mlm_logits"].float(), sample["masked_target"], reduction="sum"

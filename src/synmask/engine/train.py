@@ -283,6 +283,7 @@ class _Loop:
             model = {name: value.cpu() for name, value in self.trainer.model.state_dict().items()}
             _replace(self.checkpoints / f"epoch{epoch}.pt", lambda path: torch.save(model, path))
             (self.checkpoints / f"epoch{epoch - self.keep}.pt").unlink(missing_ok=True)
+        self.trainer.consolidate_optimizer()  # fairseq wants it before it hands out its state
         extra = {"train_iterator": batches.state_dict(), "history": self.history}
         if self.master:
             _replace(self.checkpoints / "last.pt", lambda path: self.trainer.save_checkpoint(path, extra))

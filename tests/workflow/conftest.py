@@ -1,0 +1,83 @@
+"""A copy of the project in a temporary folder, with a demo that trains in seconds."""
+
+import copy
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+TINY = {
+    "generate": {"seed": 1, "train": 200, "valid": 20, "test": 20},
+    "text": {"lowercase": False, "max_tokens": 60, "max_ratio": 4},
+    "bpe": {"merges": 300},
+    "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 16, "heads": 2},
+    "training": {
+        "max_epochs": 2,
+        "batch": {"gpus": 1, "updates": 1, "tokens": 800},
+        "lr": 0.005,
+        "warmup_updates": 5,
+        "average": 2,
+    },
+}
+
+
+class Project:
+    """The project's files in a folder of their own; `config` is what its config.yaml holds."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        shutil.copytree(
+            ROOT / "src/synmask", folder / "src/synmask", ignore=shutil.ignore_patterns("*cache*")
+        )
+        shutil.copytree(ROOT / "workflow", folder / "workflow")
+        shutil.copy(ROOT / "Snakefile", folder)
+        self.config = yaml.safe_load((ROOT / "config.yaml").read_text())
+        self.config["corpora"]["demo"].update(copy.deepcopy(TINY))
+        self.config["corpora"]["demo"]["resources"]["threads"] = 1
+        self.config["experiments"]["demo"].update(systems=["transformer", "grammar"], seeds=[1])
+
+    def snakemake(self, *words, check=True):
+        """Run snakemake with these words; the result holds `returncode` and, together, `output`."""
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
+        environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "OMP_NUM_THREADS": "1"}
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        done = subprocess.run(
+            ["snakemake", "--cores", "2", *words],
+            cwd=self.folder,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        done.output = done.stdout
+        assert not check or done.returncode == 0, done.output[-2000:]
+        return done
+
+    def planned(self, *words):
+        """The jobs of a dry run: a set of (rule, output files)."""
+        jobs, rule = set(), None
+        for line in self.snakemake("-n", *words).output.splitlines():
+            if line.startswith(("rule ", "localrule ")):
+                rule = line.split()[1].rstrip(":")
+            elif line.startswith("    output: ") and rule:
+                jobs.add((rule, line.removeprefix("    output: ")))
+        return jobs
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """A project whose demo has run."""
+    project = Project(tmp_path_factory.mktemp("built"))
+    project.first = project.snakemake()
+    return project

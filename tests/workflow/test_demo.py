@@ -1,0 +1,149 @@
+"""The whole chain, in a tiny setting, through Snakemake. One worker runs these: they share what was built."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+pytestmark = pytest.mark.xdist_group("demo")
+RUNS = "results/demo/de-en"
+
+
+@pytest.fixture
+def restore(built):
+    """Undo what a test changes in the configuration."""
+    before = json.dumps(built.config)
+    yield
+    built.config = json.loads(before)
+
+
+def test_everything_is_there(built):
+    for system in ("transformer", "grammar"):
+        run = built.folder / RUNS / system / "seed1"
+        scores = json.loads((run / "scores.json").read_text())
+        hypotheses = (run / "hypothesis.txt").read_text().splitlines()
+        references = (built.folder / RUNS / "text/test.en").read_text().splitlines()
+        assert len(hypotheses) == len(references) == 20
+        expected = BLEU().corpus_score(hypotheses, [references]).score
+        assert scores["scores"]["sacrebleu"] == pytest.approx(expected)
+        assert scores["seed"] == 1
+        assert scores["system"] == system
+        assert scores["settings"]["training"]["max_epochs"] == 2
+        assert scores["parameters"] > 0
+        assert {"python", "torch", "fairseq"} <= scores["versions"].keys()
+        assert scores["commit"]
+        assert len(list(csv.DictReader((run / "history.csv").open()))) == 2
+    table = (built.folder / "results/tables/demo.md").read_text()
+    assert "| Transformer |" in table
+    assert "| Grammar |" in table
+    for name in ("demo-bleu", "demo-de-en-curves", "demo-de-en-tree", "demo-de-en-distribution"):
+        ElementTree.parse(built.folder / f"results/figures/{name}.svg")
+    parse = json.loads((built.folder / RUNS / "grammar/seed1/parse.json").read_text())
+    assert parse["sentences"] + parse["skipped"] == 20
+    assert {"induced", "right-branching", "random", "oracle"} <= parse["rows"].keys()
+    assert not (built.folder / RUNS / "transformer/seed1/trees.jsonl").exists()
+
+
+def test_the_same_command_again_does_nothing(built):
+    assert "Nothing to be done" in built.snakemake().output
+
+
+def test_touching_or_rewriting_a_file_reruns_nothing(built):
+    code = built.folder / "src/synmask/guides/grammar.py"
+    code.write_text(code.read_text())
+    assert built.planned() == set()
+
+
+def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
+    built.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
+    jobs = built.planned()
+    assert {rule for rule, _ in jobs} == {
+        "train", "average", "decode", "score", "parse", "parseval",
+        "table", "parse_table", "curves", "bleu_figure", "tree_figure", "distribution_figure",
+    }  # fmt: skip
+    runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
+    assert runs
+    assert all("/grammar/" in output for output in runs)
+
+
+def test_a_guides_code_reruns_its_systems(built):
+    code = built.folder / "src/synmask/guides/grammar.py"
+    before = code.read_text()
+    code.write_text(before + "\n# changed\n")
+    try:
+        trained = {output for rule, output in built.planned() if rule == "train"}
+    finally:
+        code.write_text(before)
+    assert trained == {f"{RUNS}/grammar/seed1/train.json, {RUNS}/grammar/seed1/history.csv"}
+
+
+def test_a_new_seed_trains_that_seed_only(built, restore):
+    built.config["experiments"]["demo"]["seeds"] = [1, 2]
+    trained = {output for rule, output in built.planned() if rule in ("train", "decode")}
+    assert len(trained) == 4
+    assert all("/seed2/" in output for output in trained)
+
+
+def test_a_new_system_trains_that_system_only(built, restore):
+    built.config["experiments"]["demo"]["systems"].append("transformer-mask")
+    trained = {output for rule, output in built.planned() if rule in ("train", "decode")}
+    assert len(trained) == 2
+    assert all("/transformer-mask/" in output for output in trained)
+
+
+def test_a_deleted_average_rebuilds_its_branch_alone(built):
+    average = built.folder / RUNS / "grammar/seed1/average.pt"
+    aside = average.with_suffix(".aside")
+    average.rename(aside)
+    try:
+        jobs = built.planned(f"{RUNS}/grammar/seed1/average.pt")
+        assert jobs == {("average", f"{RUNS}/grammar/seed1/average.pt")}
+    finally:
+        aside.rename(average)
+
+
+def test_translate_raw_text(built):
+    import subprocess
+    import sys
+
+    model = built.folder / RUNS / "grammar/seed1/average.pt"
+    verb = [sys.executable, "-m", "synmask.cli", "translate", "--model", str(model), "--threads", "1"]
+    text = (built.folder / RUNS / "text/test.de").read_text()
+    done = subprocess.run(verb, input=text + "\n", text=True, capture_output=True, check=True)
+    expected = (built.folder / RUNS / "grammar/seed1/hypothesis.txt").read_text()
+    assert done.stdout == expected + "\n"
+
+
+def test_report_is_one_file_without_outside_addresses(built):
+    built.snakemake("--report", "report.html")
+    page = (built.folder / "report.html").read_text()
+    assert "demo-de-en-tree.svg" in page
+    for loader in ('src="http', "src='http", 'rel="stylesheet" href="http', "@import"):
+        assert loader not in page
+
+
+def test_from_scratch_again_gives_the_same_bytes(built, project):
+    project.config = built.config
+    project.snakemake("--until", "score", "parseval")
+    compared = 0
+    for run in (f"{RUNS}/transformer/seed1", f"{RUNS}/grammar/seed1"):
+        for name in ("hypothesis.txt", "hypothesis.tok", "trees.jsonl", "parse.json"):
+            first, second = built.folder / run / name, project.folder / run / name
+            if first.exists():
+                assert first.read_bytes() == second.read_bytes(), first
+                compared += 1
+        scores = [
+            json.loads((p.folder / run / "scores.json").read_text())["scores"] for p in (built, project)
+        ]
+        assert scores[0] == scores[1]
+    assert compared == 6
+    shutil.rmtree(project.folder / "results")
+
+
+def test_nothing_is_written_outside_results(built):
+    there = {path.name for path in Path(built.folder).iterdir()} - {"report.html"}
+    assert there <= {"src", "workflow", "Snakefile", "config.yaml", "results", ".snakemake"}

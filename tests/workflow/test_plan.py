@@ -1,0 +1,112 @@
+"""What Snakemake says and plans without running a job."""
+
+from pathlib import Path
+
+import pytest
+
+
+def lines(output):
+    return [line for line in output.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda c: c.update(sede=[1]), "config.yaml: sede: unknown key 'sede'; did you mean 'seeds'?"),
+        (
+            lambda c: c["corpora"]["demo"]["training"].update(warmup=3),
+            "config.yaml: corpora.demo.training.warmup: unknown key 'warmup'; did you mean 'warmup_updates'?",
+        ),
+        (
+            lambda c: c["experiments"]["demo"].update(systems=["gramar"]),
+            "config.yaml: experiments.demo.systems: unknown system 'gramar'; did you mean 'grammar'?",
+        ),
+        (
+            lambda c: c["experiments"]["demo"].update(corpus="dem"),
+            "config.yaml: experiments.demo.corpus: unknown corpus 'dem'; did you mean 'demo'?",
+        ),
+        (lambda c: c.update(seeds="one"), "config.yaml: seeds: "),
+    ],
+)
+def test_a_faulty_configuration_is_one_line(project, change, said):
+    change(project.config)
+    done = project.snakemake(check=False)
+    assert done.returncode == 1
+    (line,) = lines(done.output)
+    assert said in line
+    assert not (project.folder / "results").exists()
+
+
+def test_other_configuration_files_and_words_are_named(project):
+    (project.folder / "mine.yaml").write_text("trainng: {}\n")
+    done = project.snakemake("--configfile", "config.yaml", "mine.yaml", check=False)
+    assert done.returncode == 1
+    assert lines(done.output)[-1].startswith("mine.yaml: trainng: unknown key")
+    done = project.snakemake("--config", "trainng=3", check=False)
+    assert done.returncode == 1
+    assert "trainng: unknown key" in lines(done.output)[-1]
+
+
+def test_overriding_one_key(project):
+    (project.folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
+    jobs = project.planned("--configfile", "mine.yaml")
+    assert len({output for rule, output in jobs if rule == "train"}) == 2
+    assert all("seed7" in output for rule, output in jobs if rule == "train")
+
+
+def test_a_corpus_of_ones_own_needs_an_entry_only(project):
+    for split in ("train", "dev", "test"):
+        for language in ("de", "en"):
+            (project.folder / f"{split}.{language}").write_text("a\n")
+    project.config["corpora"]["mine"] = {
+        "languages": ["de", "en"],
+        "files": {"train": "train.{language}", "valid": "dev.{language}", "test": "test.{language}"},
+    }
+    project.config["experiments"]["mine"] = {
+        "title": "Mine",
+        "corpus": "mine",
+        "directions": ["de-en"],
+        "systems": ["grammar"],
+    }
+    jobs = project.planned("mine")
+    assert len({output for rule, output in jobs if rule == "train"}) == 5  # the seeds
+
+
+def test_multi30k_comes_from_its_publisher_or_a_mirror(project):
+    project.config["mirrors"] = {"multi30k": "/mirror"}
+    output = project.snakemake("-np", "multi30k-small").output
+    assert (
+        "--url https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/train.de.gz" in output
+    )
+    assert "--mirror /mirror" in output
+    assert "--sha256 726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6" in output
+
+
+def test_the_paper_can_be_planned(project):
+    for corpus, languages in (("iwslt14", "de en"), ("nc11", "de en"), ("aspec", "zh ja")):
+        for split in ("train", "valid", "test"):
+            for language in languages.split():
+                path = project.folder / f"data/{corpus}/{split}.{language}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("a\n")
+    jobs = project.planned("paper")
+    assert len({output for rule, output in jobs if rule == "train"}) == 6 * 7 * 5
+
+
+def test_dry_run_for_slurm_needs_no_cluster(project):
+    done = project.snakemake("-n", "--profile", "workflow/profiles/slurm")
+    assert "train" in done.output
+
+
+def test_profiles_name_rules_that_exist(project):
+    import yaml
+
+    rules = set(project.snakemake("--list-rules").output.split())
+    root = Path(__file__).parents[2]
+    for path in root.glob("workflow/profiles/*/profile.yaml"):
+        named = set(yaml.safe_load(path.read_text()).get("set-resources", {}))
+        assert named <= rules
+
+
+def test_lint(project):
+    assert "Congratulations" in project.snakemake("--lint").output
