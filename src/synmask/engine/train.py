@@ -280,7 +280,11 @@ class _Loop:
     def _save(self, batches: iterators.EpochBatchIterator, epoch: int) -> None:
         """last.pt with all that resuming needs, epoch<N>.pt with the model alone; older ones are removed."""
         if self.master:
-            model = {name: value.cpu() for name, value in self.trainer.model.state_dict().items()}
+            model = {
+                name: value.cpu()
+                for name, value in self.trainer.get_model().state_dict().items()
+                if not name.endswith("_float_tensor")  # uninitialised memory, there only for its type
+            }
             _replace(self.checkpoints / f"epoch{epoch}.pt", lambda path: torch.save(model, path))
             (self.checkpoints / f"epoch{epoch - self.keep}.pt").unlink(missing_ok=True)
         self.trainer.consolidate_optimizer()  # fairseq wants it before it hands out its state

@@ -1,0 +1,167 @@
+import csv
+import json
+
+import pytest
+import torch
+
+from synmask.engine import train as module
+from synmask.engine.average import average, load_model, save_model
+from synmask.engine.train import fairseq_config, train
+from synmask.files import UserError
+
+KEEP = 2
+
+
+def run(corpus, folder, settings, seed=1, **how):
+    train(corpus / "bin", folder, "de", "en", settings, seed, keep=KEEP, **how)
+    return {
+        path.name: torch.load(path, weights_only=True) for path in (folder / "checkpoints").glob("epoch*.pt")
+    }
+
+
+def same(first, second):
+    assert first.keys() == second.keys()
+    return all(torch.equal(first[file][name], second[file][name]) for file in first for name in first[file])
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+def test_a_stopped_training_ends_as_an_undisturbed_one(corpus, tmp_path, grammar_settings, monkeypatch):
+    undisturbed = run(corpus, tmp_path / "a", grammar_settings)
+    assert set(undisturbed) == {"epoch2.pt", "epoch3.pt"}
+    save, saved = module._Loop._save, []
+
+    def killing(loop, batches, epoch):
+        saved.append(epoch)
+        if epoch == 2:
+            raise Killed
+        save(loop, batches, epoch)
+
+    monkeypatch.setattr(module._Loop, "_save", killing)
+    with pytest.raises(Killed):
+        run(corpus, tmp_path / "b", grammar_settings)
+    monkeypatch.setattr(module._Loop, "_save", lambda *words: (saved.append(words[-1]), save(*words)))
+    resumed = run(corpus, tmp_path / "b", grammar_settings)
+    assert saved == [1, 2, 2, 3]
+    assert same(undisturbed, resumed)
+    rows = [list(csv.DictReader((tmp_path / name / "history.csv").open())) for name in "ab"]
+    losses = [[row["valid_loss"] for row in history] for history in rows]
+    assert len(losses[0]) == 3
+    assert losses[0] == losses[1]
+
+
+def test_seed_and_settings_decide_the_result(corpus, tmp_path, settings):
+    first = run(corpus, tmp_path / "a", settings)
+    assert same(first, run(corpus, tmp_path / "b", settings))
+    assert not same(first, run(corpus, tmp_path / "c", settings, seed=2))
+
+
+def test_checkpoints_of_other_settings_or_code_are_dropped(corpus, tmp_path, settings, capsys):
+    code = tmp_path / "code.py"
+    code.write_text("1")
+    first = run(corpus, tmp_path / "a", settings, code=[code])
+    settings["training"]["dropout"] = 0.4
+    assert not same(first, run(corpus, tmp_path / "a", settings, code=[code]))
+    assert "from other settings; starting again" in capsys.readouterr().err
+    code.write_text("2")
+    run(corpus, tmp_path / "a", settings, code=[code])
+    assert "from other code; starting again" in capsys.readouterr().err
+
+
+def test_a_finished_training_trains_no_more(corpus, tmp_path, settings, capsys):
+    first = run(corpus, tmp_path / "a", settings)
+    (tmp_path / "a/train.json").unlink()
+    assert same(first, run(corpus, tmp_path / "a", settings))
+    assert (tmp_path / "a/train.json").exists()
+    assert "going on after epoch 3 of 3" in capsys.readouterr().err
+
+
+def test_progress_and_summary(corpus, tmp_path, settings, capsys):
+    run(corpus, tmp_path / "a", settings)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 3
+    for word in ("epoch 3/3 done", "loss", "validation loss", "tokens/s", "left"):
+        assert word in said[-1]
+    summary = json.loads((tmp_path / "a/train.json").read_text())
+    assert summary["epochs"] == 3
+    assert summary["workers"] == 1
+    assert summary["parameters"] > 1000
+
+
+def test_the_loss_falls(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 8
+    run(corpus, tmp_path / "a", settings)
+    losses = [float(row["train_loss"]) for row in csv.DictReader((tmp_path / "a/history.csv").open())]
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_a_diverging_training_says_what_to_do(corpus, tmp_path, settings):
+    settings["training"] |= {"lr": 1e30, "warmup_updates": 1}
+    with pytest.raises(UserError, match=r"no longer finite at update \d+; lower training\.lr"):
+        run(corpus, tmp_path / "a", settings)
+    assert not (tmp_path / "a/train.json").exists()
+    assert not (tmp_path / "a/checkpoints/crash.pt").exists()
+
+
+def test_missing_data(tmp_path, settings):
+    with pytest.raises(UserError, match=r"dict\.de\.txt: no such file"):
+        train(tmp_path / "nowhere", tmp_path / "run", "de", "en", settings, 1, keep=1)
+
+
+@pytest.mark.parametrize(("processes", "accumulated"), [(1, 8), (2, 4), (8, 1)])
+def test_fewer_workers_accumulate_to_the_same_batch(tmp_path, settings, processes, accumulated):
+    settings["training"]["batch"] = {"gpus": 4, "updates": 2, "tokens": 100}
+    cfg = fairseq_config(tmp_path, tmp_path, "de", "en", settings, 1, processes)
+    assert cfg.optimization.update_freq == [accumulated]
+    assert cfg.dataset.max_tokens == 100
+
+
+def test_two_workers_train_as_one_that_accumulates(corpus, tmp_path, settings):
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "dropout": 0.0}
+    alone = run(corpus, tmp_path / "a", settings)
+    together = run(corpus, tmp_path / "b", settings, processes=2)
+    for name, value in alone["epoch3.pt"].items():
+        torch.testing.assert_close(together["epoch3.pt"][name], value, rtol=0, atol=2e-3)
+
+
+def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
+    epochs = run(corpus, tmp_path / "a", settings)
+    mean = average(tmp_path / "a/checkpoints", KEEP)
+    for name, value in mean.items():
+        expected = (epochs["epoch2.pt"][name].double() + epochs["epoch3.pt"][name].double()) / 2
+        torch.testing.assert_close(value, expected.float(), rtol=0, atol=1e-7)
+    with pytest.raises(UserError, match="2 epochs there, 3 to average"):
+        average(tmp_path / "a/checkpoints", 3)
+
+
+def test_a_model_file_stands_alone(corpus, tmp_path, settings):
+    run(corpus, tmp_path / "a", settings)
+    state = average(tmp_path / "a/checkpoints", 1)
+    text = {
+        "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+        "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
+    }  # fmt: skip
+    save_model(tmp_path / "model.pt", state, corpus / "bin", text, settings)
+    model, task, kept = load_model(tmp_path / "model.pt")
+    assert kept == text
+    assert not model.training
+    parameters = dict(model.named_parameters())
+    assert parameters.keys() <= state.keys()
+    for name, value in parameters.items():
+        assert torch.equal(value, state[name])
+    assert task.src_dict.symbols[4:] == [
+        line.split()[0] for line in (corpus / "bin/dict.de.txt").read_text().splitlines()
+    ]
+
+
+def test_damaged_models_are_named(tmp_path):
+    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04 not a checkpoint")
+    with pytest.raises(UserError, match=r"model\.pt: damaged checkpoint"):
+        load_model(tmp_path / "model.pt")
+    torch.save({"model": {}}, tmp_path / "other.pt")
+    with pytest.raises(UserError, match=r"other\.pt: not a model file"):
+        load_model(tmp_path / "other.pt")
+    with pytest.raises(UserError, match="no such file"):
+        load_model(tmp_path / "none.pt")
