@@ -63,10 +63,11 @@ class Project:
         """The jobs of a dry run: a set of (rule, output files)."""
         jobs, rule = set(), None
         for line in self.snakemake("-n", *words).output.splitlines():
+            line = line.strip()  # the jobs of a group are indented
             if line.startswith(("rule ", "localrule ")):
                 rule = line.split()[1].rstrip(":")
-            elif line.startswith("    output: ") and rule:
-                jobs.add((rule, line.removeprefix("    output: ")))
+            elif line.startswith("output: ") and rule:
+                jobs.add((rule, line.removeprefix("output: ")))
         return jobs
 
 

@@ -167,14 +167,14 @@ def downloaded_files(target):
 
 
 def experiment_files(target):
-    """The tables and figures of a target."""
+    """The tables, figures and models of a target."""
     return [path for experiment in CONFIG.members(target) for path in one_experiment_files(experiment)]
 
 
 def one_experiment_files(experiment):
     entry = CONFIG.plain_experiments[experiment]
     tables, figures = f"results/tables/{experiment}", f"results/figures/{experiment}"
-    files = [f"{tables}.md", f"{figures}-bleu.svg"]
+    files = [f"{tables}.md", f"{figures}-bleu.svg", *run_files(experiment, "average.pt")]
     if "parsing" in entry.tables:
         files.append(f"{tables}-parsing.md")
     for direction in entry.directions:
