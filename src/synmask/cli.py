@@ -19,12 +19,12 @@ def main(words: list[str] | None = None) -> None:
     try:
         arguments.verb(arguments)
     except UserError as error:
-        sys.exit(f"synmask {arguments.name}: {error}")
+        sys.exit(f"synmask {arguments.verb_name}: {error}")
     except BrokenPipeError:  # the reader of a pipe went away: nothing to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # no space, no permission, a folder that is a file
-        sys.exit(f"synmask {arguments.name}: {error.filename or 'writing'}: {error.strerror}")
+        sys.exit(f"synmask {arguments.verb_name}: {error.filename or 'writing'}: {error.strerror}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str, epilog: str = "") -> Callable:
     """Add a verb and return a shorthand for its options: paths unless `type` says otherwise, required."""
     parser = verbs.add_parser(name, help=text.split(";")[0].split(". ")[0], description=text, epilog=epilog)
-    parser.set_defaults(verb=verb, name=name)
+    parser.set_defaults(verb=verb, verb_name=name)
 
     def option(flag: str, text: str, **how) -> None:  # noqa: ANN003
         if how.get("action") != "store_true":
@@ -425,7 +425,7 @@ def _report_verbs(verbs: argparse._SubParsersAction) -> None:
 def _table(a: Arguments) -> None:
     from synmask.reporting import tables
 
-    write = tables.write_table if a.name == "table" else tables.write_parse_table
+    write = tables.write_table if a.verb_name == "table" else tables.write_parse_table
     outputs = [Path(f"{a.output}.{kind}") for kind in ("csv", "md", "tex")]
     write(a.inputs, *outputs, title=a.title, systems=a.labels, directions=a.directions)
 

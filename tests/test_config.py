@@ -1,0 +1,145 @@
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from synmask.config import Config, load, merge, read_yaml
+from synmask.files import UserError
+
+PATH = Path(__file__).parents[1] / "config.yaml"
+
+
+@pytest.fixture
+def values():
+    return copy.deepcopy(read_yaml(PATH))
+
+
+def refused(values):
+    with pytest.raises(UserError) as error:
+        load(values, [PATH])
+    assert "\n" not in str(error.value)
+    return str(error.value).removeprefix(f"{PATH}: ")
+
+
+def test_the_papers_settings(values):
+    config = load(values, [PATH])
+    iwslt = json.loads(config.run_settings("iwslt14", "de-en", "grammar"))
+    assert iwslt["model"] == {
+        "encoder_layers": 6, "decoder_layers": 6, "embed_dim": 512, "ffn_dim": 1024, "heads": 4,
+    }  # fmt: skip
+    assert iwslt["training"]["lr"] == 5e-4
+    assert iwslt["training"]["batch"] == {"gpus": 2, "updates": 1, "tokens": 4096}
+    assert iwslt["training"]["max_epochs"] == 60
+    assert iwslt["system"]["mlm_weight"] == 0.47
+    nc11 = json.loads(config.run_settings("nc11", "en-de", "grammar"))
+    assert (nc11["training"]["lr"], nc11["system"]["mlm_weight"]) == (1e-3, 0.35)
+    assert nc11["training"]["batch"] == {"gpus": 2, "updates": 2, "tokens": 8192}
+    weights = [
+        json.loads(config.run_settings("aspec", d, "grammar"))["system"]["mlm_weight"]
+        for d in ("zh-ja", "ja-zh")
+    ]
+    assert weights == [0.30, 0.45]
+    assert config.corpora["aspec"].bpe.vocabulary_threshold == 10
+    assert (config.corpora["nc11"].decoding.beam, config.corpora["nc11"].decoding.length_penalty) == (4, 0.6)
+    assert config.members("paper") == ["iwslt14", "nc11", "aspec"]
+    assert config.experiment_seeds("iwslt14") == (1, 2, 3, 4, 5)
+
+
+def test_every_experiments_runs_have_settings(values):
+    config = load(values, [PATH])
+    for experiment in config.plain_experiments.values():
+        for direction in experiment.directions:
+            for system in experiment.systems:
+                config.run_settings(experiment.corpus, direction, system)
+
+
+def test_a_based_on_corpus_inherits_what_it_does_not_say(values):
+    config = load(values, [PATH])
+    small, large = config.corpora["multi30k-small"], config.corpora["multi30k"]
+    assert small.sha256 == large.sha256
+    assert small.text == large.text
+    assert small.download == "multi30k"
+    assert small.bpe.merges != large.bpe.merges
+    assert small.training.mlm_weight == large.training.mlm_weight
+
+
+def test_settings_hold_nothing_that_does_not_change_a_training(values):
+    before = load(values, [PATH]).run_settings("demo", "de-en", "grammar")
+    values["systems"]["grammar"]["label"] = "another"
+    values["corpora"]["demo"]["resources"]["threads"] = 7
+    values["corpora"]["demo"]["training"]["average"] = 2
+    values["corpora"]["demo"]["decoding"] = {"beam": 2}
+    values["corpora"]["demo"]["training"]["mlm_weight"] = 0.9
+    after = load(values, [PATH])
+    assert after.run_settings("demo", "de-en", "transformer") == load(read_yaml(PATH), [PATH]).run_settings(
+        "demo", "de-en", "transformer"
+    )
+    assert after.run_settings("demo", "de-en", "grammar") != before  # its lambda is the corpus'
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda v: v["systems"]["grammar"]["options"].update(bpe_dims=2), "systems.grammar.options.bpe_dims: unknown key 'bpe_dims'; did you mean 'bpe_dim'?"),
+        (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: Input should be 'none', 'add' or 'concatenate' (given: 'ad')"),
+        (lambda v: v["systems"].update(x={"options": {}}), "--config: systems.x: options need a guide"),
+        (lambda v: v["systems"].update(x={"mlm_weight": 0.2}), "--config: systems.x: mlm_weight needs a mask_rate above 0"),
+        (lambda v: v["systems"].update({"x; rm -rf ~": {}}), "--config: systems.x; rm -rf ~: use lower-case letters"),
+        (lambda v: v["corpora"].update({"../x": {}}), "--config: corpora.../x"),
+        (lambda v: v["corpora"]["demo"]["model"].update(heads=3), "corpora.demo.model: embed_dim 128 is not a multiple of heads 3"),
+        (lambda v: v["corpora"]["multi30k-small"].update(based_on="multi"), "corpora.multi30k-small.based_on: unknown corpus 'multi'; did you mean 'multi30k'?"),
+        (lambda v: v["corpora"]["multi30k"].update(based_on="multi30k-small"), "based_on: unknown base (a circle)"),
+        (lambda v: v["corpora"]["iwslt14"]["files"].pop("test"), "corpora.iwslt14: files: no entry for test"),
+        (lambda v: v["corpora"]["iwslt14"]["files"].update(test="x"), "corpora.iwslt14: files.test: 'x' has no {language} in it"),
+        (lambda v: v["corpora"]["aspec"]["training"].update(mlm_weight={"zh-ja": 0.3, "jazh": 1}), "corpora.aspec.training.mlm_weight"),
+        (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
+        (lambda v: v["experiments"]["demo"].update(seeds=[]), "experiments.demo.seeds"),
+        (lambda v: v["experiments"]["paper"].append("demoo"), "experiments.paper: unknown experiment 'demoo'; did you mean 'demo'?"),
+        (lambda v: v.update(targets=["dem"]), "targets.0: unknown experiment 'dem'; did you mean 'demo'?"),
+        (lambda v: v.update(mirrors={"multi30": "x"}), "mirrors.multi30: unknown downloaded corpus 'multi30'; did you mean 'multi30k'?"),
+        (lambda v: v.pop("systems"), "systems: Field required"),
+        (lambda v: v["training"].update(lr="fast"), "training.lr: Input should be a valid number"),
+    ],
+)  # fmt: skip
+def test_faults_are_one_line_with_file_and_key(values, change, said):
+    change(values)
+    message = refused(values)
+    assert said.removeprefix("--config: ") in message, message
+
+
+def test_the_last_file_that_holds_the_key_is_named(values, tmp_path):
+    (tmp_path / "mine.yaml").write_text("systems: {grammar: {labl: x}}\n")
+    values = merge(values, read_yaml(tmp_path / "mine.yaml"))
+    with pytest.raises(
+        UserError, match=r"mine\.yaml: systems\.grammar\.labl: unknown key 'labl'; did you mean"
+    ):
+        load(values, [PATH, tmp_path / "mine.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "line 3: the key 'a' is given twice"),
+        ("a: [1\n", "line 2: not YAML"),
+        ("- a\n", "expected keys and values, found a list"),
+    ],
+)
+def test_faulty_yaml(tmp_path, text, said):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(UserError, match=said):
+        read_yaml(tmp_path / "mine.yaml")
+
+
+def test_every_key_is_explained_in_config_yaml():
+    text = PATH.read_text()
+    named = {name for section in Config.__subclasses__() for name in section.model_fields} | set(
+        Config.model_fields
+    )
+    from synmask import config as module
+
+    for section in (module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
+                    module.System, module.GrammarOptions, module.Corpus, module.Experiment):  # fmt: skip
+        named |= set(section.model_fields) - {"download"}
+    missing = {name for name in named if name not in text}
+    assert not missing
