@@ -26,6 +26,11 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.corpora.plain import write_pair
+from synmask.engine.binarise import binarise  # isort: split
+
+from fairseq import options
+from fairseq_cli import preprocess
+
 from synmask.files import read_lines, write_lines
 from synmask.text.bpe import apply_file, learn
 from synmask.text.clean import clean_files
@@ -110,6 +115,24 @@ def label(prepared, _):
         labels_of_ids(ids, continues)
 
 
+def as_splits(folder):
+    """The text as training text, beside one line to validate and to test on."""
+    (folder / "split").mkdir(exist_ok=True)
+    for language, text in zip(LANGUAGES, pair(folder, "bpe"), strict=True):
+        (folder / f"split/train.{language}").write_bytes(text.read_bytes())
+        for split in ("valid", "test"):
+            write_lines(folder / f"split/{split}.{language}", ["a"])
+    return folder
+
+
+def binarise_library(folder, output):
+    (output / "bin/dict.de.txt").unlink(missing_ok=True)  # fairseq refuses to write it again
+    (output / "bin/dict.en.txt").unlink(missing_ok=True)
+    words = ["--source-lang", "de", "--target-lang", "en", "--trainpref", folder / "bpe"]
+    parser = options.get_preprocessing_parser()
+    preprocess.main(parser.parse_args([*map(str, words), "--destdir", str(output / "bin")]))
+
+
 STAGES = [
     Stage("tokenise", tokenise, True, "sacremoses", tokenise_library, ("tokens.de", "tokens.en")),
     Stage("clean", clean),
@@ -127,6 +150,14 @@ STAGES = [
     ),
     Stage("apply BPE", apply, True, "subword-nmt", apply_library, ("bpe.de", "bpe.en")),
     Stage("BPE labels", label, prepare=as_ids),
+    Stage(
+        "binarise",
+        lambda folder, _: binarise(folder / "split", folder / "bin", *LANGUAGES),
+        library="fairseq-preprocess",
+        run_library=binarise_library,
+        outputs=tuple(f"bin/{name}" for name in ("dict.de.txt", "train.de-en.de.bin", "train.de-en.en.idx")),
+        prepare=as_splits,
+    ),
 ]
 
 
