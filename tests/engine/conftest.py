@@ -55,6 +55,12 @@ def grammar_settings(settings):
 
 
 @pytest.fixture(scope="session")
+def all_settings():
+    """Settings of a plain and of a guided system, for what is trained once."""
+    return {"plain": copy.deepcopy(SETTINGS), "grammar": copy.deepcopy(SETTINGS | {"system": GRAMMAR})}
+
+
+@pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     """A folder with bpe/ and bin/: 1 to 4 words a sentence, some split; the target is the reverse."""
     folder = tmp_path_factory.mktemp("corpus")

@@ -37,7 +37,7 @@ def decode_file(
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     started = time.perf_counter()
-    sentences = [encode(line, task.src_dict).long() for line in read_lines(source)]
+    sentences = _encoded(read_lines(source), transformer, task)
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
     hypotheses = list(_translate(transformer, task, generator, sentences, max_tokens))
     seconds = time.perf_counter() - started
@@ -57,7 +57,8 @@ def translate(
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
     tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
     splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    sentences = [encode(splitter(tokens(" ".join(line.split()))), task.src_dict).long() for line in lines]
+    split = (splitter(tokens(" ".join(line.split()))) for line in lines)
+    sentences = _encoded(split, transformer, task)
     hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
 
@@ -82,20 +83,19 @@ def parse_file(
     lines = [line.split() for line in read_lines(source)]
     chosen = _chosen(lines, sentence, source)
     rows: list[str] = [""] * len(lines)
-    sources = task.sources([encode(" ".join(line), task.src_dict).long() for line in lines])
-    for batch in _batches(sources, transformer, max_tokens=4000):
+    sources = task.sources(_encoded(map(" ".join, lines), transformer, task))
+    for batch in _batches(sources, transformer, max_tokens=4000, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             prepared = transformer.encoder.induce(net["src_tokens"], net["annotations"])
         for row, index in enumerate(batch["id"].tolist()):
-            first, n = _place(net["src_tokens"][row], task.src_dict.pad())
-            p = prepared.distribution[row, first : first + n, first : first + n].float().cpu().numpy()
+            p = prepared.distribution[row].float().cpu().numpy()
             tokens = lines[index]
             rows[index] = json.dumps(
                 {
                     "tokens": tokens,
-                    "distances": _rounded(prepared.distance[row, first : first + n - 2]),
-                    "heights": _rounded(prepared.height[row, first : first + n - 1]),
+                    "distances": _rounded(prepared.distance[row, : len(tokens) - 1]),
+                    "heights": _rounded(prepared.height[row, : len(tokens)]),
                     "heads": p[:-1].argmax(-1).tolist(),
                 },
                 ensure_ascii=False,
@@ -108,12 +108,6 @@ def parse_file(
                 }
                 write_json(distribution, value)
     write_lines(output, rows)
-
-
-def _place(ids: torch.Tensor, padding: int) -> tuple[int, int]:
-    """Where a padded row's real tokens start, and how many there are."""
-    real = ids.ne(padding).nonzero().view(-1)
-    return int(real[0]), len(real)
 
 
 def _rounded(values: torch.Tensor) -> list[float]:
@@ -135,22 +129,33 @@ def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
     return next((number for number, line in enumerate(lines) if fits(line)), 0)
 
 
+def _encoded(lines: Iterable[str], model: Any, task: Any) -> list[torch.Tensor]:
+    """Lines in BPE as ids; a line longer than the model's positions is a UserError."""
+    sentences, limit = [], model.encoder.max_positions()
+    for number, line in enumerate(lines, start=1):
+        sentences.append(encode(line, task.src_dict).long())
+        if len(sentences[-1]) > limit:
+            raise UserError(f"line {number}: longer than {limit} sub-words; split the sentence")
+    return sentences
+
+
 def _generator(model: Any, target: Dictionary, beam: int, length_penalty: float) -> SequenceGenerator:
     return SequenceGenerator([model], target, beam_size=beam, len_penalty=length_penalty)
 
 
-def _batches(sources: AnnotatedPairs, model: Any, max_tokens: int) -> Iterator[dict[str, Any]]:
-    """Batches of sentences of similar length, on the model's device."""
+def _batches(
+    sources: AnnotatedPairs, model: Any, max_tokens: int, equal_lengths: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Batches of sentences of similar length, on the model's device; with `equal_lengths`, without pads."""
     order = np.argsort(sources.src_sizes, kind="stable")
-    too_long = sources.src_sizes > model.encoder.max_positions()
-    if too_long.any():
-        number = int(too_long.argmax()) + 1
-        raise UserError(f"sentence {number}: longer than {model.encoder.max_positions()} sub-words; split it")
     limit = max(max_tokens, int(sources.src_sizes.max()))
     device = next(model.parameters()).device
-    for indices in sources.batch_by_size(order, max_tokens=limit):
-        batch = sources.collater([sources[i] for i in indices])
-        yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
+    sizes = sources.src_sizes[order]
+    borders = np.flatnonzero(np.diff(sizes)) + 1 if equal_lengths else []
+    for group in np.split(order, borders):
+        for indices in sources.batch_by_size(group, max_tokens=limit):
+            batch = sources.collater([sources[i] for i in indices])
+            yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
 
 
 def _translate(

@@ -1,0 +1,98 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from synmask.engine.average import average, load_model, save_model
+from synmask.engine.binarise import encode
+from synmask.engine.decode import decode_file, parse_file, translate
+from synmask.engine.train import train
+from synmask.files import UserError
+
+TEXT = {
+    "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+    "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def models(corpus, all_settings, tmp_path_factory):
+    """Model files of a plain and of a guided system."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, settings in all_settings.items():
+        train(corpus / "bin", folder / name, "de", "en", settings, 1, keep=1)
+        state = average(folder / name / "checkpoints", 1)
+        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, settings)
+    return folder
+
+
+def decode(model, source, output):
+    decode_file(model, source, output, beam=3, length_penalty=1.0, max_tokens=60, threads=1)
+    return output.with_suffix(".tok").read_text().splitlines()
+
+
+@pytest.mark.parametrize("system", ["plain", "grammar"])
+def test_hypotheses_keep_their_order_and_do_not_depend_on_batch_mates(corpus, models, tmp_path, system):
+    source = corpus / "bpe/test.de"
+    together = decode(models / f"{system}.pt", source, tmp_path / "all")
+    lines = source.read_text().splitlines()
+    assert len(together) == len(lines)
+    assert len(set(together)) > 1
+    for number, line in enumerate(lines):
+        (tmp_path / "one").write_text(line + "\n")
+        assert decode(models / f"{system}.pt", tmp_path / "one", tmp_path / "alone") == [together[number]]
+
+
+def test_decoding_leaves_no_subword_marks_and_counts_its_tokens(corpus, models, tmp_path):
+    together = decode(models / "plain.pt", corpus / "bpe/test.de", tmp_path / "all")
+    assert not any("@@" in line for line in together)
+    assert json.loads((tmp_path / "all.json").read_text())["decoded_tokens"] > len(together)
+    assert len((tmp_path / "all.txt").read_text().splitlines()) == len(together)
+
+
+def test_translate_takes_raw_text_and_keeps_empty_lines(models):
+    lines = ["a  bb d", "", "bb a", " "]
+    found = list(translate(models / "plain.pt", lines))
+    assert found[1] == found[3] == ""
+    assert found[0]
+    assert found[2] == next(iter(translate(models / "plain.pt", ["bb a"])))
+
+
+def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
+    source = corpus / "bpe/valid.de"
+    parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+    rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
+    model, task, _ = load_model(models / "grammar.pt")
+    lines = source.read_text().splitlines()
+    assert [row["tokens"] for row in rows] == [line.split() for line in lines]
+    for line, row in zip(lines, rows, strict=True):
+        data = task.sources([encode(line, task.src_dict).long()])
+        net = data.collater([data[0]])["net_input"]
+        with torch.no_grad():
+            prepared = model.encoder.induce(net["src_tokens"], net["annotations"])
+        n = len(row["tokens"])
+        np.testing.assert_allclose(row["distances"], prepared.distance[0, : n - 1], atol=2e-6)
+        np.testing.assert_allclose(row["heights"], prepared.height[0, :n], atol=2e-6)
+        assert row["heads"] == prepared.distribution[0, :n].argmax(-1).tolist()
+
+
+def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
+    source = corpus / "bpe/valid.de"
+    parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 3, 1)
+    shown = json.loads((tmp_path / "p").read_text())
+    assert shown["sentence"] == 3
+    assert shown["tokens"] == [*source.read_text().splitlines()[2].split(), "</s>"]
+    np.testing.assert_allclose(np.sum(shown["distribution"], 1), 1, atol=1e-4)
+    with pytest.raises(UserError, match="no sentence 99, only 12"):
+        parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 99, 1)
+
+
+def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
+    with pytest.raises(UserError, match=r"plain\.pt: a system without a guide induces no syntax"):
+        parse_file(models / "plain.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
+
+
+def test_too_long_a_sentence_is_named(models):
+    with pytest.raises(UserError, match="line 3: longer than 1024 sub-words"):
+        list(translate(models / "plain.pt", ["a", "", "a " * 1100]))
