@@ -119,13 +119,13 @@ def need(name):
 
 
 def engine_code(*stage):
-    """Source files behind a system's model: the guide's own only for the systems that have it."""
+    """Source files behind a system's model and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
         guide = CONFIG.systems[wildcards.system].guide
-        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task", *stage)]
+        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task")]
         guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
-        return code(*engine, "guides/__init__", "text/labels", *guided)
+        return code(*engine, "guides/__init__", "text/labels", *guided, *stage)
 
     return files
 

@@ -5,7 +5,7 @@ rule decode:
     input:
         model=of_run("average.pt"),
         source=of_pair("bpe/test.{source}"),
-        code=engine_code("decode", "average"),
+        code=engine_code("engine/decode", "engine/average", "engine/binarise", "text/bpe", "text/tokenise"),
     output:
         text=of_run("hypothesis.txt"),
         tokens=of_run("hypothesis.tok"),

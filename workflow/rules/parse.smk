@@ -5,7 +5,7 @@ rule parse:
     input:
         model=of_run("average.pt"),
         source=of_pair("bpe/valid.{source}"),
-        code=engine_code("decode", "average"),
+        code=engine_code("engine/decode", "engine/average", "engine/binarise"),
     output:
         trees=of_run("trees.jsonl"),
         distribution=of_run("distribution.json"),

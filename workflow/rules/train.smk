@@ -4,7 +4,7 @@
 rule train:
     input:
         data=rules.binarise.output,
-        code=engine_code("train"),
+        code=engine_code("engine/train"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
     output:
@@ -38,7 +38,7 @@ rule average:
         data=rules.binarise.output,
         codes=of_pair("bpe/codes"),
         vocabulary=of_pair("bpe/vocabulary.{source}"),
-        code=engine_code("average"),
+        code=engine_code("engine/average"),
     output:
         of_run("average.pt"),
     log:
