@@ -11,9 +11,9 @@ from sacremoses import MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.corpora import demo
-from synmask.corpora import demo_lexicon as lexicon
-from synmask.corpora.demo import Clause, Complement, Grammar, Nominal, generate, linearise, write_corpus
+from synmask.corpora.demo import generate, grammar, lexicon, linearise, write_corpus
+from synmask.corpora.demo.abstract import Clause, Complement, Nominal
+from synmask.corpora.demo.grammar import Grammar
 from synmask.files import UserError, read_lines
 from synmask.syntax.treebank import read_trees
 
@@ -131,13 +131,13 @@ def test_a_source_sentence_has_one_translation(monkeypatch):
     monkeypatch.setattr(lexicon, "SHADES", [("", "")])
     monkeypatch.setattr(lexicon, "MODALS", {"werden": "will"})
     monkeypatch.setattr(lexicon, "ADVERBS", dict.fromkeys(lexicon.ADVERBS, (("oft", "often"),)))
-    monkeypatch.setattr(demo, "DETERMINERS", {"der": 1})
-    monkeypatch.setattr(demo, "FRAMES", {**dict.fromkeys(demo.FRAMES, 1), "perception": 40})
-    grammar = Grammar(random.Random(5))
+    monkeypatch.setattr(grammar, "DETERMINERS", {"der": 1})
+    monkeypatch.setattr(grammar, "FRAMES", {**dict.fromkeys(grammar.FRAMES, 1), "perception": 40})
+    drawing = Grammar(random.Random(5))
     translations = {}
     for number in range(12_000):
-        laughs = clause("lachen", grammar.nominal(("person",), depth=1))
-        drawn = grammar.main_clause(depth=1) if number % 2 else laughs
+        laughs = clause("lachen", drawing.nominal(("person",), depth=1))
+        drawn = drawing.main_clause(depth=1) if number % 2 else laughs
         sentence = linearise([(("", ""), drawn)])
         source = re.sub(r" (alt\w*|oft)\b", "", sentence.source.text)
         target = re.sub(r" (an|a|old|often)\b", "", sentence.target.text)
@@ -147,8 +147,8 @@ def test_a_source_sentence_has_one_translation(monkeypatch):
 
 
 def test_what_could_be_an_instrument_is_never_drawn_inside_a_noun_phrase():
-    grammar = Grammar(random.Random(5))
-    drawn = [grammar.clause(1, frames=("perception",)) for _ in range(800)]
+    drawing = Grammar(random.Random(5))
+    drawn = [drawing.clause(1, frames=("perception",)) for _ in range(800)]
     nominals = [c.subject for c in drawn] + [c.complements[0].nominal for c in drawn]
     attributes = {nominal.attribute.english for nominal in nominals if nominal.attribute}
     assert attributes == {"from", "of"}

@@ -3,7 +3,16 @@
 
 rule demo_corpus:
     input:
-        code=code("corpora/demo", "syntax/treebank"),
+        code=code(
+            "corpora/demo/__init__",
+            "corpora/demo/abstract",
+            "corpora/demo/english",
+            "corpora/demo/german",
+            "corpora/demo/grammar",
+            "corpora/demo/lexicon",
+            "corpora/demo/phrases",
+            "syntax/treebank",
+        ),
     output:
         expand(
             "results/{{corpus}}/raw/{split}.{language}{kind}",

@@ -198,4 +198,5 @@ ENDINGS = {  # of determiners: m f n plural
     "gen": dict(m="es", f="er", n="es", pl="er"),
 }
 BARE = {("nom", "m"), ("nom", "n"), ("acc", "n")}  # where ein, kein, mein, unser take no ending
+WEAK_E = BARE | {("nom", "f"), ("acc", "f")}  # where a weak adjective ends in -e, elsewhere in -en
 CONTRACTIONS = {("in", "dem"): "im", ("in", "das"): "ins", ("von", "dem"): "vom"}
