@@ -126,6 +126,17 @@ def test_two_workers_train_as_one_that_accumulates(corpus, tmp_path, settings):
         torch.testing.assert_close(together["epoch3.pt"][name], value, rtol=0, atol=2e-3)
 
 
+def test_a_workers_fault_is_one_line(corpus, tmp_path, settings):
+    settings["training"] |= {
+        "lr": 1e30,
+        "warmup_updates": 1,
+        "batch": {"gpus": 2, "updates": 1, "tokens": 120},
+    }
+    with pytest.raises(UserError, match="no longer finite") as error:
+        run(corpus, tmp_path / "a", settings, processes=2)
+    assert "\n" not in str(error.value)
+
+
 def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
     epochs = run(corpus, tmp_path / "a", settings)
     mean = average(tmp_path / "a/checkpoints", KEEP)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
+
 
 def lines(output):
     return [line for line in output.splitlines() if line.strip()]
@@ -102,10 +104,18 @@ def test_profiles_name_rules_that_exist(project):
     import yaml
 
     rules = set(project.snakemake("--list-rules").output.split())
-    root = Path(__file__).parents[2]
-    for path in root.glob("workflow/profiles/*/profile.yaml"):
+    for path in ROOT.glob("workflow/profiles/*/profile.yaml"):
         named = set(yaml.safe_load(path.read_text()).get("set-resources", {}))
         assert named <= rules
+
+
+def test_the_readme_draws_every_rule(project):
+    import re
+
+    drawn = re.search(r"```mermaid(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+    graph = project.snakemake("--rulegraph", "mermaid-js").output
+    rules = set(re.findall(r"^\s*id\d+\[(\w+)\]", graph, re.M)) - {"all"}
+    assert rules <= set(re.findall(r"\w+", drawn))
 
 
 def test_lint(project):

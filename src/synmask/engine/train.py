@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import socket
 import sys
@@ -84,7 +85,12 @@ def train(
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", *arguments), nprocs=processes)
+        try:
+            torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", *arguments), nprocs=processes)
+        except torch.multiprocessing.ProcessRaisedException as error:
+            if fault := re.search(r"UserError: (.+)", str(error)):
+                raise UserError(fault[1]) from None
+            raise
 
 
 def _digest(paths: Iterable[Path]) -> str:
