@@ -82,7 +82,7 @@ def test_progress_and_summary(corpus, tmp_path, settings, capsys):
     run(corpus, tmp_path / "a", settings)
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 3
-    for word in ("epoch 3/3 done", "loss", "validation loss", "tokens/s", "left"):
+    for word in ("a  epoch 3/3 done", "loss", "validation loss", "tokens/s", "left"):
         assert word in said[-1]
     summary = json.loads((tmp_path / "a/train.json").read_text())
     assert summary["epochs"] == 3

@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +241,7 @@ class _Loop:
         started = time.perf_counter()
         self.trainer.begin_epoch(epoch)
         groups = iterators.GroupedIterator(batches.next_epoch_itr(), self.update_freq)
-        progress = _Progress(epoch, self.max_epochs, len(groups), self.history, self.master)
+        progress = _Progress(self._say, epoch, self.max_epochs, len(groups), self.history)
         with metrics.aggregate(new_root=True) as totals:
             for samples in groups:
                 self._step(samples)
@@ -325,8 +325,9 @@ class _Loop:
         )
 
     def _say(self, text: str) -> None:
+        """One line, headed by system and seed, since several trainings may write to one terminal."""
         if self.master:
-            print(text, file=sys.stderr, flush=True)
+            print(f"{'/'.join(self.run_folder.parts[-2:])}  {text}", file=sys.stderr, flush=True)
 
 
 def _replace(path: Path, save: Any) -> None:
@@ -341,8 +342,10 @@ class _Progress:
 
     INTERVAL = 10.0
 
-    def __init__(self, epoch: int, epochs: int, steps: int, history: list[dict], shown: bool) -> None:
-        self.epoch, self.epochs, self.steps, self.shown = epoch, epochs, steps, shown
+    def __init__(
+        self, say: Callable[[str], None], epoch: int, epochs: int, steps: int, history: list[dict]
+    ) -> None:
+        self.say, self.epoch, self.epochs, self.steps = say, epoch, epochs, steps
         self.earlier = sum(row["seconds"] for row in history)
         self.step = 0
         self.started = self.last = time.perf_counter()
@@ -354,7 +357,7 @@ class _Progress:
             self.last = now
             done = (self.epoch - 1) + self.step / self.steps
             left = (self.earlier + now - self.started) * (self.epochs / done - 1)
-            self._say(
+            self.say(
                 f"epoch {self.epoch}/{self.epochs}  batch {self.step}/{self.steps}  "
                 f"loss {totals['loss'].avg:.3f}  "
                 f"{float(totals['ntokens'].sum) / (now - self.started):,.0f} tokens/s  "
@@ -363,15 +366,11 @@ class _Progress:
 
     def end(self, row: dict[str, Any]) -> None:
         left = (self.earlier + row["seconds"]) * (self.epochs / self.epoch - 1)
-        self._say(
+        self.say(
             f"epoch {self.epoch}/{self.epochs} done  loss {row['train_loss']:.3f}  "
             f"validation loss {row['valid_loss']:.3f}, perplexity {row['valid_ppl']:.2f}  "
             f"{row['tokens_per_second']:,.0f} tokens/s  {_duration(left)} left"
         )
-
-    def _say(self, text: str) -> None:
-        if self.shown:
-            print(text, file=sys.stderr, flush=True)
 
 
 def _duration(seconds: float) -> str:
