@@ -35,6 +35,8 @@ class Project:
             ROOT / "src/synmask", folder / "src/synmask", ignore=shutil.ignore_patterns("*cache*")
         )
         shutil.copytree(ROOT / "workflow", folder / "workflow")
+        (folder / "profiles").symlink_to("workflow/profiles")
+        (folder / "slurm").symlink_to("workflow/profiles/slurm")
         shutil.copy(ROOT / "Snakefile", folder)
         self.config = yaml.safe_load((ROOT / "config.yaml").read_text())
         self.config["corpora"]["demo"].update(copy.deepcopy(TINY))
@@ -47,7 +49,7 @@ class Project:
         environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "OMP_NUM_THREADS": "1"}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         done = subprocess.run(
-            ["snakemake", "--cores", "2", *words],
+            ["snakemake", *words],
             cwd=self.folder,
             env=environment,
             text=True,

@@ -150,4 +150,6 @@ def test_from_scratch_again_gives_the_same_bytes(built, project):
 
 def test_nothing_is_written_outside_results(built):
     there = {path.name for path in Path(built.folder).iterdir()} - {"report.html"}
-    assert there <= {"src", "workflow", "Snakefile", "config.yaml", "results", ".snakemake"}
+    assert there <= {
+        "src", "workflow", "profiles", "slurm", "Snakefile", "config.yaml", "results", ".snakemake",
+    }  # fmt: skip

@@ -34,8 +34,9 @@ def test_a_faulty_configuration_is_one_line(project, change, said):
     change(project.config)
     done = project.snakemake(check=False)
     assert done.returncode == 1
-    (line,) = lines(done.output)
-    assert said in line
+    profile, line = lines(done.output)  # Snakemake names its profile first
+    assert profile.startswith("Using workflow specific profile")
+    assert line.startswith(said)
     assert not (project.folder / "results").exists()
 
 
@@ -96,8 +97,23 @@ def test_the_paper_can_be_planned(project):
 
 
 def test_dry_run_for_slurm_needs_no_cluster(project):
-    done = project.snakemake("-n", "--profile", "workflow/profiles/slurm")
-    assert "train" in done.output
+    project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 1}
+    output = project.snakemake("-n", "--profile", "slurm").output
+    asked = [line for line in output.splitlines() if "slurm_partition=gpu" in line]
+    assert (
+        len([line for line in asked if "cpus_per_task=64" in line]) == 5
+    )  # 2 trainings, 2 decodings, 1 parse
+    assert all("gpu=1" in line for line in asked if "cpus_per_task=64" in line)
+
+
+def test_the_log_of_a_failed_job_is_shown(project):
+    project.config["mirrors"] = {"multi30k": "nowhere"}
+    project.config["targets"] = ["multi30k-small"]
+    done = project.snakemake("downloads", check=False)
+    assert done.returncode == 1
+    assert "\nsynmask download: multi30k: " in done.output
+    assert "nowhere" in done.output
+    assert not (project.folder / "data").exists() or not list((project.folder / "data").rglob("*.gz"))
 
 
 def test_profiles_name_rules_that_exist(project):

@@ -20,6 +20,7 @@ rule decode:
         "../envs/synmask.yaml"
     threads: need("threads")
     resources:
+        cpus_per_task=need("threads"),
         mem_mb=need("mem_mb"),
         gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
     params:
@@ -27,7 +28,7 @@ rule decode:
         output=lambda wildcards, output: os.path.splitext(output.text)[0],
     shell:
         "synmask decode --model {input.model:q} --input {input.source:q} --output {params.output:q}"
-        " --settings {params.settings:q} --threads {threads} 2> {log:q}"
+        " --settings {params.settings:q} --threads {resources.cpus_per_task} 2> {log:q}"
 
 
 rule score:

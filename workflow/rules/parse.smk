@@ -19,13 +19,14 @@ rule parse:
         "../envs/synmask.yaml"
     threads: need("threads")
     resources:
+        cpus_per_task=need("threads"),
         mem_mb=need("mem_mb"),
         gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
     params:
         sentence=lambda wildcards: option("sentence", corpus_of(wildcards).sentence),
     shell:
         "synmask parse --model {input.model:q} --input {input.source:q} --output {output.trees:q}"
-        " --distribution {output.distribution:q} {params.sentence} --threads {threads} 2> {log:q}"
+        " --distribution {output.distribution:q} {params.sentence} --threads {resources.cpus_per_task} 2> {log:q}"
 
 
 rule parseval:

@@ -7,6 +7,8 @@ rule train:
         code=engine_code("engine/train"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
+    # Snakemake cuts `threads` down to the cores at hand; the process takes `cpus_per_task`, which stays as it is,
+    # since another number of threads gives other bytes.
     output:
         summary=of_run("train.json"),
         history=of_run("history.csv"),
@@ -18,6 +20,7 @@ rule train:
         "../envs/synmask.yaml"
     threads: need("threads")
     resources:
+        cpus_per_task=need("threads"),
         mem_mb=need("mem_mb"),
         runtime=need("runtime"),
         gpu=need("gpus"),
@@ -29,7 +32,7 @@ rule train:
     shell:
         "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --code {input.code:q} --threads {threads} 2>&1 | tee {log:q} >&2"
+        " --code {input.code:q} --threads {resources.cpus_per_task} 2>&1 | tee {log:q} >&2"
 
 
 rule average:
