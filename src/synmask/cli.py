@@ -394,7 +394,7 @@ def _report_verbs(verbs: argparse._SubParsersAction) -> None:
         option("inputs", f"{unit} of the runs", nargs="+")
         option("output", "prefix of .csv, .md and .tex")
         option("title", "heads the table", type=str)
-        option("labels", "the systems in order and their labels, as JSON", type=json.loads)
+        option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
         option("directions", "the directions in order", nargs="+", type=str)
 
     option = _add(verbs, "curves", _curves, "Plot training and validation loss by epoch.")
@@ -404,7 +404,7 @@ def _report_verbs(verbs: argparse._SubParsersAction) -> None:
 
     option = _add(verbs, "bleu-figure", _bleu_figure, "Plot BLEU by system, with its spread over seeds.")
     option("inputs", "scores.json of the runs", nargs="+")
-    option("labels", "the systems in order and their labels, as JSON", type=json.loads)
+    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = _add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
@@ -420,6 +420,10 @@ def _report_verbs(verbs: argparse._SubParsersAction) -> None:
     option("distribution", "output of `parse`")
     option("title", "heads the figure", type=str)
     option("output", "prefix of .svg, .pdf and .csv")
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(json.loads(text))
 
 
 def _table(a: Arguments) -> None:

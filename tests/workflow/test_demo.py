@@ -40,6 +40,7 @@ def test_everything_is_there(built):
     table = (built.folder / "results/tables/demo.md").read_text()
     assert "| Transformer |" in table
     assert "| Grammar |" in table
+    assert table.index("| Transformer |") < table.index("| Grammar |")  # as in the experiment
     for name in ("demo-bleu", "demo-de-en-curves", "demo-de-en-tree", "demo-de-en-distribution"):
         ElementTree.parse(built.folder / f"results/figures/{name}.svg")
     parse = json.loads((built.folder / RUNS / "grammar/seed1/parse.json").read_text())
