@@ -54,7 +54,7 @@ rule parse_table:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].title,
+        title=lambda wildcards: f"{CONFIG.plain_experiments[wildcards.experiment].title}: parsing",
         labels=lambda wildcards: labels(inducing(wildcards.experiment)),
         directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
         output="results/tables/{experiment}-parsing",

@@ -11,6 +11,7 @@ from synmask.files import UserError, read_json, write_lines, writing
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = {"sacrebleu": "sacreBLEU", "bleu_tokenised": "tokenised BLEU", "chrf": "chrF"}
 PARSE_SCORES = {"precision": "P", "recall": "R", "f1": "F1", "sentence_f1": "sentence F1"}
+TRIVIAL = ["right-branching", "left-branching", "balanced", "random", "oracle"]  # in this order
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "commit"]
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -96,7 +97,7 @@ def write_parse_table(
         for metric in PARSE_SCORES:
             _one_value(same, metric)
     trivial = trivial.drop_duplicates(["direction", "tree"])
-    baselines = list(dict.fromkeys(trivial["tree"]))
+    baselines = sorted(set(trivial["tree"]), key=TRIVIAL.index)
     shown = pd.concat(
         [induced.assign(row=induced["system"].map(systems)), trivial.assign(row=trivial["tree"], seed=None)]
     )
