@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import io
 import itertools
+import logging
 import sys
 import tempfile
 import time
@@ -129,6 +130,7 @@ def binarise_library(folder, output):
     (output / "bin/dict.de.txt").unlink(missing_ok=True)  # fairseq refuses to write it again
     (output / "bin/dict.en.txt").unlink(missing_ok=True)
     words = ["--source-lang", "de", "--target-lang", "en", "--trainpref", folder / "bpe"]
+    logging.disable(logging.INFO)
     parser = options.get_preprocessing_parser()
     preprocess.main(parser.parse_args([*map(str, words), "--destdir", str(output / "bin")]))
 
