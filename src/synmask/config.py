@@ -216,6 +216,10 @@ class Config(Section):
     def experiment_seeds(self, name: str) -> tuple[int, ...]:
         return self.plain_experiments[name].seeds or self.seeds
 
+    def label(self, system: str) -> str:
+        """What a system is called in tables and figures."""
+        return self.systems[system].label or system
+
     def raw_file(self, corpus: str, split: str, language: str) -> str:
         """Path of a corpus' raw text file as it was downloaded, generated or given by the user."""
         entry = self.corpora[corpus]

@@ -150,7 +150,7 @@ def inducing(experiment):
 
 def labels(systems):
     """Systems and their labels as JSON pairs, in the order of the table's rows."""
-    return settings.as_json([[name, CONFIG.systems[name].label or name] for name in systems])
+    return settings.as_json([[name, CONFIG.label(name)] for name in systems])
 
 
 def downloaded_files(target):

@@ -81,7 +81,7 @@ rule curves:
     params:
         runs=lambda wildcards: settings.as_json(
             [
-                [CONFIG.systems[system].label or system, seed]
+                [CONFIG.label(system), seed]
                 for system in CONFIG.plain_experiments[wildcards.experiment].systems
                 for seed in CONFIG.experiment_seeds(wildcards.experiment)
             ]
@@ -129,7 +129,7 @@ rule tree_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        labels=lambda wildcards: [CONFIG.systems[s].label or s for s in inducing(wildcards.experiment)],
+        labels=lambda wildcards: [*map(CONFIG.label, inducing(wildcards.experiment))],
         output=of_figure("{direction}-tree"),
     shell:
         "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
@@ -150,7 +150,7 @@ rule distribution_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: CONFIG.systems[inducing(wildcards.experiment)[-1]].label,
+        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment)[-1]),
         output=of_figure("{direction}-distribution"),
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
