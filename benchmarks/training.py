@@ -124,8 +124,9 @@ def main():
     names = ["stock fairseq", *args.systems]
     rivals = [Rival(name, args.corpus, args.sentences, args.length, device) for name in names]
     operations = [rival.operations() for rival in rivals]  # this is their warm-up, too
-    for _ in range(args.steps):
-        for rival in rivals:
+    for turn in range(args.steps):  # who goes after whom matters by some percent, so the order rotates
+        first = turn % len(rivals)
+        for rival in rivals[first:] + rivals[:first]:
             rival.timed_step(device)
     base, operations_base = statistics.median(rivals[0].times), operations[0]
     print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {device}, {args.threads} threads\n")
