@@ -398,8 +398,15 @@ def _check_names(config: Config) -> None:
         for system in experiment.systems:
             known((*path, "systems"), "system", system, config.systems)
         for direction in experiment.directions:
-            for language in direction.split("-"):
-                known((*path, "directions"), "language", language, languages)
+            source, target = direction.split("-")
+            known((*path, "directions"), "language", source, languages)
+            known((*path, "directions"), "language", target, set(languages) - {source})
+        if "parsing" in experiment.tables:
+            guided = {name for name, system in config.systems.items() if system.guide != "none"}
+            if not guided & set(experiment.systems):
+                raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
+            if config.gold_trees(experiment.corpus, "valid", languages[0]) is None:
+                raise _NameFault((*path, "tables"), "table (the corpus has no `trees`)", "parsing", [])
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

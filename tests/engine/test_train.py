@@ -1,11 +1,14 @@
 import csv
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
+from synmask.config import load, read_yaml
 from synmask.engine import train as module
 from synmask.engine.average import average, load_model, save_model
+from synmask.engine.decode import decode_file, parse_file
 from synmask.engine.train import fairseq_config, train
 from synmask.files import UserError
 
@@ -135,6 +138,34 @@ def test_a_workers_fault_is_one_line(corpus, tmp_path, settings):
     with pytest.raises(UserError, match="no longer finite") as error:
         run(corpus, tmp_path / "a", settings, processes=2)
     assert "\n" not in str(error.value)
+
+
+CONFIG = Path(__file__).parents[2] / "config.yaml"
+
+
+@pytest.mark.parametrize("system", sorted(read_yaml(CONFIG)["systems"]))
+def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):
+    config = load(read_yaml(CONFIG), [CONFIG])
+    settings["system"] = json.loads(config.run_settings("demo", "de-en", system))["system"]
+    epochs = run(corpus, tmp_path / "a", settings)
+    assert all(value.isfinite().all() for value in epochs["epoch3.pt"].values())
+    history = list(csv.DictReader((tmp_path / "a/history.csv").open()))
+    assert float(history[-1]["valid_loss"]) < float(history[0]["valid_loss"])
+    assert bool(history[-1]["mlm_loss"]) == (settings["system"]["mlm_weight"] > 0)
+    text = {
+        "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+        "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
+    }  # fmt: skip
+    save_model(tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, settings)
+    source = corpus / "bpe/test.de"
+    decode_file(
+        tmp_path / "m.pt", source, tmp_path / "h", beam=2, length_penalty=1.0, max_tokens=60, threads=1
+    )
+    assert len((tmp_path / "h.tok").read_text().splitlines()) == 12
+    if settings["system"]["guide"] != "none":
+        parse_file(tmp_path / "m.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+        rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
+        assert all(abs(distance) < 1e4 for row in rows for distance in row["distances"])
 
 
 def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):

@@ -36,6 +36,7 @@ def test_everything_is_there(built):
         assert scores["parameters"] > 0
         assert {"python", "torch", "fairseq"} <= scores["versions"].keys()
         assert scores["commit"]
+        assert scores["decoding"]["beam"] == 5
         assert len(list(csv.DictReader((run / "history.csv").open()))) == 2
     table = (built.folder / "results/tables/demo.md").read_text()
     assert "| Transformer |" in table
@@ -69,6 +70,17 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
     runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
     assert runs
     assert all("/grammar/" in output for output in runs)
+
+
+def test_the_beam_reruns_decoding_and_scoring(built, restore):
+    built.config["corpora"]["demo"]["decoding"] = {"beam": 2}
+    assert {rule for rule, _ in built.planned()} == {"decode", "score", "table", "bleu_figure"}
+
+
+def test_threads_memory_and_mirrors_rerun_nothing(built, restore):
+    built.config["corpora"]["demo"]["resources"] |= {"threads": 2, "mem_mb": 3000}
+    built.config["mirrors"] = {"multi30k": "elsewhere"}
+    assert built.planned() == set()
 
 
 def test_a_guides_code_reruns_its_systems(built):

@@ -99,7 +99,7 @@ def run_settings(wildcards):
     return CONFIG.run_settings(wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system)
 
 
-def run_name(wildcards):
+def run_name(wildcards, **more):
     """What was run, for score files."""
     return settings.as_json(
         {
@@ -108,7 +108,7 @@ def run_name(wildcards):
             "system": wildcards.system,
             "seed": int(wildcards.seed),
             "settings": json.loads(run_settings(wildcards)),
-            "decoding": corpus_of(wildcards).decoding.model_dump(mode="json"),
+            **more,
         }
     )
 

@@ -51,7 +51,7 @@ rule score:
     conda:
         "../envs/synmask.yaml"
     params:
-        run=run_name,
+        run=lambda w: run_name(w, decoding=corpus_of(w).decoding.model_dump(mode="json")),
         lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
         hypothesis=lambda wildcards, input: os.path.splitext(input.text)[0],
     shell:

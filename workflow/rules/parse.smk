@@ -45,7 +45,7 @@ rule parseval:
     conda:
         "../envs/synmask.yaml"
     params:
-        run=run_name,
+        run=lambda wildcards: run_name(wildcards),
     shell:
         "synmask parseval --gold {input.gold:q} --predicted {input.trees:q} --run {params.run:q}"
         " --output {output:q} 2> {log:q}"

@@ -1,12 +1,13 @@
 """Guides: how syntax guides self-attention. One file a system, all behind the small interface `Guide`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
 
-class Guide(nn.Module):
+class Guide(nn.Module, ABC):
     """What the encoder asks of a guide: `prepare` once a batch, `attend` in each guided layer.
 
     A guide's parameters train with the model's. `n` is the source length, B the batch, H the heads.
@@ -20,6 +21,7 @@ class Guide(nn.Module):
     needs: frozenset[str] = frozenset()
     layers: int = 1
 
+    @abstractmethod
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Any:
         """What all guided layers share.
 
@@ -28,11 +30,10 @@ class Guide(nn.Module):
             padding: (B, n) bool, True at pads, on either side.
             annotations: the tensors named in `needs`.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def attend(self, scores: Tensor, prepared: Any, layer: int) -> Tensor:
         """Scaled scores (B, H, n, n), before any masking -> attention weights, 0 in the columns of pads."""
-        raise NotImplementedError
 
     def loss(self, prepared: Any, annotations: Mapping[str, Tensor]) -> Tensor | None:
         """A training loss of its own, summed over the batch's tokens, or None."""
