@@ -139,7 +139,7 @@ def test_every_key_is_explained_in_config_yaml():
     named = {name for section in Config.__subclasses__() for name in section.model_fields} | set(
         Config.model_fields
     )
-    from synmask import config as module
+    from synmask.config import schema as module
 
     for section in (module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
                     module.System, module.GrammarOptions, module.Corpus, module.Experiment):  # fmt: skip

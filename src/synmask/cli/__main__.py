@@ -1,0 +1,3 @@
+from synmask.cli import main
+
+main()

@@ -1,0 +1,66 @@
+"""Scores of translations and of induced trees."""
+
+import argparse
+import json
+import sys
+
+from synmask.cli.options import Arguments, add
+
+
+def add_verbs(verbs: argparse._SubParsersAction) -> None:
+    option = add(verbs, "score", _score, "Score a translation: sacreBLEU, BLEU on tokens, chrF.")
+    option("hypothesis", "prefix of `decode`'s output")
+    option("reference", "plain reference text")
+    option("reference-tokens", "tokenised reference")
+    option("lowercase", "compare without case", action="store_true")
+    option("run", "what was run, as JSON: corpus, direction, system, seed, settings", type=json.loads)
+    option("train", "train.json of the run")
+    option("output", "scores.json")
+
+    option = add(verbs, "parse", _parse, "Induce distances, heights and heads of source sentences.")
+    option("model", "a model file of `average` with a guide that induces syntax")
+    option("input", "source sentences in BPE")
+    option("output", "a JSON object a line")
+    option("distribution", "output: P_D of one sentence, JSON")
+    option(
+        "sentence",
+        "its number, from 1; default: the first of 8 to 14 words with a split one",
+        type=int,
+        default=None,
+    )
+    option("threads", "CPU threads", type=int, default=1)
+
+    option = add(
+        verbs,
+        "parseval",
+        _parseval,
+        "Score induced trees against gold trees, beside right-branching, random and other trivial trees.",
+    )
+    option("gold", "bracketed gold trees, one a line")
+    option("predicted", "output of `parse`")
+    option("run", "what was run, as JSON", type=json.loads)
+    option("output", "parse.json")
+
+
+def _score(a: Arguments) -> None:
+    from synmask.evaluation.bleu import score
+    from synmask.files import read_json, write_json
+    from synmask.provenance import commit, versions
+
+    sides = (f"{a.hypothesis}.txt", a.reference, f"{a.hypothesis}.tok", a.reference_tokens)
+    result = score(*sides, lowercase=a.lowercase)
+    made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
+    write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
+
+
+def _parse(a: Arguments) -> None:
+    from synmask.engine.decode import parse_file
+
+    parse_file(a.model, a.input, a.output, a.distribution, a.sentence, a.threads)
+
+
+def _parseval(a: Arguments) -> None:
+    from synmask.evaluation.parseval import evaluate_files
+    from synmask.files import write_json
+
+    write_json(a.output, a.run | evaluate_files(a.gold, a.predicted))

@@ -1,0 +1,120 @@
+"""Training, averaging, decoding."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from synmask.cli.options import Arguments, add, languages
+from synmask.files import UserError
+
+
+def add_verbs(verbs: argparse._SubParsersAction) -> None:
+    option = add(
+        verbs,
+        "settings",
+        _settings,
+        "Print the settings of a run as JSON, for --settings of `train`.",
+        "Example: synmask settings --corpus demo --direction de-en --system grammar",
+    )
+    option("config", "configuration file", default=Path("config.yaml"))
+    option("corpus", "a corpus of the configuration", type=str)
+    option("direction", "source-target", type=str)
+    option("system", "a system of the configuration", type=str)
+
+    option = add(
+        verbs,
+        "train",
+        _train,
+        "Train one system with one seed; called again it goes on after the last finished epoch, "
+        "unless settings, data or code have changed.",
+    )
+    option("data", "folder of binarised data")
+    option("run", "folder of the run: checkpoints/, history.csv, train.json")
+    languages(option)
+    option("settings", "JSON, see `synmask settings`", type=json.loads)
+    option("seed", "random seed", type=int)
+    option("keep", "how many of the last epochs' models to keep for averaging", type=int)
+    option("code", "source files whose change makes old checkpoints invalid", nargs="*", default=[])
+    option("threads", "CPU threads a process; the same number gives the same bytes", type=int, default=1)
+    option("processes", "data-parallel workers; default: one a visible GPU", type=int, default=None)
+
+    option = add(verbs, "average", _average, "Average the last epochs into one model file that stands alone.")
+    option("run", "folder of the run")
+    option("last", "how many epochs", type=int)
+    option("data", "folder of binarised data (for its dictionaries)")
+    option("codes", "the BPE codes")
+    option("vocabulary", "the source vocabulary of learn-bpe")
+    option("vocabulary-threshold", "as for apply-bpe", type=int)
+    languages(option)
+    option("text", "the corpus' text settings as JSON", type=json.loads)
+    option("settings", "the run's settings as JSON", type=json.loads)
+    option("output", "the model file")
+
+    option = add(verbs, "decode", _decode, "Translate a BPE file by beam search.")
+    option("model", "a model file of `average`")
+    option("input", "source sentences in BPE")
+    option("output", "prefix: .txt (detokenised), .tok (tokens), .json (time)")
+    option("settings", '\'{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}\'', type=json.loads)
+    option("threads", "CPU threads", type=int, default=1)
+
+    option = add(
+        verbs,
+        "translate",
+        _translate,
+        "Translate raw text from standard input with any trained system; a line in, a line out.",
+        "Example: echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt",
+    )
+    option("model", "a model file of `average`")
+    option("beam", "beam size", type=int, default=5)
+    option("length-penalty", "below 1 favours short translations", type=float, default=1.0)
+    option("threads", "CPU threads", type=int, default=os.cpu_count())
+
+
+def _settings(a: Arguments) -> None:
+    from synmask.config import load, read_yaml
+
+    config = load(read_yaml(a.config), [a.config])
+    for kind, name in (("corpora", a.corpus), ("systems", a.system)):
+        if name not in getattr(config, kind):
+            raise UserError(f"{a.config}: no {name!r} among the {kind}: {', '.join(getattr(config, kind))}")
+    print(config.run_settings(a.corpus, a.direction, a.system))
+
+
+def _train(a: Arguments) -> None:
+    from synmask.engine.train import train
+
+    train(
+        a.data, a.run, a.source, a.target, a.settings, a.seed,
+        keep=a.keep, code=a.code, threads=a.threads, processes=a.processes,
+    )  # fmt: skip
+
+
+def _average(a: Arguments) -> None:
+    from synmask.engine.average import average, save_model
+    from synmask.files import read_lines
+    from synmask.text.bpe import frequent
+
+    threshold = a.vocabulary_threshold
+    text = a.text | {
+        "source": a.source,
+        "target": a.target,
+        "codes": "\n".join(read_lines(a.codes)),
+        "vocabulary": sorted(frequent(a.vocabulary, threshold)) if threshold else None,
+    }
+    save_model(a.output, average(a.run / "checkpoints", a.last), a.data, text, a.settings)
+
+
+def _decode(a: Arguments) -> None:
+    from synmask.engine.decode import decode_file
+
+    decode_file(a.model, a.input, a.output, threads=a.threads, **a.settings)
+
+
+def _translate(a: Arguments) -> None:
+    from synmask.engine.decode import translate
+    from synmask.files import read_lines
+
+    lines = read_lines("/dev/stdin")
+    for line in translate(a.model, lines, beam=a.beam, length_penalty=a.length_penalty, threads=a.threads):
+        print(line)

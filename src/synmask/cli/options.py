@@ -1,0 +1,30 @@
+"""What the verbs share: how one is added, and options that several have."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+Arguments = argparse.Namespace
+Verb = Callable[[Arguments], None]
+
+
+def add(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str, epilog: str = "") -> Callable:
+    """Add a verb and return a shorthand for its options: paths unless `type` says otherwise, required."""
+    parser = verbs.add_parser(name, help=text.split(";")[0].split(". ")[0], description=text, epilog=epilog)
+    parser.set_defaults(verb=verb, verb_name=name)
+
+    def option(flag: str, text: str, **how) -> None:  # noqa: ANN003
+        if how.get("action") != "store_true":
+            how.setdefault("type", Path)
+            how.setdefault("required", "default" not in how)
+        if how.get("default") is None and "default" in how:
+            text += " (optional)"
+        parser.add_argument(f"--{flag}", help=text, **how)
+
+    return option
+
+
+def languages(option: Callable) -> None:
+    """The options --source and --target."""
+    option("source", "source language", type=str)
+    option("target", "target language", type=str)

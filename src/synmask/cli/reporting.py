@@ -1,0 +1,94 @@
+"""Tables and figures."""
+
+import argparse
+import json
+from pathlib import Path
+
+from synmask.cli.options import Arguments, add
+
+
+def add_verbs(verbs: argparse._SubParsersAction) -> None:
+    for name, what, unit in (
+        ("table", "translation scores", "scores.json"),
+        ("parse-table", "parsing scores", "parse.json"),
+    ):
+        option = add(
+            verbs,
+            name,
+            _table,
+            f"Make a table of {what}: mean and deviation over seeds, CSV, Markdown and LaTeX.",
+        )
+        option("inputs", f"{unit} of the runs", nargs="+")
+        option("output", "prefix of .csv, .md and .tex")
+        option("title", "heads the table", type=str)
+        option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
+        option("directions", "the directions in order", nargs="+", type=str)
+
+    option = add(verbs, "curves", _curves, "Plot training and validation loss by epoch.")
+    option("inputs", "history.csv of the runs", nargs="+")
+    option("runs", "system and seed of each input, as a JSON list of pairs", type=json.loads)
+    option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(verbs, "bleu-figure", _bleu_figure, "Plot BLEU by system, with its spread over seeds.")
+    option("inputs", "scores.json of the runs", nargs="+")
+    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
+    option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
+    option("gold", "bracketed gold trees, one a line")
+    option("trees", "output of `parse`, one file a system", nargs="+")
+    option("labels", "what each of them is called", nargs="+", type=str)
+    option("distribution", "output of `parse`: names the sentence")
+    option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(
+        verbs, "distribution-figure", _distribution_figure, "Draw P_D of one sentence as a heat map."
+    )
+    option("distribution", "output of `parse`")
+    option("title", "heads the figure", type=str)
+    option("output", "prefix of .svg, .pdf and .csv")
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(json.loads(text))
+
+
+def _table(a: Arguments) -> None:
+    from synmask.reporting import tables
+
+    write = tables.write_table if a.verb_name == "table" else tables.write_parse_table
+    outputs = [Path(f"{a.output}.{kind}") for kind in ("csv", "md", "tex")]
+    write(a.inputs, *outputs, title=a.title, systems=a.labels, directions=a.directions)
+
+
+def _curves(a: Arguments) -> None:
+    from synmask.reporting.figures import curves
+
+    curves({(system, seed): path for (system, seed), path in zip(a.runs, a.inputs, strict=True)}, a.output)
+
+
+def _bleu_figure(a: Arguments) -> None:
+    from synmask.reporting.figures import bleu_bars
+
+    bleu_bars(a.inputs, a.output, a.labels)
+
+
+def _tree_figure(a: Arguments) -> None:
+    from synmask.files import read_json, read_lines
+    from synmask.reporting.figures import trees
+    from synmask.syntax.treebank import read_trees
+
+    number = read_json(a.distribution)["sentence"] - 1
+    induced = {}
+    for label, path in zip(a.labels, a.trees, strict=True):
+        row = json.loads(list(read_lines(path))[number])
+        induced[label] = (row["tokens"], row["distances"])
+    trees(list(read_trees(a.gold))[number], induced, a.output)
+
+
+def _distribution_figure(a: Arguments) -> None:
+    from synmask.files import read_json
+    from synmask.reporting.figures import distribution
+
+    value = read_json(a.distribution)
+    distribution(value["tokens"], value["distribution"], a.output, a.title)

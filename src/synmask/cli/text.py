@@ -1,0 +1,86 @@
+"""Plain text → binary data."""
+
+import argparse
+import json
+import sys
+
+from synmask.cli.options import Arguments, add, languages
+
+
+def add_verbs(verbs: argparse._SubParsersAction) -> None:
+    option = add(verbs, "tokenise", _tokenise, "Tokenise plain text as Moses does; optionally lower-case it.")
+    option("input", "plain text, a sentence a line")
+    option("output", "tokens, separated by spaces")
+    option("language", "its language code", type=str)
+    option("settings", '\'{"tokenise": true, "lowercase": false}\'', type=json.loads)
+    option("threads", "processes", type=int, default=1)
+
+    option = add(verbs, "clean", _clean, "Keep the pairs within limits of length and length ratio.")
+    for side in ("source", "target"):
+        option(f"{side}-in", f"{side} tokens")
+        option(f"{side}-out", f"kept {side} tokens")
+    option("settings", '\'{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}\'', type=json.loads)
+
+    option = add(
+        verbs,
+        "learn-bpe",
+        _learn_bpe,
+        "Learn joint BPE; write its codes and each file's sub-word vocabulary.",
+    )
+    option("inputs", "token files of all languages", nargs="+")
+    option("codes", "output: the merge operations")
+    option("vocabularies", "output: one file an input, 'sub-word count' a line", nargs="+")
+    option("merges", "how many merge operations", type=int)
+
+    option = add(verbs, "apply-bpe", _apply_bpe, "Split words into sub-words.")
+    option("input", "tokens")
+    option("output", "sub-words; all but a word's last end in @@")
+    option("codes", "the merge operations of learn-bpe")
+    option("vocabulary", "the language's vocabulary of learn-bpe")
+    option("vocabulary-threshold", "split rarer sub-words further; 0: no limit", type=int)
+    option("threads", "processes", type=int, default=1)
+
+    option = add(verbs, "binarise", _binarise, "Write dictionaries and binary data as fairseq reads them.")
+    option("text", "folder with {train,valid,test}.LANGUAGE in BPE")
+    option("output", "folder for dict.LANGUAGE.txt and the data")
+    languages(option)
+
+
+def _tokenise(a: Arguments) -> None:
+    from synmask.text.tokenise import tokenise_file
+
+    tokenise_file(a.input, a.output, a.language, threads=a.threads, **a.settings)
+
+
+def _clean(a: Arguments) -> None:
+    from synmask.text.clean import clean_files
+
+    counts = clean_files(a.source_in, a.target_in, a.source_out, a.target_out, **a.settings)
+    print(
+        ", ".join(f"{fate.replace('_', ' ')}: {count:,}" for fate, count in counts.items()), file=sys.stderr
+    )
+
+
+def _learn_bpe(a: Arguments) -> None:
+    from synmask.text.bpe import learn
+
+    learn(a.inputs, a.codes, a.vocabularies, a.merges)
+
+
+def _apply_bpe(a: Arguments) -> None:
+    from synmask.text.bpe import apply_file
+
+    apply_file(
+        a.input,
+        a.output,
+        a.codes,
+        vocabulary=a.vocabulary if a.vocabulary_threshold else None,
+        vocabulary_threshold=a.vocabulary_threshold,
+        threads=a.threads,
+    )
+
+
+def _binarise(a: Arguments) -> None:
+    from synmask.engine.binarise import binarise
+
+    binarise(a.text, a.output, a.source, a.target)

@@ -1,0 +1,211 @@
+"""From YAML to a checked `Config`, or one line that names file, key and the nearest valid name."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from synmask.config.schema import Config, Corpus, Experiment
+from synmask.files import UserError
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML that refuses a key given twice, which YAML itself lets pass in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=deep)
+            if key in seen:
+                line = key_node.start_mark.line + 1
+                raise UserError(f"line {line}: the key {key!r} is given twice")
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: str | Path) -> dict:
+    """Read one YAML file.
+
+    Raises:
+        UserError: no such file, not YAML, a key given twice, or not a mapping.
+    """
+    try:
+        with open(path, encoding="utf-8") as handle:
+            value = yaml.load(handle, _UniqueKeys)
+    except UserError as error:
+        raise UserError(f"{path}, {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise UserError(f"{path}{where}: not YAML ({getattr(error, 'problem', error)})") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    if not isinstance(value or {}, dict):
+        raise UserError(f"{path}: expected keys and values, found a {type(value).__name__}")
+    return value or {}
+
+
+def merge(base: Mapping, over: Mapping) -> dict:
+    """`base` with the keys of `over` laid over it, mapping by mapping."""
+    merged = dict(base)
+    for key, value in over.items():
+        inner = merged.get(key)
+        merged[key] = (
+            merge(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+        )
+    return merged
+
+
+def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml",)) -> Config:
+    """Check the merged configuration `values`; `files` are read again only to say where a fault stands.
+
+    Raises:
+        UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
+    """
+    sources = {str(path): read_yaml(path) for path in files}
+    try:
+        config = Config.model_validate(_inherit(values))
+        _check_names(config)
+    except ValidationError as error:
+        raise UserError(_first_fault(error, sources)) from None
+    except _NameFault as fault:
+        raise UserError(f"{_where(fault.path, sources)}: {fault}") from None
+    return config
+
+
+class _NameFault(Exception):
+    def __init__(self, path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+        self.path = path
+        super().__init__(f"unknown {kind} {name!r}{_nearest(str(name), known)}")
+
+
+def _inherit(values: Mapping[str, Any]) -> dict:
+    """Lay each corpus over the corpus it is `based_on`, and that over the common training and decoding."""
+    values = dict(values)
+    corpora = values.get("corpora")
+    if not isinstance(corpora, Mapping):
+        return values
+    common = {
+        key: values[key]
+        for key in ("training", "decoding", "resources")
+        if isinstance(values.get(key), Mapping)
+    }
+    full: dict[str, Any] = {}
+
+    def resolve(name: str, chain: tuple[str, ...]) -> Any:
+        entry = corpora[name]
+        if not isinstance(entry, Mapping):
+            return entry
+        base = entry.get("based_on")
+        if base is None:
+            return merge({**common, "download": name}, entry)
+        if base in chain or base == name:
+            raise _NameFault(("corpora", name, "based_on"), "base (a circle)", base, [])
+        if base not in corpora:
+            raise _NameFault(("corpora", name, "based_on"), "corpus", base, corpora)
+        return merge(resolve(base, (*chain, name)), {k: v for k, v in entry.items() if k != "based_on"})
+
+    for name in corpora:
+        full[name] = resolve(name, ())
+    values["corpora"] = full
+    return values
+
+
+def _check_names(config: Config) -> None:
+    """Every name that an entry mentions must exist."""
+
+    def known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
+        if name not in names:
+            raise _NameFault(path, kind, name, names)
+
+    for position, target in enumerate(config.targets):
+        known(("targets", position), "experiment", target, config.experiments)
+    for name in config.mirrors:
+        downloads = {c.download for c in config.corpora.values() if c.url}
+        known(("mirrors", name), "downloaded corpus", name, downloads)
+    for name, experiment in config.experiments.items():
+        path = ("experiments", name)
+        if isinstance(experiment, list):
+            for member in experiment:
+                known(path, "experiment", member, config.experiments)
+                if not isinstance(config.experiments[member], Experiment):
+                    raise _NameFault(path, "experiment (a group)", member, config.plain_experiments)
+            continue
+        known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
+        languages = config.corpora[experiment.corpus].languages
+        for system in experiment.systems:
+            known((*path, "systems"), "system", system, config.systems)
+        for direction in experiment.directions:
+            source, target = direction.split("-")
+            known((*path, "directions"), "language", source, languages)
+            known((*path, "directions"), "language", target, set(languages) - {source})
+        if "parsing" in experiment.tables:
+            guided = {name for name, system in config.systems.items() if system.guide != "none"}
+            if not guided & set(experiment.systems):
+                raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
+            if config.gold_trees(experiment.corpus, "valid", languages[0]) is None:
+                raise _NameFault((*path, "tables"), "table (the corpus has no `trees`)", "parsing", [])
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def _where(path: tuple, sources: Mapping[str, Any]) -> str:
+    """The key's dotted path behind the last file that holds it (or --config, if none does)."""
+    dotted = ".".join(str(part) for part in path)
+    for file in reversed(sources):
+        node = sources[file]
+        for part in path:
+            if (isinstance(node, Mapping) and part in node) or (
+                isinstance(node, list) and isinstance(part, int) and part < len(node)
+            ):
+                node = node[part]
+            else:
+                break
+        else:
+            return f"{file}: {dotted}"
+    missing_parent = sources and any(path[0] in values for values in sources.values())
+    return f"{next(reversed(sources)) if missing_parent else '--config'}: {dotted}"
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field's annotation holds, however deep in a union or a dict."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_section_of, get_args(annotation))), None)
+
+
+def _known_keys(path: tuple) -> set[str]:
+    """The keys that the section at `path` may hold."""
+    section: type[BaseModel] = Config
+    for part in path:  # a part that is no field is the user's own name for an entry: same section
+        if field := section.model_fields.get(str(part)):
+            section = _section_of(field.annotation) or section
+    keys = set(section.model_fields) - {"download"}
+    return keys | {"based_on"} if section is Corpus else keys
+
+
+def _first_fault(error: ValidationError, sources: Mapping[str, Any]) -> str:
+    """One line for the first fault that pydantic found."""
+    faults = error.errors()
+    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    fault = (unknown or faults)[0]
+    path = tuple(
+        part for part in fault["loc"] if part not in ("[key]",) and not str(part).startswith("list[")
+    )
+    path = tuple(part for part in path if part not in ("Experiment", "GrammarOptions"))
+    where = _where(path, sources)
+    if fault["type"] == "extra_forbidden":
+        return f"{where}: unknown key {path[-1]!r}{_nearest(str(path[-1]), _known_keys(path[:-1]))}"
+    message = fault["msg"].removeprefix("Value error, ")
+    given = fault["input"]
+    shown = "" if isinstance(given, Mapping) or fault["type"] == "missing" else f" (given: {given!r})"
+    return f"{where}: {message}{shown}"
