@@ -11,7 +11,7 @@ from synmask.engine.train import train
 from synmask.files import UserError
 
 TEXT = {
-    "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
     "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
 }  # fmt: skip
 

@@ -4,7 +4,8 @@
 rule tokenise:
     input:
         text=of_pair("text/{split}.{language}"),
-        code=code("text/tokenise", "text/parallel"),
+        jars=lambda wildcards: CONFIG.tokeniser_jars(wildcards.corpus, wildcards.language),
+        code=code("text/tokenise", "text/segment", "text/parallel"),
     output:
         of_pair("tokens/{split}.{language}"),
     log:
@@ -17,10 +18,10 @@ rule tokenise:
         "../envs/synmask.yaml"
     threads: 2
     params:
-        settings=section("text", include={"tokenise", "lowercase"}),
+        settings=section("text", include={"tokeniser", "lowercase"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
-        " --settings {params.settings:q} --threads {threads} 2> {log:q}"
+        " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
 
 
 rule clean:
@@ -40,7 +41,7 @@ rule clean:
     conda:
         "../envs/synmask.yaml"
     params:
-        settings=section("text", exclude={"tokenise", "lowercase"}),
+        settings=section("text", exclude={"tokeniser", "lowercase"}),
     shell:
         "synmask clean --source-in {input.source:q} --target-in {input.target:q} --source-out {output.source:q}"
         " --target-out {output.target:q} --settings {params.settings:q} 2> {log:q}"

@@ -15,8 +15,9 @@ try:
 except UserError as error:
     sys.exit(str(error))
 
+ARCHIVED = [name for name, corpus in CONFIG.corpora.items() if corpus.format]
 GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
-DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if corpus.url}
+DOWNLOADED = {corpus.download for corpus in CONFIG.corpora.values() if corpus.url or corpus.format} | {"glue"}
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
 SRC = "src/synmask"
@@ -66,6 +67,8 @@ wildcard_constraints:
     corpus=any_of(CONFIG.corpora),
     source="[a-z]{2,3}",
     target="[a-z]{2,3}",
+    first="[a-z]{2,3}",
+    second="[a-z]{2,3}",
     language="[a-z]{2,3}",
     split="train|valid|test",
     system=any_of(CONFIG.systems),
@@ -154,17 +157,20 @@ def labels(systems):
 
 
 def downloaded_files(target):
-    """The raw files of a target's corpora that come from the network."""
-    return sorted(
-        {
-            CONFIG.raw_file(entry.corpus, split, language)
-            for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target))
-            if CONFIG.corpora[entry.corpus].url
-            for split in settings.SPLITS
-            for direction in entry.directions
-            for language in direction.split("-")
-        }
-    )
+    """What a target needs from the network: the files of its corpora, the jars of their tokenisers."""
+    files = set()
+    for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
+        languages = {language for direction in entry.directions for language in direction.split("-")}
+        files.update(CONFIG.downloads(entry.corpus, languages))
+        for language in languages:
+            files.update(CONFIG.tokeniser_jars(entry.corpus, language))
+    return sorted(files)
+
+
+def pair_counts(wildcards):
+    """How many pairs a split should have, as an option."""
+    expected = corpus_of(wildcards).pairs.get(wildcards.split)
+    return option("pairs", None if expected is None else settings.as_json(expected))
 
 
 def experiment_files(target):

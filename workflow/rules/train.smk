@@ -54,7 +54,7 @@ rule average:
         "../envs/synmask.yaml"
     params:
         settings=run_settings,
-        text=section("text", include={"tokenise", "lowercase"}),
+        text=section("text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
         last=lambda wildcards: corpus_of(wildcards).training.average,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),

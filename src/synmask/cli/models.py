@@ -69,6 +69,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("beam", "beam size", type=int, default=5)
     option("length-penalty", "below 1 favours short translations", type=float, default=1.0)
     option("threads", "CPU threads", type=int, default=os.cpu_count())
+    option("jars", "CoreNLP's jars, for models whose text it tokenised", nargs="*", default=[])
 
 
 def _settings(a: Arguments) -> None:
@@ -115,6 +116,6 @@ def _translate(a: Arguments) -> None:
     from synmask.engine.decode import translate
     from synmask.files import read_lines
 
-    lines = read_lines("/dev/stdin")
-    for line in translate(a.model, lines, beam=a.beam, length_penalty=a.length_penalty, threads=a.threads):
+    how = {"beam": a.beam, "length_penalty": a.length_penalty, "threads": a.threads, "jars": a.jars}
+    for line in translate(a.model, read_lines("/dev/stdin"), **how):
         print(line)

@@ -124,8 +124,8 @@ def _check_names(config: Config) -> None:
     for position, target in enumerate(config.targets):
         known(("targets", position), "experiment", target, config.experiments)
     for name in config.mirrors:
-        downloads = {c.download for c in config.corpora.values() if c.url}
-        known(("mirrors", name), "downloaded corpus", name, downloads)
+        downloads = {c.download for c in config.corpora.values() if c.url or c.format} | {"glue"}
+        known(("mirrors", name), "download", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
         if isinstance(experiment, list):

@@ -6,6 +6,7 @@ with sorted keys, so that a change reruns only what it concerns.
 
 import json
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from synmask.files import UserError
 
 SPLITS = ("train", "valid", "test")
+GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
+CORENLP = "stanford-corenlp-4.5.10.jar"
+CORENLP_CHINESE = "stanford-corenlp-4.5.10-models-chinese.jar"
 
 
 def _plain_name(name: str) -> str:
@@ -28,6 +32,10 @@ Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(gt=0)]
+Split = Literal["train", "valid", "test"]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
 
 
 class Section(BaseModel):
@@ -70,11 +78,11 @@ class System(Section):
 class Text(Section):
     """From raw text to tokens, and which training pairs are kept."""
 
-    tokenise: bool = True
+    tokeniser: Tokeniser | dict[Language, Tokeniser] = "moses"
     lowercase: bool = False
     min_tokens: Count = 1
-    max_tokens: Count = 175
-    max_ratio: Annotated[float, Field(ge=1)] = 1.5
+    max_tokens: Count | None = 175
+    max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
 
 
 class Bpe(Section):
@@ -149,9 +157,12 @@ class Corpus(Section):
 
     languages: tuple[Language, ...] = Field(min_length=2)
     generate: Generate | None = None
-    files: dict[Literal["train", "valid", "test"], str] | None = None
+    files: dict[Split, str] | None = None
+    format: Literal["iwslt14", "nc11", "aspec"] | None = None
+    archives: tuple[FileName, ...] = ()
     url: str | None = None
-    sha256: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] = {}
+    sha256: dict[str, Checksum] = {}
+    pairs: dict[Split, Count | tuple[Count, Count]] = {}
     trees: dict[Literal["valid", "test"], str] = {}
     sentence: Count | None = None
     text: Text = Text()
@@ -164,8 +175,13 @@ class Corpus(Section):
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
-        if (self.generate is None) == (self.files is None):
-            raise ValueError("give either `generate` or `files`")
+        if sum(origin is not None for origin in (self.generate, self.files, self.format)) != 1:
+            raise ValueError("give one of `generate`, `files` and `format`")
+        if (self.format is None) != (not self.archives):
+            raise ValueError("`format` and `archives` go together")
+        tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
+        if missing := [language for language in self.languages if language not in tokenised]:
+            raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
         if self.files is not None:
             if missing := [split for split in SPLITS if split not in self.files]:
                 raise ValueError(f"files: no entry for {', '.join(missing)}")
@@ -173,6 +189,21 @@ class Corpus(Section):
                 if "{language}" not in template:
                     raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
         return self
+
+
+class GlueTask(Section):
+    """Where a task of GLUE comes from, and how many rows its parts have."""
+
+    urls: tuple[str, ...] = Field(min_length=1)
+    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=1)
+
+
+class Glue(Section):
+    """The tasks of language understanding."""
+
+    folder: str | None = None
+    sha256: dict[str, Checksum] = {}
+    tasks: dict[Literal["cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b"], GlueTask] = {}
 
 
 class Experiment(Section):
@@ -196,6 +227,7 @@ class Config(Section):
     resources: Resources = Resources()
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
+    glue: Glue = Glue()
     experiments: dict[Name, Experiment | list[Name]]
 
     @cached_property
@@ -220,8 +252,40 @@ class Config(Section):
         entry = self.corpora[corpus]
         if entry.generate is not None:
             return f"results/{corpus}/raw/{split}.{language}"
+        if entry.format is not None:
+            return f"results/{corpus}/raw/{'-'.join(entry.languages)}/{split}.{language}"
         name = entry.files[split].replace("{language}", language)
         return f"{self.data_dir}/{entry.download}/{name}" if entry.url else name
+
+    def downloads(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
+        """Paths of what a corpus takes from its publisher or a mirror: archives, or files of `languages`."""
+        entry = self.corpora[corpus]
+        if entry.format is not None:
+            return [f"{self.data_dir}/{entry.download}/{archive}" for archive in entry.archives]
+        if entry.url is None:
+            return []
+        return [self.raw_file(corpus, split, language) for split in SPLITS for language in languages]
+
+    def glue_sources(self, task: str) -> list[str]:
+        """Paths of what a task of GLUE is read from: its downloads, or its folder on this machine."""
+        if self.glue.folder is not None:
+            return [f"{self.glue.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
+        return [f"{self.data_dir}/glue/{url.rpartition('/')[2]}" for url in self.glue.tasks[task].urls]
+
+    def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
+        """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
+        if download == "glue":
+            urls = (url for task in self.glue.tasks.values() for url in task.urls)
+            return next(url for url in urls if url.endswith(f"/{file}")), self.glue.sha256.get(file)
+        corpus = next(c for c in self.corpora.values() if c.download == download)
+        return corpus.url and f"{corpus.url}/{file}", corpus.sha256.get(file)
+
+    def tokeniser_jars(self, corpus: str, language: str) -> list[str]:
+        """Paths of CoreNLP's jars that the tokeniser of a language needs."""
+        setting = self.corpora[corpus].text.tokeniser
+        tokeniser = setting if isinstance(setting, str) else setting[language]
+        jars = {"corenlp": [CORENLP], "stanford": [CORENLP, CORENLP_CHINESE]}.get(tokeniser, [])
+        return [f"{self.data_dir}/corenlp/{jar}" for jar in jars]
 
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""

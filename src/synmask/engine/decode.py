@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +49,31 @@ def decode_file(
 
 
 def translate(
-    model: Path, lines: Iterable[str], *, beam: int = 5, length_penalty: float = 1.0, threads: int = 1
+    model: Path,
+    lines: Iterable[str],
+    *,
+    beam: int = 5,
+    length_penalty: float = 1.0,
+    threads: int = 1,
+    jars: Sequence[Path] = (),
 ) -> Iterator[str]:
-    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised."""
+    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
+
+    `jars` are CoreNLP's, where its tokeniser was used (see text/tokenise.py).
+    """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
+    raw = (" ".join(line.split()) for line in lines)
+    tokens = tokenise.tokenise(
+        raw,
+        text["source"],
+        tokeniser=tokenise.of_language(text["tokeniser"], text["source"]),
+        lowercase=text["lowercase"],
+        jars=jars,
+    )
     splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    split = (splitter(tokens(" ".join(line.split()))) for line in lines)
-    sentences = _encoded(split, transformer, task)
+    sentences = _encoded(map(splitter, tokens), transformer, task)
     hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
 
@@ -179,4 +194,5 @@ def _translate(
 
 
 def _detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
-    return list(tokenise.detokenise(lines, text["target"])) if text["tokenise"] else lines
+    tokeniser = tokenise.of_language(text["tokeniser"], text["target"])
+    return list(tokenise.detokenise(lines, text["target"], tokeniser))
