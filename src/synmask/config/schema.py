@@ -135,6 +135,30 @@ class Resources(Section):
     gpus: Annotated[int, Field(ge=0)] = 0
 
 
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
+
+
+class CoreNLPModels(Section):
+    """What CoreNLP parses one language with."""
+
+    jars: dict[Jar, Sha256] = {}
+    tagger: str
+    parser: str
+    dependencies: str | None = None
+
+
+class CoreNLP(Section):
+    """The parser behind `trees: corenlp`."""
+
+    jars: dict[Jar, Sha256] = {}
+    languages: dict[Language, CoreNLPModels] = {}
+    max_words: Count = 200
+    threads: Count = 2
+    mem_mb: Count = 6000
+    runtime: Count = 720
+
+
 class Generate(Section):
     """Sizes and seed of a generated corpus."""
 
@@ -151,8 +175,8 @@ class Corpus(Section):
     generate: Generate | None = None
     files: dict[Literal["train", "valid", "test"], str] | None = None
     url: str | None = None
-    sha256: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] = {}
-    trees: dict[Literal["valid", "test"], str] = {}
+    sha256: dict[str, Sha256] = {}
+    trees: Literal["corenlp"] | dict[Literal["valid", "test"], str] = {}
     sentence: Count | None = None
     text: Text = Text()
     bpe: Bpe = Bpe()
@@ -194,6 +218,7 @@ class Config(Section):
     training: Training = Training()
     decoding: Decoding = Decoding()
     resources: Resources = Resources()
+    corenlp: CoreNLP = CoreNLP()
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
     experiments: dict[Name, Experiment | list[Name]]
@@ -226,10 +251,39 @@ class Config(Section):
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
         entry = self.corpora[corpus]
+        if split == "train":
+            return None
         if entry.generate is not None:
-            return f"results/{corpus}/raw/{split}.{language}.trees" if split != "train" else None
+            return f"results/{corpus}/raw/{split}.{language}.trees"
+        if entry.trees == "corenlp":
+            pair = self.parsed_pair(corpus, language)
+            return f"results/{corpus}/{pair}/syntax/{split}.{language}.trees" if pair else None
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
+
+    def parsed_pair(self, corpus: str, language: str) -> str | None:
+        """The language pair in whose folder CoreNLP parses a language, once for all directions; None: it does not.
+
+        The corpus' first language has the second as its partner, every other has the first.
+        """
+        entry = self.corpora[corpus]
+        if entry.generate is not None or entry.trees != "corenlp" or language not in self.corenlp.languages:
+            return None
+        first, second = entry.languages[:2]
+        return f"{first}-{second if language == first else language}"
+
+    def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
+        """Path → (Maven's coordinates, sha256) of the jars that parse a language, or that any language needs."""
+        languages = self.corenlp.languages
+        jars = dict(self.corenlp.jars)
+        for models in languages.values() if language is None else [languages[language]]:
+            jars |= models.jars
+        return {f"{self.data_dir}/corenlp/{_jar_file(jar)}": (jar, sum_) for jar, sum_ in jars.items()}
+
+    def corenlp_settings(self, language: str) -> str:
+        """What the trees of a language depend on besides its sentences and jars, as JSON."""
+        models = self.corenlp.languages[language].model_dump(mode="json", exclude={"jars"})
+        return as_json({**models, "max_words": self.corenlp.max_words})
 
     def run_settings(self, corpus: str, direction: str, system: str) -> str:
         """All that a training depends on besides its data and seed, as JSON with sorted keys."""
@@ -257,6 +311,12 @@ class Config(Section):
                 },
             }
         )
+
+
+def _jar_file(coordinates: str) -> str:
+    """The file name that Maven gives to group:artifact:version:jar[:classifier]."""
+    _, artifact, version, _, *classifier = coordinates.split(":")
+    return "-".join([artifact, version, *classifier]) + ".jar"
 
 
 def as_json(settings: Any) -> str:
