@@ -20,11 +20,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         "Parse tokenised sentences with CoreNLP; an interrupted run goes on where it stopped.",
     )
     option("input", "Moses tokens in their true case, a sentence a line")
-    option(
-        "tokens",
-        "the same tokens as they shall stand in the trees, such as lower-cased; default: input",
-        default=None,
-    )
+    option("tokens", "the same tokens as they shall stand in the trees (lower-cased)")
     option("output", "prefix: makes OUTPUT.trees, OUTPUT.heads and OUTPUT.json")
     option("language", "its code", type=str)
     option(
@@ -51,7 +47,7 @@ def _constituency(a: Arguments) -> None:
     settings = dict(a.settings)
     parse_file(
         a.input,
-        a.tokens or a.input,
+        a.tokens,
         a.output,
         language=a.language,
         max_words=settings.pop("max_words"),

@@ -201,7 +201,9 @@ def _first_fault(error: ValidationError, sources: Mapping[str, Any]) -> str:
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     fault = (unknown or faults)[0]
     path = tuple(
-        part for part in fault["loc"] if part not in ("[key]",) and not str(part).startswith("list[")
+        part
+        for part in fault["loc"]
+        if part != "[key]" and not str(part).startswith(("list[", "dict[", "literal["))
     )
     path = tuple(part for part in path if part not in ("Experiment", "GrammarOptions"))
     where = _where(path, sources)

@@ -190,6 +190,8 @@ class Corpus(Section):
     def _one_origin(self) -> "Corpus":
         if (self.generate is None) == (self.files is None):
             raise ValueError("give either `generate` or `files`")
+        if self.generate is not None and self.trees:
+            raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
         if self.files is not None:
             if missing := [split for split in SPLITS if split not in self.files]:
                 raise ValueError(f"files: no entry for {', '.join(missing)}")
@@ -261,10 +263,18 @@ class Config(Section):
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
 
-    def parsed_pair(self, corpus: str, language: str) -> str | None:
-        """The language pair in whose folder CoreNLP parses a language, once for all directions; None: it does not.
+    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the gold dependency heads of a split, None where the corpus has none."""
+        trees = self.gold_trees(corpus, split, language)
+        if trees is None or self.corpora[corpus].trees not in ({}, "corenlp"):
+            return None
+        return trees.removesuffix(".trees") + ".heads"
 
-        The corpus' first language has the second as its partner, every other has the first.
+    def parsed_pair(self, corpus: str, language: str) -> str | None:
+        """The language pair in whose folder CoreNLP parses a language, once for all directions.
+
+        The corpus' first language has the second as its partner, every other has the first. None where
+        CoreNLP does not parse the language.
         """
         entry = self.corpora[corpus]
         if entry.generate is not None or entry.trees != "corenlp" or language not in self.corenlp.languages:
@@ -273,7 +283,7 @@ class Config(Section):
         return f"{first}-{second if language == first else language}"
 
     def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
-        """Path → (Maven's coordinates, sha256) of the jars that parse a language, or that any language needs."""
+        """Path → (Maven's coordinates, sha256) of the jars that a language needs, or any language."""
         languages = self.corenlp.languages
         jars = dict(self.corenlp.jars)
         for models in languages.values() if language is None else [languages[language]]:

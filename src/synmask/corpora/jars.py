@@ -35,13 +35,9 @@ def fetch_jar(coordinates: str, output: str | Path, *, sha256: str, mirror: str 
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
         print(f"corenlp: Maven fetches {coordinates}", file=sys.stderr)
-        goal = [
-            "dependency:copy",
-            f"-Dartifact={coordinates}",
-            f"-DoutputDirectory={os.path.abspath(folder)}",
-        ]
+        settings = [f"-Dartifact={coordinates}", f"-DoutputDirectory={os.path.abspath(folder)}"]
         done = subprocess.run(
-            [maven, "-q", "-B", *goal],
+            [maven, "-q", "-B", "dependency:copy", *settings],
             cwd=folder,  # apart from any project of the user's
             text=True,
             stdout=subprocess.PIPE,

@@ -42,8 +42,8 @@ def parse_file(
     `max_words` tokens or that CoreNLP cannot parse gets a flat tree, (FLAT (X a) (X b)), in which all words
     hang on the first. The JSON says how many got one and why, the speed, versions and the jars' checksums.
 
-    What is finished stands in `output`.partial until all is, so that an interrupted run goes on; it belongs to
-    these sentences, models and jars, and is dropped if any of them changes.
+    What is finished stands in `output`.partial until all is, so that an interrupted run goes on; it
+    belongs to these sentences, models and jars, and is dropped if any of them changes.
 
     Args:
         sentences: what the parser reads: Moses tokens in their true case.

@@ -96,7 +96,7 @@ def escaped(word: str) -> str:
 
 
 def flat_tree(words: Sequence[str]) -> Tree:
-    """The tree that says nothing, for a sentence without a parse: (FLAT (X a) (X b)); (FLAT) if it is empty."""
+    """The tree of a sentence that nobody parsed: (FLAT (X a) (X b)); (FLAT) if it is empty."""
     return Tree(FLAT, tuple(Tree("X", (word,)) for word in words))
 
 
