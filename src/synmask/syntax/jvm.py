@@ -68,11 +68,12 @@ def answers(
         jvm = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said)
         try:
             for line in jvm.stdout:
+                if not line.endswith(b"\n"):  # the JVM was killed while it wrote
+                    break
                 answer = line.decode().removesuffix("\n").split("\t")
                 if answer[1:] == ["memory"]:
                     raise UserError(_memory(name, answer[0], machine))
-                if line.endswith(b"\n"):  # else the JVM was killed while it wrote
-                    yield answer
+                yield answer
             if code := jvm.wait():
                 said.seek(0)
                 raise UserError(_fault(name, code, said.read().decode(errors="replace")))
