@@ -1,13 +1,12 @@
 """Parse.java with the real CoreNLP, in English; tests/workflow/test_corenlp.py parses German."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from itertools import cycle, islice
 
+import psutil
 import pytest
 
 from synmask.files import write_lines
@@ -128,9 +127,8 @@ def test_a_killed_jvm_goes_on_where_it_was(parsed, settings, tmp_path):
     process, side = parse.start(), tmp_path / "out.partial"
     while process.poll() is None and (not side.exists() or side.read_bytes().count(b"\n") < 30):
         time.sleep(0.01)
-    children = subprocess.check_output(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)], text=True)
-    (jvm,) = (int(line.split()[0]) for line in children.splitlines() if "java" in line)
-    os.kill(jvm, signal.SIGKILL)
+    (jvm,) = psutil.Process(process.pid).children()
+    jvm.kill()
     said = process.communicate()[1]
     assert process.returncode == 1
     assert "cased: the JVM was killed (SIGKILL)" in said

@@ -15,7 +15,8 @@ FLAT = "FLAT"  # the label of trees that nobody parsed
 class Tree:
     """A constituency tree. Every word stands alone under its preterminal: `Tree("NN", ("dog",))`.
 
-    Only the flat tree of an empty sentence has none. No method recurses, so that trees of any depth work; trees are equal if they are written the same.
+    Only the flat tree of an empty sentence has no words. No method recurses, so that trees of any depth
+    work; trees are equal if they are written the same.
     """
 
     label: str
