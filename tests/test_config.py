@@ -103,7 +103,13 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
         (lambda v: v["corpora"]["aspec"]["training"].update(mlm_weight={"zh-ja": 0.3, "jazh": 1}), "corpora.aspec.training.mlm_weight"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions: unknown language 'de'; did you mean 'en'?"),
-        (lambda v: v["experiments"]["multi30k"].update(tables=["parsing"]), "tables: unknown table (the corpus has no `trees`) 'parsing'"),
+        (lambda v: v["experiments"]["aspec"].update(tables=["parsing"]), "tables: unknown table (corpus aspec has no `trees` for zh) 'parsing'"),
+        (lambda v: v["experiments"]["multi30k"].update(directions=["de-en", "fr-en"]), "tables: unknown table (corpus multi30k has no `trees` for fr) 'parsing'"),
+        (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: Input should be 'corenlp'"),
+        (lambda v: v["corpora"]["nc11"].update(trees={"vald": "x"}), "corpora.nc11.trees"),
+        (lambda v: v["corpora"]["demo"].update(trees="corenlp"), "corpora.demo: a generated corpus has gold `trees`"),
+        (lambda v: v["corenlp"]["jars"].update({"stanford-corenlp.jar": "0" * 64}), "corenlp.jars.stanford-corenlp.jar"),
+        (lambda v: v["corenlp"]["languages"]["de"].update(parsr="x"), "corenlp.languages.de.parsr: unknown key 'parsr'; did you mean 'parser'?"),
         (lambda v: v["experiments"]["demo"].update(systems=["transformer"]), "experiments.demo.tables: unknown table (no system here induces trees) 'parsing'"),
         (lambda v: v["experiments"]["demo"].update(seeds=[]), "experiments.demo.seeds"),
         (lambda v: v["experiments"]["paper"].append("demoo"), "experiments.paper: unknown experiment 'demoo'; did you mean 'demo'?"),
@@ -150,7 +156,8 @@ def test_every_key_is_explained_in_config_yaml():
     from synmask.config import schema as module
 
     for section in (module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.GrammarOptions, module.Corpus, module.Experiment):  # fmt: skip
+                    module.System, module.GrammarOptions, module.Corpus, module.Experiment,
+                    module.CoreNLP, module.CoreNLPModels):  # fmt: skip
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing

@@ -55,19 +55,20 @@ def test_juman_that_is_not_there_or_does_not_work(program, monkeypatch):
     )
 
 
-def test_corenlp_after_moses(corenlp_jar):
+@pytest.mark.xdist_group("corenlp")
+def test_corenlp_after_moses(corenlp_jars):
     english = [
         "It's John's, isn't it?He said:\"Go!\" [x] well-known U.S. firms & 5/6 km",
         "",
         "Q&A 1990's (3,000.50)...",
     ]
-    assert list(tokenise(english, "en", tokeniser="corenlp", jars=[corenlp_jar])) == [
+    assert list(tokenise(english, "en", tokeniser="corenlp", jars=corenlp_jars)) == [
         "It 's John 's , isn ' t it ? He said : \" Go ! \" [ x ] well-known U. S. firms & 5 / 6 km",
         "",
         "Q & A 1990 's ( 3,000.50 ) ...",
     ]
     german = ['Das ist z.B. gut.Im 3. Jahr, "ja" – Ost-West-Konflikt.', "zwei"]
-    assert list(tokenise(german, "de", tokeniser="corenlp", lowercase=True, jars=[corenlp_jar])) == [
+    assert list(tokenise(german, "de", tokeniser="corenlp", lowercase=True, jars=corenlp_jars)) == [
         'das ist z. b. gut . im 3 . jahr , " ja " – ost-west-konflikt .',
         "zwei",
     ]

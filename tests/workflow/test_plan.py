@@ -92,11 +92,17 @@ def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
     archives = ["iwslt14/de-en.tgz", "nc11/training-parallel-nc-v11.tgz", "nc11/dev.tgz", "nc11/test.tgz"]
     licensed = ["aspec/train.txt", "aspec/dev.txt", "aspec/test.txt"]
     assert fetched == {f"data/{file}" for file in [*archives, *licensed]}
+    jars = {output.rpartition("/")[2] for rule, output in jobs if rule == "corenlp_jar"}
+    parts = ("", "-models-chinese", "-models-english", "-models-german")
+    assert jars == {f"stanford-corenlp-4.5.10{part}.jar" for part in parts}
     assert len([rule for rule, _ in jobs if rule == "prepare"]) == 3  # once for both directions
 
 
 def test_the_licensed_corpus_is_asked_for_in_one_line(project):
-    for folder, said in ((None, "train.txt is licensed"), ("/nowhere/ASPEC", "/nowhere/ASPEC: no such folder")):
+    for folder, said in (
+        (None, "train.txt is licensed"),
+        ("/nowhere/ASPEC", "/nowhere/ASPEC: no such folder"),
+    ):
         project.config["mirrors"] = {"aspec": folder} if folder else {}
         done = project.snakemake("data/aspec/train.txt", check=False)
         assert done.returncode == 1
@@ -111,7 +117,9 @@ def test_glue_comes_from_its_publisher_or_a_folder(project):
     assert "data/glue/mrpc_dev_ids.tsv" in {output for rule, output in jobs if rule == "download_file"}
     (project.folder / "mine/CoLA").mkdir(parents=True)
     (project.folder / "mine/CoLA/dev.tsv").write_text("gj04\t1\t\tYes.\n")
-    project.config["glue"].update(folder="mine", tasks={"cola": {"urls": ["https://x/CoLA.zip"], "rows": {"dev": 1}}})
+    project.config["glue"].update(
+        folder="mine", tasks={"cola": {"urls": ["https://x/CoLA.zip"], "rows": {"dev": 1}}}
+    )
     project.snakemake("glue-data", "-c1")
     assert (project.folder / "results/glue/cola/dev.tsv").read_text() == "sentence1\tlabel\nYes.\t1\n"
 

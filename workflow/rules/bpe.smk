@@ -17,6 +17,8 @@ rule tokenise:
     conda:
         "../envs/synmask.yaml"
     threads: 2
+    resources:
+        mem_mb=lambda w: 6000 if CONFIG.tokeniser(w.corpus, w.language) == "stanford" else 2000,
     params:
         settings=section("text", include={"tokeniser", "lowercase"}),
     shell:

@@ -157,10 +157,14 @@ def labels(systems):
 
 
 def downloaded_files(target):
-    """What a target needs from the network: the files of its corpora, the jars of their tokenisers."""
+    """What a target needs from the network: files of its corpora, CoreNLP's jars that tokenise and parse them."""
     files = set()
     for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
         languages = {language for direction in entry.directions for language in direction.split("-")}
+        for source in {direction.split("-")[0] for direction in entry.directions}:
+            if pair := CONFIG.parsed_pair(entry.corpus, source):
+                files.update(CONFIG.corenlp_jars(source))
+                languages.update(pair.split("-"))
         files.update(CONFIG.downloads(entry.corpus, languages))
         for language in languages:
             files.update(CONFIG.tokeniser_jars(entry.corpus, language))

@@ -16,8 +16,6 @@ from synmask.files import UserError
 
 SPLITS = ("train", "valid", "test")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
-CORENLP = "stanford-corenlp-4.5.10.jar"
-CORENLP_CHINESE = "stanford-corenlp-4.5.10-models-chinese.jar"
 
 
 def _plain_name(name: str) -> str:
@@ -143,6 +141,30 @@ class Resources(Section):
     gpus: Annotated[int, Field(ge=0)] = 0
 
 
+Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
+
+
+class CoreNLPModels(Section):
+    """What CoreNLP parses one language with."""
+
+    jars: dict[Jar, Checksum] = {}
+    tagger: str
+    parser: str
+    dependencies: str | None = None
+
+
+class CoreNLP(Section):
+    """The parser behind `trees: corenlp`, and what its jars are needed for besides."""
+
+    jars: dict[Jar, Checksum] = {}
+    segmenter: dict[Jar, Checksum] = {}
+    languages: dict[Language, CoreNLPModels] = {}
+    max_words: Count = 200
+    threads: Count = 2
+    mem_mb: Count = 6000
+    runtime: Count = 720
+
+
 class Generate(Section):
     """Sizes and seed of a generated corpus."""
 
@@ -163,7 +185,7 @@ class Corpus(Section):
     url: str | None = None
     sha256: dict[str, Checksum] = {}
     pairs: dict[Split, Count | tuple[Count, Count]] = {}
-    trees: dict[Literal["valid", "test"], str] = {}
+    trees: Literal["corenlp"] | dict[Literal["valid", "test"], str] = {}
     sentence: Count | None = None
     text: Text = Text()
     bpe: Bpe = Bpe()
@@ -182,6 +204,8 @@ class Corpus(Section):
         tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
         if missing := [language for language in self.languages if language not in tokenised]:
             raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
+        if self.generate is not None and self.trees:
+            raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
         if self.files is not None:
             if missing := [split for split in SPLITS if split not in self.files]:
                 raise ValueError(f"files: no entry for {', '.join(missing)}")
@@ -225,6 +249,7 @@ class Config(Section):
     training: Training = Training()
     decoding: Decoding = Decoding()
     resources: Resources = Resources()
+    corenlp: CoreNLP = CoreNLP()
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
     glue: Glue = Glue()
@@ -280,20 +305,66 @@ class Config(Section):
         corpus = next(c for c in self.corpora.values() if c.download == download)
         return corpus.url and f"{corpus.url}/{file}", corpus.sha256.get(file)
 
+    def tokeniser(self, corpus: str, language: str) -> str:
+        """The tokeniser of one of a corpus' languages."""
+        setting = self.corpora[corpus].text.tokeniser
+        return setting if isinstance(setting, str) else setting[language]
+
     def tokeniser_jars(self, corpus: str, language: str) -> list[str]:
         """Paths of CoreNLP's jars that the tokeniser of a language needs."""
-        setting = self.corpora[corpus].text.tokeniser
-        tokeniser = setting if isinstance(setting, str) else setting[language]
-        jars = {"corenlp": [CORENLP], "stanford": [CORENLP, CORENLP_CHINESE]}.get(tokeniser, [])
-        return [f"{self.data_dir}/corenlp/{jar}" for jar in jars]
+        tokeniser = self.tokeniser(corpus, language)
+        if tokeniser not in ("corenlp", "stanford"):
+            return []
+        chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
+        return [self._jar_path(jar) for jar in chosen]
 
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
         entry = self.corpora[corpus]
+        if split == "train":
+            return None
         if entry.generate is not None:
-            return f"results/{corpus}/raw/{split}.{language}.trees" if split != "train" else None
+            return f"results/{corpus}/raw/{split}.{language}.trees"
+        if entry.trees == "corenlp":
+            pair = self.parsed_pair(corpus, language)
+            return f"results/{corpus}/{pair}/syntax/{split}.{language}.trees" if pair else None
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
+
+    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the gold dependency heads of a split, None where the corpus has none."""
+        trees = self.gold_trees(corpus, split, language)
+        if trees is None or self.corpora[corpus].trees not in ({}, "corenlp"):
+            return None
+        return trees.removesuffix(".trees") + ".heads"
+
+    def parsed_pair(self, corpus: str, language: str) -> str | None:
+        """The language pair in whose folder CoreNLP parses a language, once for all directions.
+
+        The corpus' first language has the second as its partner, every other has the first. None where
+        CoreNLP does not parse the language.
+        """
+        entry = self.corpora[corpus]
+        if entry.generate is not None or entry.trees != "corenlp" or language not in self.corenlp.languages:
+            return None
+        first, second = entry.languages[:2]
+        return f"{first}-{second if language == first else language}"
+
+    def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
+        """Path → (Maven's coordinates, sha256) of the jars that parse a language, or of all jars."""
+        languages = self.corenlp.languages
+        jars = self.corenlp.jars | (self.corenlp.segmenter if language is None else {})
+        for models in languages.values() if language is None else [languages[language]]:
+            jars |= models.jars
+        return {self._jar_path(jar): (jar, sum_) for jar, sum_ in jars.items()}
+
+    def _jar_path(self, coordinates: str) -> str:
+        return f"{self.data_dir}/corenlp/{_jar_file(coordinates)}"
+
+    def corenlp_settings(self, language: str) -> str:
+        """What the trees of a language depend on besides its sentences and jars, as JSON."""
+        models = self.corenlp.languages[language].model_dump(mode="json", exclude={"jars"})
+        return as_json({**models, "max_words": self.corenlp.max_words})
 
     def run_settings(self, corpus: str, direction: str, system: str) -> str:
         """All that a training depends on besides its data and seed, as JSON with sorted keys."""
@@ -321,6 +392,12 @@ class Config(Section):
                 },
             }
         )
+
+
+def _jar_file(coordinates: str) -> str:
+    """The file name that Maven gives to group:artifact:version:jar[:classifier]."""
+    _, artifact, version, _, *classifier = coordinates.split(":")
+    return "-".join([artifact, version, *classifier]) + ".jar"
 
 
 def as_json(settings: Any) -> str:
