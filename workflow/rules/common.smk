@@ -123,7 +123,7 @@ def engine_code(*stage):
 
     def files(wildcards):
         guide = CONFIG.systems[wildcards.system].guide
-        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task")]
+        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task", "trainer")]
         guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
         return code(*engine, "guides/__init__", "text/labels", *guided, *stage)
 

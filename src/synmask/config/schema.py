@@ -133,6 +133,8 @@ class Resources(Section):
     mem_mb: Count = 8000
     runtime: Count = 720
     gpus: Annotated[int, Field(ge=0)] = 0
+    checkpoint_minutes: Count = 15
+    keep_checkpoints: bool = False
 
 
 class Generate(Section):
