@@ -2,9 +2,12 @@
 
 import io
 import os
+import resource
 import signal
 import sys
+from pathlib import Path
 
+import fairseq.tasks
 import fairseq.trainer
 import torch
 
@@ -62,9 +65,35 @@ def at_update(number, what):
     fairseq.trainer.Trainer.train_step = signalled
 
 
+def with_memory(megabytes):
+    """Let this process take no more than so much memory on top of what it has."""
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limit = taken + megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def gpu_memory_is_out(number):
+    """What CUDA says when a batch does not fit."""
+    step, count = fairseq.tasks.FairseqTask.train_step, [0]
+
+    def failing(*words, **how):
+        count[0] += 1
+        if count[0] == number:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        return step(*words, **how)
+
+    fairseq.tasks.FairseqTask.train_step = failing
+
+
 log = open(path, "a")  # noqa: SIM115 (it lives as long as the process)
 os.dup2(log.fileno(), sys.stderr.fileno())
-moments = {"rename": at_rename, "write": in_write, "update": at_update}
+moments = {
+    "rename": at_rename,
+    "write": in_write,
+    "update": at_update,
+    "memory": with_memory,
+    "gpu memory": gpu_memory_is_out,
+}
 if moment:
     moments[moment.pop("kind")](**moment)
 synmask.cli.main(words)

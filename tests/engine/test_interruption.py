@@ -141,6 +141,16 @@ def start(line, **how):
     )
 
 
+def workers_of(process):
+    """The data-parallel workers of a training, in the order of their start."""
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [
+        int(child)
+        for child in path.read_text().split()
+        if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()
+    ]
+
+
 def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "max_epochs": 40}
     one, other = tmp_path / "one", tmp_path / "other"
@@ -156,6 +166,11 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
             process.send_signal(signal.SIGTERM)
         rest = process.communicate()[1]
         assert process.returncode == TryAgain.EXIT_CODE, rest
+    process = start(words(corpus, one, settings, processes=2))
+    assert "going on after update" in process.stderr.readline()
+    os.kill(workers_of(process)[-1], signal.SIGKILL)
+    assert "ended with SIGKILL (SIGKILL is often too little memory" in process.communicate()[1]
+    assert process.returncode == 1
     for run in (one, other):
         process = start(words(corpus, run, settings, processes=2))
         said = process.communicate()[1]
@@ -181,9 +196,9 @@ def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, s
 
 @pytest.fixture
 def stopped(corpus, tmp_path, all_settings, attempt):
-    """A run with whole last.pt (after update 6) and previous.pt (after update 5)."""
+    """A run with whole last.pt (after update 8) and previous.pt (after update 7)."""
     run = tmp_path / "run"
-    stop = {"kind": "update", "number": 6, "what": signal.SIGTERM}
+    stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
     assert attempt(words(corpus, run, all_settings["grammar"]), stop)[0] == TryAgain.EXIT_CODE
     return run
 
@@ -208,7 +223,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     said = capfd.readouterr().err
     assert "last.pt: of no use" in said
     assert "going back to the one before" in said
-    assert "going on after update 5" in said
+    assert "going on after update 7 in epoch" in said
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -317,3 +332,22 @@ def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
     assert "going on after" in third.stderr.readline()
     third.kill()
     third.communicate()
+
+
+@pytest.mark.parametrize(
+    ("moment", "where"),
+    [({"kind": "memory", "megabytes": 300}, "this job"), ({"kind": "gpu memory", "number": 3}, "the GPU")],
+)
+def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, settings, attempt, moment, where):
+    if moment["kind"] == "memory":
+        settings["model"] |= {"embed_dim": 1024, "ffn_dim": 8192}
+    run = tmp_path / "run"
+    code, said = attempt(words(corpus, run, settings), moment)
+    assert code == 1
+    assert f"synmask train: not enough memory on {where}; give it more" in said.splitlines()[-1]
+    assert "Traceback" not in said
+    assert not (run / "train.json").exists()
+    if moment["kind"] != "memory":
+        assert attempt(words(corpus, run, settings))[0] == 0
+        train(corpus / "bin", tmp_path / "whole", "de", "en", settings, 1, keep=KEEP)
+        assert outcome(corpus, run, settings) == outcome(corpus, tmp_path / "whole", settings)

@@ -27,7 +27,7 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def claim(folder: Path, stamp: dict[str, Any]) -> None:
-    """Keep the checkpoints in `folder` if they are of the training that `stamp` describes; else remove them."""
+    """Keep the checkpoints in `folder` if they are of the training that `stamp` tells; else remove them."""
     path = folder / "stamp.json"
     if folder.exists():
         there = {}

@@ -1,10 +1,11 @@
 """The translation task: fairseq's, with our data set, and with models that the settings describe."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary, indexed_dataset
 from fairseq.tasks.translation import TranslationTask
 
 from synmask.engine.dataset import AnnotatedPairs
@@ -35,12 +36,9 @@ class GuidedTranslation(TranslationTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         source, target = self.cfg.source_lang, self.cfg.target_lang
         prefix = Path(self.cfg.data) / f"{split}.{source}-{target}"
-        sides = [
-            data_utils.load_indexed_dataset(f"{prefix}.{language}", dictionary, "mmap")
-            for language, dictionary in ((source, self.src_dict), (target, self.tgt_dict))
-        ]
-        if None in sides:
-            raise UserError(f"{prefix}.*: binarised data missing or incomplete; rerun the rule `binarise`")
+        sides = [_sentences(f"{prefix}.{language}") for language in (source, target)]
+        if len(sides[0]) != len(sides[1]):
+            raise _unusable(f"{prefix}.*")
         self.datasets[split] = self._pairs(*sides, masked=split == "train", shuffle=split != "test")
 
     def sources(self, sentences: list[torch.Tensor]) -> AnnotatedPairs:
@@ -65,3 +63,22 @@ class GuidedTranslation(TranslationTask):
             mask_rate=system["mask_rate"] if masked else 0.0,
             seed=self.seed,
         )
+
+
+def _sentences(path: str) -> indexed_dataset.MMapIndexedDataset:
+    """One side of a binarised split, whose two files are there and fit each other."""
+    try:
+        data = indexed_dataset.MMapIndexedDataset(path)
+        index = data._index
+        end = int(index._pointers[-1]) + int(index.sizes[-1]) * index.dtype().itemsize
+        if end == os.path.getsize(f"{path}.bin"):
+            return data
+    except MemoryError:
+        raise
+    except Exception:  # what a damaged index makes of fairseq's reader is not limited
+        pass
+    raise _unusable(path)
+
+
+def _unusable(path: str) -> UserError:
+    return UserError(f"{path}: binarised data missing or damaged; delete its folder and rerun")

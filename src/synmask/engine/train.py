@@ -104,8 +104,6 @@ def train(
     processes = processes or max(1, gpus)
     if gpus and processes > gpus:
         raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # pages on GPU memory before our line
     binary, code = checkpoints.digest(data.glob("train.*")), checkpoints.digest(code)
     with locked(run) as check_lock:
         folder, epochs = run / "checkpoints", settings["training"]["max_epochs"]
@@ -158,6 +156,8 @@ def _run_workers(job: _Job) -> None:
 
 
 def _worker(rank: int, init_method: str | None, job: _Job) -> None:
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # pages on GPU memory before our line
     torch.set_num_threads(job.threads)
     cfg = fairseq_config(job.data, job.run, job.source, job.target, job.settings, job.seed, job.processes)
     if init_method is None:

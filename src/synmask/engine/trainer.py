@@ -58,7 +58,11 @@ def fairseq_config(
         "--distributed-world-size": processes,
         "--ddp-backend": "legacy_ddp",
     }
-    flags = ["--share-decoder-input-output-embed", "--no-progress-bar"]
+    flags = [
+        "--share-decoder-input-output-embed",
+        "--no-progress-bar",
+        "--load-checkpoint-on-all-dp-ranks",  # fairseq's broadcast of one is refused by torch's weights_only
+    ]
     if not torch.cuda.is_available():
         flags.append("--cpu")
     elif training["precision"] != "fp32":
