@@ -23,7 +23,23 @@ def _plain_name(name: str) -> str:
     return name
 
 
+def _one_line(text: str) -> str:
+    """Titles, labels and paths stand in logs, tables and commands of one line."""
+    if not text.isprintable():
+        raise ValueError("a line break or another character that cannot be shown is in it")
+    return text
+
+
+def _plain_path(path: str) -> str:
+    """Snakemake would read other braces in a path as wildcards."""
+    if re.search(r"[{}]", path.replace("{language}", "")):
+        raise ValueError("no braces in a path but {language}")
+    return path
+
+
 Name = Annotated[str, AfterValidator(_plain_name)]
+Line = Annotated[str, AfterValidator(_one_line)]
+PathText = Annotated[Line, AfterValidator(_plain_path)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -51,7 +67,7 @@ class GrammarOptions(Section):
 class System(Section):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
-    label: str | None = None
+    label: Line | None = None
     guide: Literal["none", "grammar"] = "none"
     options: GrammarOptions | None = None
     mask_rate: Rate = 0.0
@@ -151,10 +167,10 @@ class Corpus(Section):
 
     languages: tuple[Language, ...] = Field(min_length=2)
     generate: Generate | None = None
-    files: dict[Literal["train", "valid", "test"], str] | None = None
-    url: str | None = None
+    files: dict[Literal["train", "valid", "test"], PathText] | None = None
+    url: Line | None = None
     sha256: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] = {}
-    trees: dict[Literal["valid", "test"], str] = {}
+    trees: dict[Literal["valid", "test"], PathText] = {}
     sentence: Count | None = None
     text: Text = Text()
     bpe: Bpe = Bpe()
@@ -180,7 +196,7 @@ class Corpus(Section):
 class Experiment(Section):
     """A target: which systems run on which corpus, and which tables come of it."""
 
-    title: str
+    title: Line
     corpus: Name
     directions: tuple[Direction, ...] = Field(min_length=1)
     systems: tuple[Name, ...] = Field(min_length=1)
@@ -190,8 +206,8 @@ class Experiment(Section):
 
 class Config(Section):
     targets: tuple[Name, ...] = Field(min_length=1)
-    data_dir: str = "data"
-    mirrors: dict[Name, str] = {}
+    data_dir: PathText = "data"
+    mirrors: dict[Name, Line] = {}
     seeds: tuple[Count, ...] = Field(min_length=1)
     training: Training = Training()
     decoding: Decoding = Decoding()

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 from fairseq.tasks.translation import TranslationTask
@@ -68,16 +69,27 @@ class GuidedTranslation(TranslationTask):
 def _sentences(path: str) -> indexed_dataset.MMapIndexedDataset:
     """One side of a binarised split, whose two files are there and fit each other."""
     try:
-        data = indexed_dataset.MMapIndexedDataset(path)
-        index = data._index
-        end = int(index._pointers[-1]) + int(index.sizes[-1]) * index.dtype().itemsize
-        if end == os.path.getsize(f"{path}.bin"):
-            return data
-    except MemoryError:
-        raise
-    except Exception:  # what a damaged index makes of fairseq's reader is not limited
-        pass
-    raise _unusable(path)
+        fit = _end(Path(f"{path}.idx").read_bytes()) == os.path.getsize(f"{path}.bin")
+    except FileNotFoundError:
+        fit = False
+    if not fit:  # fairseq itself would show a page of tracebacks
+        raise _unusable(path)
+    return indexed_dataset.MMapIndexedDataset(path)
+
+
+def _end(index: bytes) -> int | None:
+    """Where the last sentence ends in the data that belong to `index`, in bytes; None: not a whole index.
+
+    An index is a magic number (9 bytes), a version (8), the type of the ids (1), the number of sentences (8),
+    and of each sentence its length (4) and where it starts (8).
+    """
+    magic, count = index[:9], int.from_bytes(index[18:26], "little")
+    kind = indexed_dataset._code_to_dtype.get(index[17]) if len(index) > 17 else None
+    whole = magic == indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC and len(index) == 26 + 12 * count
+    if not count or kind is None or not whole:
+        return None
+    length, start = index[26 + 4 * (count - 1) :][:4], index[-8:]
+    return int.from_bytes(start, "little") + int.from_bytes(length, "little") * np.dtype(kind).itemsize
 
 
 def _unusable(path: str) -> UserError:
