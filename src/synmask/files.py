@@ -37,9 +37,9 @@ def machine_fault(error: BaseException) -> str | None:
         return f"{error.filename or 'writing'}: {error.strerror or error}"
     text = str(error)
     if isinstance(error, MemoryError) or re.search(r"out of memory|can't allocate memory", text, re.I):
-        where = "the GPU" if "CUDA" in text else "this job"
+        where = "on the GPU" if "CUDA" in text else "for this job"
         return (
-            f"not enough memory on {where}; give it more (resources.mem_mb, another machine), or make "
+            f"not enough memory {where}; give it more (resources.mem_mb, another machine), or make "
             "batches smaller (training.batch.tokens, decoding.max_tokens)"
         )
     return None

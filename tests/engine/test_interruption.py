@@ -336,7 +336,10 @@ def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
 
 @pytest.mark.parametrize(
     ("moment", "where"),
-    [({"kind": "memory", "megabytes": 300}, "this job"), ({"kind": "gpu memory", "number": 3}, "the GPU")],
+    [
+        ({"kind": "memory", "megabytes": 300}, "for this job"),
+        ({"kind": "gpu memory", "number": 3}, "on the GPU"),
+    ],
 )
 def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, settings, attempt, moment, where):
     if moment["kind"] == "memory":
@@ -344,7 +347,7 @@ def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, sett
     run = tmp_path / "run"
     code, said = attempt(words(corpus, run, settings), moment)
     assert code == 1
-    assert f"synmask train: not enough memory on {where}; give it more" in said.splitlines()[-1]
+    assert f"synmask train: not enough memory {where}; give it more" in said.splitlines()[-1]
     assert "Traceback" not in said
     assert not (run / "train.json").exists()
     if moment["kind"] != "memory":
