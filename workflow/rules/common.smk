@@ -1,4 +1,5 @@
 # The configuration, where things lie, and what each target consists of. Everything else is in the library.
+import itertools
 import json
 import os
 import re
@@ -141,6 +142,15 @@ def run_files(experiment, name, systems=None, direction=None):
     )
 
 
+def run_triples(experiment, direction=None):
+    """Direction, system and seed of the runs of `run_files`, in its order, as JSON."""
+    entry = CONFIG.plain_experiments[experiment]
+    directions = [direction] if direction else entry.directions
+    return settings.as_json(
+        [*itertools.product(directions, entry.systems, CONFIG.experiment_seeds(experiment))]
+    )
+
+
 def inducing(experiment):
     """The systems of an experiment that induce syntax."""
     return [
@@ -178,8 +188,10 @@ def one_experiment_files(experiment):
     files = [f"{tables}.md", f"{figures}-bleu.svg", *run_files(experiment, "average.pt")]
     if "parsing" in entry.tables:
         files.append(f"{tables}-parsing.md")
+    if CONFIG.swept_setting(experiment):
+        files.append(f"{figures}-sweep.svg")
     for direction in entry.directions:
-        files.append(f"{figures}-{direction}-curves.svg")
+        files += [f"{figures}-{direction}-{name}.svg" for name in ("curves", "source")]
         if inducing(experiment):
             files.append(f"{figures}-{direction}-distribution.svg")
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):

@@ -68,7 +68,7 @@ rule curves:
         histories=lambda wildcards: run_files(
             wildcards.experiment, "history.csv", direction=wildcards.direction
         ),
-        code=code("reporting/figures"),
+        code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-curves"), "curves", {"figure": "training curves, {direction}"}),
     log:
@@ -93,8 +93,8 @@ rule curves:
 
 rule bleu_figure:
     input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
-        code=code("reporting/figures"),
+        sentences=lambda wildcards: run_files(wildcards.experiment, "sentences.csv"),
+        code=code("evaluation/sentences", "reporting/bleu_figures", "reporting/style"),
     output:
         **captioned(of_figure("bleu"), "bleu", {"figure": "BLEU"}),
     log:
@@ -105,10 +105,56 @@ rule bleu_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        runs=lambda wildcards: run_triples(wildcards.experiment),
         labels=system_labels,
         output=of_figure("bleu"),
     shell:
-        "synmask bleu-figure --inputs {input.scores:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
+        "synmask bleu-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
+        " --output {params.output:q} 2> {log:q}"
+
+
+rule source_figure:
+    input:
+        sentences=lambda wildcards: run_files(
+            wildcards.experiment, "sentences.csv", direction=wildcards.direction
+        ),
+        code=code("evaluation/sentences", "reporting/bleu_figures", "reporting/style"),
+    output:
+        **captioned(of_figure("{direction}-source"), "source", {"figure": "BLEU by source, {direction}"}),
+    log:
+        "results/logs/source_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/source_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        runs=lambda wildcards: run_triples(wildcards.experiment, wildcards.direction),
+        labels=system_labels,
+        output=of_figure("{direction}-source"),
+    shell:
+        "synmask source-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
+        " --output {params.output:q} 2> {log:q}"
+
+
+rule sweep_figure:
+    input:
+        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
+        code=code("reporting/bleu_figures", "reporting/style"),
+    output:
+        **captioned(of_figure("sweep"), "sweep", {"figure": "sweep"}),
+    log:
+        "results/logs/sweep_figure.{experiment}.log",
+    benchmark:
+        "results/benchmarks/sweep_figure.{experiment}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
+        output=of_figure("sweep"),
+    shell:
+        "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
 
 
 rule tree_figure:
@@ -139,7 +185,7 @@ rule tree_figure:
 rule distribution_figure:
     input:
         distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),
-        code=code("reporting/figures"),
+        code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-distribution"), "distribution", {"figure": "P_D, {direction}"}),
     log:
