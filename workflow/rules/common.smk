@@ -191,7 +191,7 @@ def one_experiment_files(experiment):
     if CONFIG.swept_setting(experiment):
         files.append(f"{figures}-sweep.svg")
     for direction in entry.directions:
-        files += [f"{figures}-{direction}-{name}.svg" for name in ("curves", "source")]
+        files += [f"{figures}-{direction}-{name}.svg" for name in ("curves", "source", "speed")]
         if inducing(experiment):
             files.append(f"{figures}-{direction}-distribution.svg")
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):

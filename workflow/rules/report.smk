@@ -157,6 +157,26 @@ rule sweep_figure:
         "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
 
 
+rule speed_figure:
+    input:
+        costs=first_runs("speed.json", lambda experiment: CONFIG.plain_experiments[experiment].systems),
+        code=code("reporting/figures", "reporting/style"),
+    output:
+        **captioned(of_figure("{direction}-speed"), "speed", {"figure": "time and memory, {direction}"}),
+    log:
+        "results/logs/speed_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/speed_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
+        output=of_figure("{direction}-speed"),
+    shell:
+        "synmask speed-figure --inputs {input.costs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
+
+
 rule tree_figure:
     input:
         gold=lambda wildcards: CONFIG.gold_trees(

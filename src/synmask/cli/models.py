@@ -51,6 +51,16 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("settings", "the run's settings as JSON", type=json.loads)
     option("output", "the model file")
 
+    option = add(
+        verbs,
+        "speed",
+        _speed,
+        "Measure time and memory of a model's encoder by length of the sentences.",
+    )
+    option("model", "a model file of `average`")
+    option("output", "JSON, a row a length")
+    option("threads", "CPU threads", type=int, default=1)
+
     option = add(verbs, "decode", _decode, "Translate a BPE file by beam search.")
     option("model", "a model file of `average`")
     option("input", "source sentences in BPE")
@@ -103,6 +113,12 @@ def _average(a: Arguments) -> None:
         "vocabulary": sorted(frequent(a.vocabulary, threshold)) if threshold else None,
     }
     save_model(a.output, average(a.run / "checkpoints", a.last), a.data, text, a.settings)
+
+
+def _speed(a: Arguments) -> None:
+    from synmask.engine.speed import measure_file
+
+    measure_file(a.model, a.output, a.threads)
 
 
 def _decode(a: Arguments) -> None:

@@ -44,6 +44,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("setting", "where the number stands, e.g. system.options.bpe_dim", type=str)
     option("output", "prefix of .svg, .pdf and .csv")
 
+    option = add(verbs, "speed-figure", _speed_figure, "Plot time and memory by length of the sentences.")
+    option("inputs", "output of `speed`, one file a system", nargs="+")
+    option("labels", "what each of them is called", nargs="+", type=str)
+    option("output", "prefix of .svg, .pdf and .csv")
+
     option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
     option("gold", "bracketed gold trees, one a line")
     option("trees", "output of `parse`, one file a system", nargs="+")
@@ -105,6 +110,12 @@ def _sweep_figure(a: Arguments) -> None:
     from synmask.reporting.bleu_figures import sweep
 
     sweep(a.inputs, a.setting, a.output)
+
+
+def _speed_figure(a: Arguments) -> None:
+    from synmask.reporting.figures import speed
+
+    speed(dict(zip(a.labels, a.inputs, strict=True)), a.output)
 
 
 def _tree_figure(a: Arguments) -> None:

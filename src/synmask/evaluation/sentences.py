@@ -18,7 +18,7 @@ from synmask.files import UserError, read_lines, writing
 COUNTS = [
     *(f"matches_{n}" for n in range(1, 5)),
     *(f"ngrams_{n}" for n in range(1, 5)),
-    "length",
+    "words",
     "reference",
 ]
 SOURCE = ["source_words", "split_words"]

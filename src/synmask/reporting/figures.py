@@ -1,6 +1,6 @@
 """Training curves, trees and heat maps of P_D."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from synmask.files import UserError
+from synmask.files import UserError, read_json
 from synmask.reporting.style import COLOURS, DARK, GREY, STYLE, in_style, legend_below, look, panels
 from synmask.reporting.style import save as _save
 from synmask.reporting.style import text_width as _text_width
@@ -51,6 +51,45 @@ def curves(histories: dict[tuple[str, int], Path], out: Path) -> None:
         axes.xaxis.get_major_locator().set_params(integer=True)
     legend_below(figure, rows[0, 0])
     _save(figure, out, data)
+
+
+@in_style
+def speed(costs: dict[str, Path], out: Path) -> None:
+    """Time and memory of the encoder a sentence, against its length; a line a system.
+
+    Args:
+        costs: system → the JSON file of `engine.speed.measure_file`.
+        out: the figure's path without extension; .svg, .pdf and .csv are written.
+    Raises:
+        UserError: a file is missing or lacks a key, or the systems were measured on different devices.
+    """
+    data = pd.concat([_read_cost(path).assign(system=system) for system, path in costs.items()])
+    where = data[["device", "threads"]].drop_duplicates()
+    if len(where) > 1:
+        paths = " ".join(map(str, costs.values()))
+        raise UserError(f"{out}: the systems were measured on different devices; delete {paths} and rerun")
+    device, threads = where.iloc[0]
+    threads = f", {threads} thread{'s' * (threads > 1)}" if device == "CPU" else ""
+    figure, rows = panels(1, 2, width=4.6, height=3.4)
+    units = {"milliseconds": "ms a sentence", "megabytes": "MB a sentence"}
+    lengths = sorted(set(data["length"]))
+    for axes, (column, unit) in zip(rows[0], units.items(), strict=True):
+        for index, (system, table) in enumerate(data.groupby("system", sort=False)):
+            axes.plot(table["length"], table[column], label=system, marker="o", markersize=4, **look(index))
+        axes.set(title=f"Encoder on {device}{threads}", xlabel="Sub-words in the sentence", ylabel=unit)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(lengths, map(str, lengths))
+        axes.minorticks_off()
+    legend_below(figure, rows[0, 0])
+    _save(figure, out, data)
+
+
+def _read_cost(path: Path) -> pd.DataFrame:
+    cost = read_json(path)
+    if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
+        raise UserError(f"{path}: not an output of `synmask speed`; delete it and rerun")
+    return pd.DataFrame(cost["rows"]).assign(device=cost["device"], threads=cost["threads"])
 
 
 def trees(gold: Tree, induced: dict[str, tuple[Sequence[str], Sequence[float]]], out: Path) -> None:
