@@ -58,17 +58,24 @@ def measure(n: int, batch: int, device: str, ours) -> dict:
     shapes = (batch, n - 1), (batch, n), (batch, n, n)
     distance, height, upstream = (torch.randn(s, generator=generator).to(device) for s in shapes)
     arguments = distance.requires_grad_(), height.requires_grad_(), upstream
-    row = {"n": n, "batch": batch} | cost(ours, arguments)
     if 4 * batch * n**3 > DENSE_BYTES:
-        return row | {"dense_time": None, "dense_memory": None}
+        return {"n": n, "batch": batch, "dense_time": None, "dense_memory": None} | costs(
+            {"": ours}, arguments
+        )
     torch.testing.assert_close(ours(*arguments[:2]), dense(*arguments[:2]), rtol=0, atol=5e-6)
-    return row | {f"dense_{name}": value for name, value in cost(dense, arguments).items()}
+    return {"n": n, "batch": batch} | costs({"": ours, "dense_": dense}, arguments)
 
 
-def cost(function, arguments: tuple[Tensor, ...]) -> dict[str, float]:
-    """Best time and peak memory of a step."""
-    run, device = partial(step, function, *arguments), arguments[0].device
-    return {"time": seconds(run, device), "memory": peak_bytes(run, device)}
+def costs(functions: dict, arguments: tuple[Tensor, ...]) -> dict[str, float]:
+    """Best time and peak memory of a step of each function, under its name."""
+    steps, device = (
+        [partial(step, function, *arguments) for function in functions.values()],
+        arguments[0].device,
+    )
+    values = {}
+    for name, run, best in zip(functions, steps, seconds(steps, device), strict=True):
+        values |= {f"{name}time": best, f"{name}memory": peak_bytes(run, device)}
+    return values
 
 
 def table(rows: list[dict]) -> str:

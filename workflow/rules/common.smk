@@ -119,6 +119,13 @@ def need(name):
     return lambda wildcards: getattr(corpus_of(wildcards).resources, name)
 
 
+def of_experiment(name):
+    """What the trainings of an experiment ask of the machine."""
+    return lambda wildcards: getattr(
+        CONFIG.corpora[CONFIG.plain_experiments[wildcards.experiment].corpus].resources, name
+    )
+
+
 def engine_code(*stage):
     """Source files behind a system's model and a stage: the guide's own only for the systems that have it."""
 

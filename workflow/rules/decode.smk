@@ -1,4 +1,4 @@
-# Test hypotheses and their scores; what the model costs.
+# Test hypotheses and their scores.
 
 
 rule decode:
@@ -81,26 +81,3 @@ rule sentences:
     shell:
         "synmask sentences --hypothesis {input.hypothesis:q} --reference {input.reference:q} --source {input.source:q}"
         " {params.lowercase} --output {output:q} 2> {log:q}"
-
-
-rule speed:
-    input:
-        model=of_run("average.pt"),
-        code=engine_code("engine/speed", "engine/average"),
-    output:
-        of_run("speed.json"),
-    log:
-        of_run("logs/speed.{source}-{target}.log"),
-    benchmark:
-        of_run("benchmarks/speed.{source}-{target}.tsv")
-    group:
-        "evaluate"
-    conda:
-        "../envs/synmask.yaml"
-    threads: need("threads")
-    resources:
-        cpus_per_task=need("threads"),
-        mem_mb=need("mem_mb"),
-        gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
-    shell:
-        "synmask speed --model {input.model:q} --output {output:q} --threads {resources.cpus_per_task} 2> {log:q}"

@@ -1,4 +1,4 @@
-# Scores → tables and figures. All local: each takes a second.
+# Scores → tables and figures. All but `speed` are local: each takes a second.
 
 
 rule table:
@@ -157,9 +157,33 @@ rule sweep_figure:
         "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
 
 
+rule speed:
+    input:
+        models=first_runs("average.pt", lambda experiment: CONFIG.plain_experiments[experiment].systems),
+        code=code("engine/average", "engine/model", "engine/speed"),
+    output:
+        "results/speed/{experiment}.{direction}.json",
+    log:
+        "results/logs/speed.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/speed.{experiment}.{direction}.tsv"
+    conda:
+        "../envs/synmask.yaml"
+    threads: of_experiment("threads")
+    resources:
+        cpus_per_task=of_experiment("threads"),
+        mem_mb=of_experiment("mem_mb"),
+        gpu=lambda wildcards: min(1, of_experiment("gpus")(wildcards)),
+    params:
+        labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
+    shell:
+        "synmask speed --models {input.models:q} --labels {params.labels:q} --output {output:q}"
+        " --threads {resources.cpus_per_task} 2> {log:q}"
+
+
 rule speed_figure:
     input:
-        costs=first_runs("speed.json", lambda experiment: CONFIG.plain_experiments[experiment].systems),
+        costs=rules.speed.output,
         code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-speed"), "speed", {"figure": "time and memory, {direction}"}),
@@ -171,10 +195,9 @@ rule speed_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
         output=of_figure("{direction}-speed"),
     shell:
-        "synmask speed-figure --inputs {input.costs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
+        "synmask speed-figure --input {input.costs:q} --output {params.output:q} 2> {log:q}"
 
 
 rule tree_figure:

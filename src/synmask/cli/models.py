@@ -55,10 +55,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         verbs,
         "speed",
         _speed,
-        "Measure time and memory of a model's encoder by length of the sentences.",
+        "Measure time and memory of models' encoders by length of the sentences.",
     )
-    option("model", "a model file of `average`")
-    option("output", "JSON, a row a length")
+    option("models", "model files of `average`", nargs="+")
+    option("labels", "what each of them is called", nargs="+", type=str)
+    option("output", "JSON, a row a model and length")
     option("threads", "CPU threads", type=int, default=1)
 
     option = add(verbs, "decode", _decode, "Translate a BPE file by beam search.")
@@ -116,9 +117,9 @@ def _average(a: Arguments) -> None:
 
 
 def _speed(a: Arguments) -> None:
-    from synmask.engine.speed import measure_file
+    from synmask.engine.speed import measure_files
 
-    measure_file(a.model, a.output, a.threads)
+    measure_files(dict(zip(a.labels, a.models, strict=True)), a.output, a.threads)
 
 
 def _decode(a: Arguments) -> None:

@@ -45,8 +45,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = add(verbs, "speed-figure", _speed_figure, "Plot time and memory by length of the sentences.")
-    option("inputs", "output of `speed`, one file a system", nargs="+")
-    option("labels", "what each of them is called", nargs="+", type=str)
+    option("input", "output of `speed`")
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
@@ -115,7 +114,7 @@ def _sweep_figure(a: Arguments) -> None:
 def _speed_figure(a: Arguments) -> None:
     from synmask.reporting.figures import speed
 
-    speed(dict(zip(a.labels, a.inputs, strict=True)), a.output)
+    speed(a.input, a.output)
 
 
 def _tree_figure(a: Arguments) -> None:

@@ -1,7 +1,7 @@
 """Time and memory of a model's encoder against the length of its sentences."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,53 +16,63 @@ TOKENS = 2048  # a batch, at every length
 Step = Callable[[], Any]
 
 
-def measure_file(model: Path, output: Path, threads: int) -> None:
-    """Write the cost of one forward and backward pass through the encoder, by length of the sentences.
+def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> None:
+    """Write the cost of a forward and backward pass through each model's encoder, by length of the sentences.
 
     The sentences are LENGTHS random sub-words without pads, TOKENS of them a batch; what the guide does is in
     it, dropout is not.
 
-    Writes JSON: `device`, `threads` and, a row a length, `length` n, `sentences` in the batch, `milliseconds`
-    and `megabytes` a sentence (10^6 bytes, the most held at once beyond parameters and batch).
+    Args:
+        models: name → model file. They are measured in turns, so that what else the machine does meets all.
+        output: JSON with `device`, `threads` and `rows`, one a model and length: `model`, `length` n,
+            `sentences` in the batch, `milliseconds` and `megabytes` a sentence (10^6 bytes, the most held at
+            once beyond parameters and batch).
+        threads: CPU threads.
     """
     torch.set_num_threads(threads)
-    transformer, task, _ = load_model(model)
-    encoder = transformer.encoder
-    parameters = [p for p in encoder.parameters() if p.requires_grad]
-    device = parameters[0].device
+    loaded = {name: load_model(path)[:2] for name, path in models.items()}
+    device = next(parameter.device for model, _ in loaded.values() for parameter in model.parameters())
     rows = []
     for n in LENGTHS:
         count = TOKENS // n
-        net = _batch(task, count, n)
-        tokens = net["src_tokens"].to(device)
-        annotations = {name: value.to(device) for name, value in net["annotations"].items()}
-
-        def step(tokens: torch.Tensor = tokens, annotations: dict = annotations) -> None:
-            states = encoder(tokens, annotations=annotations)["encoder_out"][0]
-            torch.autograd.grad(states.square().sum(), parameters, allow_unused=True)
-
-        row = {"milliseconds": 1e3 * seconds(step, device), "megabytes": peak_bytes(step, device) / 1e6}
-        cost = {name: round(value / count, 6) for name, value in row.items()}
-        rows.append({"length": n, "sentences": count} | cost)
-    name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    write_json(output, {"device": name, "threads": threads, "rows": rows})
+        steps = [_step(model.encoder, _batch(task, count, n), device) for model, task in loaded.values()]
+        for name, step, best in zip(loaded, steps, seconds(steps, device), strict=True):
+            row = {"milliseconds": 1e3 * best, "megabytes": peak_bytes(step, device) / 1e6}
+            cost = {key: round(value / count, 6) for key, value in row.items()}
+            rows.append({"model": name, "length": n, "sentences": count} | cost)
+    where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    write_json(output, {"device": where, "threads": threads, "rows": rows})
 
 
-def seconds(step: Step, device: torch.device | str) -> float:
-    """Best time of a step, of at least 3 and about half a second of them, after a warm-up.
+def _step(encoder: Any, net: dict[str, Any], device: torch.device) -> Step:
+    tokens = net["src_tokens"].to(device)
+    annotations = {name: value.to(device) for name, value in net["annotations"].items()}
+    parameters = [*encoder.parameters()]
+
+    def step() -> None:
+        states = encoder(tokens, annotations=annotations)["encoder_out"][0]
+        torch.autograd.grad(states.square().sum(), parameters, allow_unused=True)
+
+    return step
+
+
+def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
+    """The best time of each step, after a warm-up: in turns, at least 3 times and about half a second.
 
     The best, not the median: what else runs on the machine only ever adds to a time.
     """
     synchronise = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
-    times: list[float] = []
-    step()
-    while len(times) < 3 or (sum(times) < 0.5 and len(times) < 300):
-        synchronise()
-        start = time.perf_counter()
+    times: list[list[float]] = [[] for _ in steps]
+    for step in steps:
         step()
-        synchronise()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    while len(times[0]) < 3 or (sum(map(sum, times)) < 0.5 * len(steps) and len(times[0]) < 300):
+        for step, own in zip(steps, times, strict=True):
+            synchronise()
+            start = time.perf_counter()
+            step()
+            synchronise()
+            own.append(time.perf_counter() - start)
+    return [min(own) for own in times]
 
 
 def peak_bytes(step: Step, device: torch.device | str) -> int:

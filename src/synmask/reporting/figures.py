@@ -54,42 +54,37 @@ def curves(histories: dict[tuple[str, int], Path], out: Path) -> None:
 
 
 @in_style
-def speed(costs: dict[str, Path], out: Path) -> None:
+def speed(costs: Path, out: Path) -> None:
     """Time and memory of the encoder a sentence, against its length; a line a system.
 
     Args:
-        costs: system → the JSON file of `engine.speed.measure_file`.
+        costs: the JSON file of `engine.speed.measure_files`.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: a file is missing or lacks a key, or the systems were measured on different devices.
+        UserError: the file is missing or not such a file.
     """
-    data = pd.concat([_read_cost(path).assign(system=system) for system, path in costs.items()])
-    where = data[["device", "threads"]].drop_duplicates()
-    if len(where) > 1:
-        paths = " ".join(map(str, costs.values()))
-        raise UserError(f"{out}: the systems were measured on different devices; delete {paths} and rerun")
-    device, threads = where.iloc[0]
-    threads = f", {threads} thread{'s' * (threads > 1)}" if device == "CPU" else ""
+    cost = read_json(costs)
+    if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
+        raise UserError(f"{costs}: not an output of `synmask speed`; delete it and rerun")
+    data = pd.DataFrame(cost["rows"])
+    where = (
+        f"CPU, {cost['threads']} thread{'s' * (cost['threads'] > 1)}"
+        if cost["device"] == "CPU"
+        else cost["device"]
+    )
     figure, rows = panels(1, 2, width=4.6, height=3.4)
     units = {"milliseconds": "ms a sentence", "megabytes": "MB a sentence"}
     lengths = sorted(set(data["length"]))
     for axes, (column, unit) in zip(rows[0], units.items(), strict=True):
-        for index, (system, table) in enumerate(data.groupby("system", sort=False)):
+        for index, (system, table) in enumerate(data.groupby("model", sort=False)):
             axes.plot(table["length"], table[column], label=system, marker="o", markersize=4, **look(index))
-        axes.set(title=f"Encoder on {device}{threads}", xlabel="Sub-words in the sentence", ylabel=unit)
+        axes.set(title=f"Encoder ({where})", xlabel="Sub-words in the sentence", ylabel=unit)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set_xticks(lengths, map(str, lengths))
+        axes.set_xticks(lengths, [*map(str, lengths)])
         axes.minorticks_off()
     legend_below(figure, rows[0, 0])
-    _save(figure, out, data)
-
-
-def _read_cost(path: Path) -> pd.DataFrame:
-    cost = read_json(path)
-    if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
-        raise UserError(f"{path}: not an output of `synmask speed`; delete it and rerun")
-    return pd.DataFrame(cost["rows"]).assign(device=cost["device"], threads=cost["threads"])
+    _save(figure, out, data.assign(device=cost["device"], threads=cost["threads"]))
 
 
 def trees(gold: Tree, induced: dict[str, tuple[Sequence[str], Sequence[float]]], out: Path) -> None:
