@@ -37,14 +37,14 @@ def of_figure(name):
     return f"results/figures/{{experiment}}-{name}"
 
 
-def captioned(stem, caption, labels):
+def captioned(stem, caption, labels, subcategory="{experiment}"):
     """The three files of a figure; the SVG stands in Snakemake's report."""
     return {
         "svg": report(
             f"{stem}.svg",
             caption=f"../report/{caption}.rst",
             category="Figures",
-            subcategory="{experiment}",
+            subcategory=subcategory,
             labels=labels,
         ),
         "pdf": f"{stem}.pdf",

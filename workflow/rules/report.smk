@@ -200,6 +200,24 @@ rule speed_figure:
         "synmask speed-figure --input {input.costs:q} --output {params.output:q} 2> {log:q}"
 
 
+rule diagram:
+    input:
+        code=code("reporting/diagram", "reporting/style", "induction/distribution"),
+    output:
+        **captioned("results/figures/method", "method", {"figure": "the method"}, "Method"),
+    log:
+        "results/logs/diagram.log",
+    benchmark:
+        "results/benchmarks/diagram.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        output="results/figures/method",
+    shell:
+        "synmask diagram --output {params.output:q} 2> {log:q}"
+
+
 rule tree_figure:
     input:
         gold=lambda wildcards: CONFIG.gold_trees(

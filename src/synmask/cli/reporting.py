@@ -48,6 +48,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("input", "output of `speed`")
     option("output", "prefix of .svg, .pdf and .csv")
 
+    option = add(
+        verbs, "diagram", _diagram, "Draw the method: how induced syntax masks the encoder's attention."
+    )
+    option("output", "prefix of .svg, .pdf and .csv")
+
     option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
     option("gold", "bracketed gold trees, one a line")
     option("trees", "output of `parse`, one file a system", nargs="+")
@@ -115,6 +120,12 @@ def _speed_figure(a: Arguments) -> None:
     from synmask.reporting.figures import speed
 
     speed(a.input, a.output)
+
+
+def _diagram(a: Arguments) -> None:
+    from synmask.reporting.diagram import diagram
+
+    diagram(a.output)
 
 
 def _tree_figure(a: Arguments) -> None:

@@ -1,4 +1,4 @@
-"""The method at a glance, drawn by code; its distribution is computed, from the distances and heights shown."""
+"""The method at a glance, drawn by code; its P_D is computed from the distances and heights shown."""
 
 from pathlib import Path
 
@@ -51,9 +51,8 @@ def _words(axes: Axes) -> None:
         x = 0.3 + 0.74 * index
         split = label == 2
         _box(axes, (x, 0.45, 0.7, 0.36), token, RED if split else GREY, size=7.5)
-        axes.text(
-            x + 0.35, 0.27, str(label), ha="center", va="center", fontsize=8, color=RED if split else DARK
-        )
+        colour = RED if split else DARK
+        axes.text(x + 0.35, 0.27, str(label), ha="center", va="center", fontsize=8, color=colour)
     axes.text(4.78, 0.63, "source sub-words", va="center", fontsize=9, color=DARK)
     axes.text(4.78, 0.27, "BPE labels (2: piece of a split word)", va="center", fontsize=9, color=DARK)
 
@@ -75,13 +74,8 @@ def _encoder(axes: Axes) -> None:
     _frame(axes, 7.95, 2.1, 2.5, 2.72)
     axes.text(8.1, 4.58, "Encoder", fontsize=11, fontweight="bold", va="center")
     _box(axes, (8.1, 3.7, 2.2, 0.55), "layers 2 … L\nsoftmax attention", DARK, size=9)
-    _box(
-        axes,
-        (8.1, 2.25, 2.2, 1.15),
-        "layer 1: masked attention\nσ(QKᵀ/√d) ∘ $P_D$ or $P_D$ᵀ\n(parents, children)",
-        GREEN,
-        size=9,
-    )
+    masked = "layer 1: masked attention\nσ(QKᵀ/√d) ∘ M\nM: $P_D$ and $P_D$ᵀ, mixed"
+    _box(axes, (8.1, 2.25, 2.2, 1.15), masked, GREEN, size=9)
     _box(axes, (7.95, 5.15, 1.15, 0.5), "decoder", DARK, size=9)
     _box(axes, (9.3, 5.15, 1.15, 0.5), "MLM head", RED, size=9)
     axes.text(7.95, 5.83, "loss: (1 − λ) translation + λ MLM", va="center", fontsize=9, color=DARK)
@@ -98,6 +92,7 @@ def _bars(figure: Figure, x: float, title: str, values: list[float], colour: str
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     axes.set_title(title, fontsize=9, pad=4)
+    axes.set_facecolor("none")
 
 
 def _heat_map(figure: Figure, matrix: np.ndarray) -> None:
@@ -126,11 +121,8 @@ def _frame(axes: Axes, x: float, y: float, width: float, height: float) -> None:
 def _box(axes: Axes, bounds: tuple[float, ...], text: str, colour: str, size: float = 9.5) -> None:
     x, y, width, height = bounds
     style = "round,pad=0,rounding_size=0.07"
-    axes.add_patch(
-        FancyBboxPatch(
-            (x, y), width, height, boxstyle=style, facecolor="white", edgecolor=colour, linewidth=1.4
-        )
-    )
+    look = {"boxstyle": style, "facecolor": "white", "edgecolor": colour, "linewidth": 1.4}
+    axes.add_patch(FancyBboxPatch((x, y), width, height, **look))
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=size, linespacing=1.5)
 
 
