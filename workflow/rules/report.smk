@@ -262,3 +262,25 @@ rule distribution_figure:
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"
+
+
+rule page:
+    input:
+        files=page_files,
+        captions=sorted(glob.glob("workflow/report/*.rst")),
+        template=expand("{src}/reporting/page/page.{kind}", src=SRC, kind=["html", "css", "js"]),
+        code=code("reporting/entries", "reporting/examples", "reporting/report"),
+    output:
+        "results/{page}.html",
+    log:
+        "results/logs/{page}.log",
+    benchmark:
+        "results/benchmarks/{page}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        plan=page_plan,
+        captions=lambda wildcards, input: os.path.dirname(input.captions[0]),
+    shell:
+        "synmask report --plan {params.plan:q} --captions {params.captions:q} --output {output:q} 2> {log:q}"

@@ -48,9 +48,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("input", "output of `speed`")
     option("output", "prefix of .svg, .pdf and .csv")
 
-    option = add(
-        verbs, "diagram", _diagram, "Draw the method: how induced syntax masks the encoder's attention."
-    )
+    option = add(verbs, "diagram", _diagram, "Draw the method: how induced syntax masks attention.")
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
@@ -66,6 +64,17 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("distribution", "output of `parse`")
     option("title", "heads the figure", type=str)
     option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(
+        verbs,
+        "report",
+        _report,
+        "Write one page on what was run: tables, figures, translations and runs; it opens without a network. "
+        "What does not exist is called missing.",
+    )
+    option("plan", "what belongs to it, as JSON: see `snakemake -np results/report.html`", type=json.loads)
+    option("captions", "folder of the figures' captions, a NAME.rst each")
+    option("output", "the HTML file, in the folder of the results")
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -147,3 +156,9 @@ def _distribution_figure(a: Arguments) -> None:
 
     value = read_json(a.distribution)
     distribution(value["tokens"], value["distribution"], a.output, a.title)
+
+
+def _report(a: Arguments) -> None:
+    from synmask.reporting.report import write_report
+
+    write_report(a.plan, a.output, captions=a.captions)
