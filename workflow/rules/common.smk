@@ -258,7 +258,7 @@ def page_plan(wildcards):
         }
         for name, entry in ((name, CONFIG.plain_experiments[name]) for name in page_target(wildcards))
     ]
-    title = " · ".join(entry["title"] for entry in experiments)
+    title = "Report: " + " · ".join(entry["title"] for entry in experiments)
     return settings.as_json({"title": title, "figures": [METHOD], "experiments": experiments})
 
 
