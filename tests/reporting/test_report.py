@@ -39,13 +39,16 @@ PLAN = {
 }
 
 
+OWN = {"transformer": {"guide": "none"}, "grammar": {"guide": "grammar", "layers": 7}}
+
+
 def run_files(folder, system, seed, bleu):
     folder.mkdir(parents=True)
     scores = {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}
     run = {
         "corpus": "toy", "direction": "de-en", "system": system, "seed": seed, "scores": scores, "commit": "abc123",
         "device": "CPU", "parameters": 1234567, "tokens_per_second": 999.9, "train_seconds": 90.0,
-        "versions": {"torch": "2.0"}, "command": "synmask score --hypothesis a<b", "settings": {"lr": 1},
+        "versions": {"torch": "2.0"}, "command": "synmask score --hypothesis a<b", "settings": {"training": {"lr": 0.5}, "system": OWN[system]},
     }  # fmt: skip
     (folder / "scores.json").write_text(json.dumps(run))
     (folder / "train.log").write_text("".join(f"epoch {k} <done>\n" for k in range(30)))
@@ -132,6 +135,13 @@ def test_what_was_run_is_said(project):
     assert "epoch 3 &lt;done&gt;" not in html  # only the log's end
 
 
+def test_settings_that_differ_stand_side_by_side(project):
+    html = re.sub(r"\s+", "", page(project).read_text())
+    assert "<tr><td>system.guide</td><td>none</td><td>grammar</td></tr>" in html
+    assert "<tr><td>system.layers</td><td>–</td><td>7</td></tr>" in html
+    assert "<dt>training.lr</dt><dd>0.5</dd>" in html
+
+
 def test_what_is_missing_is_called_missing(project):
     html = page(project).read_text()
     for path in (
@@ -196,7 +206,7 @@ def test_the_page_fits_the_window_and_shows_all(project, open_page, width, scrip
     assert not shown.console
     assert said.pop("controls") == (12 if scripts else 0)  # 10 columns, 2 filters
     assert said == {
-        "inner": width, "scroll": width, "tables": 2, "pictures": 2, "examples": 3, "small": 0, "outside": 0,
+        "inner": width, "scroll": width, "tables": 3, "pictures": 2, "examples": 3, "small": 0, "outside": 0,
     }  # fmt: skip
 
 

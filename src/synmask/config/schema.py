@@ -266,7 +266,7 @@ class Config(Section):
         """
         entry = self.plain_experiments[experiment]
         direction = entry.directions[0]
-        runs = [_flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems]
+        runs = [flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems]
         differing = {key for key in set().union(*runs) if len({json.dumps(run.get(key)) for run in runs}) > 1}
         if len(runs) < 3 or len(differing) != 1:
             return None
@@ -275,12 +275,12 @@ class Config(Section):
         return key if len(values) == len(runs) else None
 
 
-def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as one mapping with dotted keys."""
     flat = {}
     for key, value in settings.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
+            flat |= flat(value, f"{prefix}{key}.")
         else:
             flat[prefix + key] = tuple(value) if isinstance(value, list) else value
     return flat

@@ -1,5 +1,6 @@
 """The runs of an experiment as the page shows them: what is there, what it says, what is missing."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from synmask.config.schema import flat
 from synmask.files import UserError, read_json, read_lines
 
 METRICS = {"sacrebleu": "sacreBLEU", "bleu_tokenised": "BLEU on tokens", "chrf": "chrF"}
@@ -117,3 +119,28 @@ def _versions(runs: list[Run]) -> dict[str, str]:
         for package, version in (run.scores.get("versions") or {}).items():
             found.setdefault(package, {})[version] = None
     return {package: " and ".join(versions) for package, versions in sorted(found.items())}
+
+
+@dataclass
+class Settings:
+    """The settings of an experiment's systems: those that all share, and those in which they differ."""
+
+    systems: list[str]
+    shared: dict[str, str]
+    differing: dict[str, list[str]]  # a value a system, "–" where it has no such setting
+
+
+def settings(runs: list[Run]) -> Settings:
+    """Settings by their dotted names, of each system's first run that is there."""
+    found: dict[str, dict[str, str]] = {}
+    for run in runs:
+        if run.there and run.label not in found:
+            parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
+            found[run.label] = {
+                key: value if isinstance(value, str) else json.dumps(value)
+                for key, value in flat(parts).items()
+            }
+    keys = sorted({key for flat in found.values() for key in flat})
+    values = {key: [flat.get(key, "–") for flat in found.values()] for key in keys}
+    shared = {key: each[0] for key, each in values.items() if len(set(each)) == 1}
+    return Settings([*found], shared, {key: each for key, each in values.items() if key not in shared})

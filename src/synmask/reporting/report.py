@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from synmask.files import read_lines, writing
-from synmask.reporting.entries import METRICS, Run, read_runs, summary
+from synmask.reporting.entries import METRICS, Run, read_runs, settings, summary
 from synmask.reporting.examples import Example, examples
 from synmask.reporting.tables import arrow
 
@@ -98,6 +98,7 @@ def _experiment(
         "title": entry["title"],
         "runs": runs,
         "summary": summary(runs),
+        "settings": settings(runs),
         "anchors": anchors,
         "tables": [_table(Path(path), anchors) for path in entry["tables"]],
         "figures": [_figure(Path(path), entry["name"], captions) for path in entry["figures"]],
