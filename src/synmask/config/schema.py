@@ -277,13 +277,13 @@ class Config(Section):
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as one mapping with dotted keys."""
-    flat = {}
+    values: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, dict):
-            flat |= flat(value, f"{prefix}{key}.")
+            values |= flat(value, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = tuple(value) if isinstance(value, list) else value
-    return flat
+            values[prefix + key] = tuple(value) if isinstance(value, list) else value
+    return values
 
 
 def as_json(settings: Any) -> str:
