@@ -80,9 +80,9 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def page(project, **options):
+def page(project):
     output = project / "results/report.html"
-    write_report(PLAN, output, captions=project / "captions", **options)
+    write_report(PLAN, output, captions=project / "captions")
     return output
 
 
@@ -169,10 +169,22 @@ def test_text_of_the_data_is_never_markup(project):
     assert "<b>&</b>" not in html
 
 
-def test_fragments_are_sections_of_their_experiment(project):
-    html = page(project, fragments={"toy": [("Trees", "<p class='tree-x'>here</p>")]}).read_text()
-    assert "<p class='tree-x'>here</p>" in html
-    assert html.index("Trees</h3>") > html.index("Figures</h3>")
+def test_other_pages_become_sections(project):
+    other = project / "results/figures/toy-trees.html"
+    other.write_text(
+        "<html><head><style>x</style></head><body class='a'><h1>Trees</h1><p class='tree-x'>here</p></body></html>"
+    )
+    plan = PLAN["experiments"][0] | {"pages": [["Trees of toy", str(other)], ["More", "results/gone.html"]]}
+    output = project / "results/report.html"
+    write_report(PLAN | {"experiments": [plan]}, output, captions=project / "captions")
+    html = output.read_text()
+    assert re.search(r"Trees of toy</h3>\s*<p class='tree-x'>here</p>", html)
+    assert '<h3 id="toy-page-1">' in html
+    assert '<a href="#toy-page-1">trees of toy</a>' in html
+    assert "snakemake results/gone.html" in html
+    other.write_text("half a page")
+    with pytest.raises(UserError, match=r"toy-trees\.html: not a whole HTML page"):
+        write_report(PLAN | {"experiments": [plan]}, output, captions=project / "captions")
 
 
 def test_the_same_results_give_the_same_page(project):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +15,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from synmask.files import read_lines, writing
+from synmask.files import UserError, read_lines, writing
 from synmask.reporting.entries import METRICS, Run, read_runs, settings, summary
 from synmask.reporting.examples import Example, examples
 from synmask.reporting.tables import arrow
-
-Fragment = tuple[str, str]  # a heading and HTML of its own, that loads nothing
 
 
 @dataclass
@@ -38,31 +37,22 @@ def write_report(
     *,
     captions: Path,
     results: Path = Path("results"),
-    fragments: Mapping[str, list[Fragment]] | None = None,
 ) -> None:
     """Write the page from whatever exists of what `plan` names; the rest is called missing.
 
     Args:
         plan: `title`, `figures` (of no experiment) and `experiments`, each with `name`, `title`, `corpus`,
             `directions`, `systems` (pairs of name and label), `seeds`, and the paths of its `tables`
-            (Markdown) and `figures` (SVG).
+            (Markdown) and `figures` (SVG); if need be `pages`, pairs of a heading and the path of a whole HTML
+            page that loads nothing, which becomes a section.
         output: the HTML file; the results are linked relative to it.
         captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
         results: the folder that the runs lie in.
-        fragments: experiment → more sections of its part of the page.
     Raises:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
-    experiments = [
-        _experiment(
-            {**entry, "systems": dict(entry["systems"])},
-            captions,
-            results,
-            (fragments or {}).get(entry["name"], []),
-        )
-        for entry in plan["experiments"]
-    ]
+    experiments = [_experiment(entry, captions, results) for entry in plan["experiments"]]
     environment = Environment(
         loader=PackageLoader("synmask.reporting", "page"),
         autoescape=True,
@@ -87,10 +77,9 @@ def write_report(
         handle.write(page)
 
 
-def _experiment(
-    entry: Mapping[str, Any], captions: Path, results: Path, fragments: list[Fragment]
-) -> dict[str, Any]:
+def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict[str, Any]:
     """What the template says about one experiment."""
+    entry = {**entry, "systems": dict(entry["systems"])}
     runs = read_runs(entry, results)
     anchors = _Anchors(entry)
     return {
@@ -102,7 +91,7 @@ def _experiment(
         "anchors": anchors,
         "tables": [_table(Path(path), anchors) for path in entry["tables"]],
         "figures": [_figure(Path(path), entry["name"], captions) for path in entry["figures"]],
-        "fragments": [(title, Markup(html)) for title, html in fragments],
+        "pages": [(heading, Path(path), _body(Path(path))) for heading, path in entry.get("pages", [])],
         "translations": [
             (direction, _examples(results / entry["corpus"] / direction, direction, runs))
             for direction in entry["directions"]
@@ -171,6 +160,16 @@ def _figure(path: Path, experiment: str, captions: Path) -> Figure:
     if path.exists():
         image = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
     return Figure(name, path.with_suffix(""), caption, image)
+
+
+def _body(page: Path) -> Markup | None:
+    """What an HTML page shows below its heading; None where there is none."""
+    if not page.exists():
+        return None
+    body = re.search(r"<body[^>]*>(.*)</body>", page.read_text(encoding="utf-8"), re.DOTALL)
+    if body is None:
+        raise UserError(f"{page}: not a whole HTML page; delete it and rerun")
+    return Markup(re.sub(r"<h1.*?</h1>", "", body[1], count=1, flags=re.DOTALL))
 
 
 def _examples(folder: Path, direction: str, runs: Iterable[Run]) -> list[Example]:
