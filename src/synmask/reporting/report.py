@@ -43,8 +43,8 @@ def write_report(
     Args:
         plan: `title`, `figures` (of no experiment) and `experiments`, each with `name`, `title`, `corpus`,
             `directions`, `systems` (pairs of name and label), `seeds`, and the paths of its `tables`
-            (Markdown) and `figures` (SVG); if need be `pages`, pairs of a heading and the path of a whole page
-            that loads nothing, which becomes a section.
+            (Markdown) and `figures` (SVG); if need be `pages`, a heading and the path of each HTML page that
+            becomes a section (it must load nothing).
         output: the HTML file; the results are linked relative to it.
         captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
