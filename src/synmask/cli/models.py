@@ -51,6 +51,17 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("settings", "the run's settings as JSON", type=json.loads)
     option("output", "the model file")
 
+    option = add(
+        verbs,
+        "speed",
+        _speed,
+        "Measure time and memory of models' encoders by length of the sentences.",
+    )
+    option("models", "model files of `average`", nargs="+")
+    option("labels", "what each of them is called", nargs="+", type=str)
+    option("output", "JSON, a row a model and length")
+    option("threads", "CPU threads", type=int, default=1)
+
     option = add(verbs, "decode", _decode, "Translate a BPE file by beam search.")
     option("model", "a model file of `average`")
     option("input", "source sentences in BPE")
@@ -103,6 +114,12 @@ def _average(a: Arguments) -> None:
         "vocabulary": sorted(frequent(a.vocabulary, threshold)) if threshold else None,
     }
     save_model(a.output, average(a.run / "checkpoints", a.last), a.data, text, a.settings)
+
+
+def _speed(a: Arguments) -> None:
+    from synmask.engine.speed import measure_files
+
+    measure_files(dict(zip(a.labels, a.models, strict=True)), a.output, a.threads)
 
 
 def _decode(a: Arguments) -> None:

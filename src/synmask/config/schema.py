@@ -322,6 +322,33 @@ class Config(Section):
             }
         )
 
+    def swept_setting(self, experiment: str) -> str | None:
+        """The number that an experiment sweeps: the only setting in which its systems (three or more) differ.
+
+        Returns:
+            where it stands in a run's settings, e.g. "system.options.bpe_dim"; None where nothing is swept.
+        """
+        entry = self.plain_experiments[experiment]
+        direction = entry.directions[0]
+        runs = [flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems]
+        differing = {key for key in set().union(*runs) if len({json.dumps(run.get(key)) for run in runs}) > 1}
+        if len(runs) < 3 or len(differing) != 1:
+            return None
+        (key,) = differing
+        values = {run.get(key) for run in runs if type(run.get(key)) in (int, float)}
+        return key if len(values) == len(runs) else None
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one mapping with dotted keys."""
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            values |= flat(value, f"{prefix}{key}.")
+        else:
+            values[prefix + key] = tuple(value) if isinstance(value, list) else value
+    return values
+
 
 def _jar_file(coordinates: str) -> str:
     """The file name that Maven gives to group:artifact:version:jar[:classifier]."""
