@@ -21,6 +21,7 @@ rule all:
     default_target: True
     input:
         [path for target in CONFIG.targets for path in experiment_files(target)],
+        "results/report.html",
     localrule: True
 
 
@@ -31,6 +32,7 @@ for name in CONFIG.experiments:
             name
         input:
             experiment_files(name),
+            f"results/report-{name}.html",
         localrule: True
 
 

@@ -161,3 +161,21 @@ def test_every_key_is_explained_in_config_yaml():
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing
+
+
+@pytest.mark.parametrize(
+    ("systems", "swept"),
+    [
+        ({f"dim{size}": {"options": {"bpe_dim": size}} for size in (2, 16, 256)}, "system.options.bpe_dim"),
+        ({f"layers{n}": {"options": {"layers": n}} for n in (1, 2, 3)}, "system.options.layers"),
+        ({f"mlm{n}": {"mask_rate": 0.15, "mlm_weight": n / 10} for n in (2, 4, 6)}, "system.mlm_weight"),
+        ({f"dim{size}": {"options": {"bpe_dim": size}} for size in (2, 16)}, None),  # two are no sweep
+        ({n: {"options": {"bpe": n}} for n in ("none", "add", "concatenate")}, None),  # no number
+        ({f"n{n}": {"options": {"layers": n, "conv_layers": n}} for n in (1, 2, 3)}, None),  # two settings
+        ({"a": {}, "b": {"options": {"layers": 2}}, "c": {"options": {"bpe_dim": 2}}}, None),
+    ],
+)
+def test_an_experiment_sweeps_the_one_number_in_which_its_systems_differ(values, systems, swept):
+    values["systems"] |= {name: {"guide": "grammar"} | system for name, system in systems.items()}
+    values["experiments"]["demo"]["systems"] = [*systems]
+    assert load(values).swept_setting("demo") == swept

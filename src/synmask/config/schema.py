@@ -25,7 +25,23 @@ def _plain_name(name: str) -> str:
     return name
 
 
+def _one_line(text: str) -> str:
+    """Titles, labels and paths stand in logs, tables and commands of one line."""
+    if not text.isprintable():
+        raise ValueError("a line break or another character that cannot be shown is in it")
+    return text
+
+
+def _plain_path(path: str) -> str:
+    """Snakemake would read other braces in a path as wildcards."""
+    if re.search(r"[{}]", path.replace("{language}", "")):
+        raise ValueError("no braces in a path but {language}")
+    return path
+
+
 Name = Annotated[str, AfterValidator(_plain_name)]
+Line = Annotated[str, AfterValidator(_one_line)]
+PathText = Annotated[Line, AfterValidator(_plain_path)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -57,7 +73,7 @@ class GrammarOptions(Section):
 class System(Section):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
-    label: str | None = None
+    label: Line | None = None
     guide: Literal["none", "grammar"] = "none"
     options: GrammarOptions | None = None
     mask_rate: Rate = 0.0
@@ -139,6 +155,8 @@ class Resources(Section):
     mem_mb: Count = 8000
     runtime: Count = 720
     gpus: Annotated[int, Field(ge=0)] = 0
+    checkpoint_minutes: Count = 15
+    keep_checkpoints: bool = False
 
 
 Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
@@ -179,13 +197,13 @@ class Corpus(Section):
 
     languages: tuple[Language, ...] = Field(min_length=2)
     generate: Generate | None = None
-    files: dict[Split, str] | None = None
+    files: dict[Split, PathText] | None = None
     format: Literal["iwslt14", "nc11", "aspec"] | None = None
     archives: tuple[FileName, ...] = ()
-    url: str | None = None
+    url: Line | None = None
     sha256: dict[str, Checksum] = {}
     pairs: dict[Split, Count | tuple[Count, Count]] = {}
-    trees: Literal["corenlp"] | dict[Literal["valid", "test"], str] = {}
+    trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
     sentence: Count | None = None
     text: Text = Text()
     bpe: Bpe = Bpe()
@@ -218,14 +236,14 @@ class Corpus(Section):
 class GlueTask(Section):
     """Where a task of GLUE comes from, and how many rows its parts have."""
 
-    urls: tuple[str, ...] = Field(min_length=1)
+    urls: tuple[Line, ...] = Field(min_length=1)
     rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=1)
 
 
 class Glue(Section):
     """The tasks of language understanding."""
 
-    folder: str | None = None
+    folder: PathText | None = None
     sha256: dict[str, Checksum] = {}
     tasks: dict[Literal["cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b"], GlueTask] = {}
 
@@ -233,7 +251,7 @@ class Glue(Section):
 class Experiment(Section):
     """A target: which systems run on which corpus, and which tables come of it."""
 
-    title: str
+    title: Line
     corpus: Name
     directions: tuple[Direction, ...] = Field(min_length=1)
     systems: tuple[Name, ...] = Field(min_length=1)
@@ -243,8 +261,8 @@ class Experiment(Section):
 
 class Config(Section):
     targets: tuple[Name, ...] = Field(min_length=1)
-    data_dir: str = "data"
-    mirrors: dict[Name, str] = {}
+    data_dir: PathText = "data"
+    mirrors: dict[Name, Line] = {}
     seeds: tuple[Count, ...] = Field(min_length=1)
     training: Training = Training()
     decoding: Decoding = Decoding()
@@ -392,6 +410,33 @@ class Config(Section):
                 },
             }
         )
+
+    def swept_setting(self, experiment: str) -> str | None:
+        """The number that an experiment sweeps: the only setting in which its systems (three or more) differ.
+
+        Returns:
+            where it stands in a run's settings, e.g. "system.options.bpe_dim"; None where nothing is swept.
+        """
+        entry = self.plain_experiments[experiment]
+        direction = entry.directions[0]
+        runs = [flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems]
+        differing = {key for key in set().union(*runs) if len({json.dumps(run.get(key)) for run in runs}) > 1}
+        if len(runs) < 3 or len(differing) != 1:
+            return None
+        (key,) = differing
+        values = {run.get(key) for run in runs if type(run.get(key)) in (int, float)}
+        return key if len(values) == len(runs) else None
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one mapping with dotted keys."""
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            values |= flat(value, f"{prefix}{key}.")
+        else:
+            values[prefix + key] = tuple(value) if isinstance(value, list) else value
+    return values
 
 
 def _jar_file(coordinates: str) -> str:

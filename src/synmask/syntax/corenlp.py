@@ -20,6 +20,7 @@ MOSES_ESCAPES = {
     "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]",
     "&amp;": "&",
 }  # fmt: skip
+MOSES_ESCAPE = re.compile("|".join(MOSES_ESCAPES))
 
 Answers = dict[int, list[str]]  # line number → ["ok", tree, heads] or ["failed", why]
 
@@ -79,9 +80,7 @@ def parse_file(
 
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
     """Moses tokens as CoreNLP's models know them: escapes undone, English "isn 't" as "is n't"."""
-    words = [
-        re.sub(r"&(?:\w+|#\d+);", lambda found: MOSES_ESCAPES.get(found[0], found[0]), t) for t in tokens
-    ]
+    words = [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
     if language == "en":
         for before, word in enumerate(words[1:]):
             if word.lower() == "'t" and re.search(".n$", words[before], re.I):
