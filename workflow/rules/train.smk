@@ -32,7 +32,7 @@ rule train:
     shell:
         "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --code {input.code:q} --threads {resources.cpus_per_task} 2>&1 | tee {log:q} >&2"
+        " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2>&1 | tee {log:q} >&2"
 
 
 rule average:

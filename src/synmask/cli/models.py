@@ -5,8 +5,9 @@ import json
 import os
 from pathlib import Path
 
-from synmask.cli.options import Arguments, add, languages
+from synmask.cli.options import Arguments, add, gpus, languages
 from synmask.files import UserError
+from synmask.gpus import lease
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
@@ -37,7 +38,8 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("keep", "how many of the last epochs' models to keep for averaging", type=int)
     option("code", "source files whose change makes old checkpoints invalid", nargs="*", default=[])
     option("threads", "CPU threads a process; the same number gives the same bytes", type=int, default=1)
-    option("processes", "data-parallel workers; default: one a visible GPU", type=int, default=None)
+    option("processes", "data-parallel workers; default: one a GPU", type=int, default=None)
+    gpus(option)
 
     option = add(verbs, "average", _average, "Average the last epochs into one model file that stands alone.")
     option("run", "folder of the run")
@@ -57,6 +59,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "prefix: .txt (detokenised), .tok (tokens), .json (time)")
     option("settings", '\'{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}\'', type=json.loads)
     option("threads", "CPU threads", type=int, default=1)
+    gpus(option)
 
     option = add(
         verbs,
@@ -84,10 +87,11 @@ def _settings(a: Arguments) -> None:
 def _train(a: Arguments) -> None:
     from synmask.engine.train import train
 
-    train(
-        a.data, a.run, a.source, a.target, a.settings, a.seed,
-        keep=a.keep, code=a.code, threads=a.threads, processes=a.processes,
-    )  # fmt: skip
+    with lease(a.gpus):
+        train(
+            a.data, a.run, a.source, a.target, a.settings, a.seed,
+            keep=a.keep, code=a.code, threads=a.threads, processes=a.processes,
+        )  # fmt: skip
 
 
 def _average(a: Arguments) -> None:
@@ -108,7 +112,8 @@ def _average(a: Arguments) -> None:
 def _decode(a: Arguments) -> None:
     from synmask.engine.decode import decode_file
 
-    decode_file(a.model, a.input, a.output, threads=a.threads, **a.settings)
+    with lease(a.gpus):
+        decode_file(a.model, a.input, a.output, threads=a.threads, **a.settings)
 
 
 def _translate(a: Arguments) -> None:

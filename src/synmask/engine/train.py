@@ -27,6 +27,7 @@ from omegaconf import DictConfig, open_dict
 from synmask.engine.criterion import MixedLoss
 from synmask.engine.task import GuidedTranslation
 from synmask.files import UserError, sha256, write_json, writing
+from synmask.gpus import workers
 from synmask.provenance import commit, versions
 
 HISTORY = (
@@ -65,15 +66,19 @@ def train(
         settings: `model`, `training` and `system`, as `Config.run_settings` gives them.
         code: the source files that decide what a training computes.
         threads: CPU threads of each process. The same number gives the same bytes on CPU.
-        processes: data-parallel workers; default: one a visible GPU, one without a GPU.
+        processes: data-parallel workers; default: as many GPUs as can share an update's batches
+            evenly, one without a GPU.
 
     Raises:
-        UserError: data missing, loss no longer finite, or more workers than GPUs.
+        UserError: data missing, loss no longer finite, more workers than GPUs, or a batch they cannot share.
     """
     gpus = torch.cuda.device_count()
-    processes = processes or max(1, gpus)
+    batches = settings["training"]["batch"]["gpus"] * settings["training"]["batch"]["updates"]
+    processes = processes or workers(batches, gpus)
     if gpus and processes > gpus:
         raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
+    if batches % processes:
+        raise UserError(f"--processes {processes}: cannot share the {batches} batches of an update evenly")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     run.mkdir(parents=True, exist_ok=True)
     stamp = {"settings": settings, "seed": seed, "data": _digest(data.glob("train.*")), "code": _digest(code)}
@@ -140,7 +145,7 @@ def fairseq_config(
     whatever the number of workers.
     """
     model, training, batch = settings["model"], settings["training"], settings["training"]["batch"]
-    updates = math.ceil(batch["gpus"] * batch["updates"] / processes)
+    updates = batch["gpus"] * batch["updates"] // processes
     words = {
         "--task": "translation",
         "--source-lang": source,
