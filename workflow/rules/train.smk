@@ -9,6 +9,7 @@ rule train:
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
     # Snakemake cuts `threads` down to the cores at hand; the process takes `cpus_per_task`, which stays as it is,
     # since another number of threads gives other bytes.
+    # A scheduler sends SIGTERM to every process of a job: the shell and tee wait until the training has saved.
     output:
         summary=of_run("train.json"),
         history=of_run("history.csv"),
@@ -30,9 +31,11 @@ rule train:
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
-        "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
+        "trap : TERM;"
+        " synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2>&1 | tee {log:q} >&2"
+        " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2>&1"
+        " | (trap '' TERM; exec tee {log:q} >&2)"
 
 
 rule average:
