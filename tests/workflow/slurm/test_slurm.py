@@ -16,6 +16,7 @@ import pytest
 pytestmark = pytest.mark.xdist_group("slurm")
 RUN = "results/demo/de-en/grammar/seed1"
 SLURM = ["--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]
+TABLES = ["results/tables/demo.md", "results/tables/demo-parsing.md"]
 # Goes before the real verbs: notes each call and fails the first `decode`.
 SPY = f"""#!/bin/sh
 echo "$1 $$ ${{CUDA_VISIBLE_DEVICES-none}}" >> calls
@@ -45,7 +46,7 @@ def states(project):
     return [job["JobState"] for job in jobs(project)]
 
 
-def wait_for(condition, seconds=120):
+def wait_for(condition, seconds=300):
     """The first true value of `condition()`."""
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -63,15 +64,14 @@ def demo(cluster, new_project):
     (project.folder / "bin/synmask").chmod(0o755)
     project.config["experiments"]["demo"]["systems"] = ["grammar"]
     project.config["corpora"]["demo"]["resources"]["gpus"] = 2
-    project.first = project.snakemake(*SLURM)
+    project.snakemake(*TABLES, *SLURM)
     return project
 
 
 def test_the_demo_runs_from_text_to_tables(demo):
     assert "| Grammar |" in (demo.folder / "results/tables/demo.md").read_text()
-    assert (demo.folder / "results/figures/demo-de-en-tree.svg").exists()
-    assert json.loads((demo.folder / RUN / "parse.json").read_text())["sentences"]
-    assert "Nothing to be done" in demo.snakemake(*SLURM).output
+    assert "| Grammar |" in (demo.folder / "results/tables/demo-parsing.md").read_text()
+    assert "Nothing to be done" in demo.snakemake(*TABLES, *SLURM).output
 
 
 def test_text_training_and_evaluation_are_a_job_each_and_a_failed_one_is_retried(demo):
@@ -132,8 +132,8 @@ def limited(demo, new_project):
     project = longer(demo, new_project, "limited")
 
     def run():
-        limit = ["--set-resources", "train:runtime=1", "train:slurm_extra='--signal=TERM@10'"]
-        running = project.start(*SLURM, *limit, f"{RUN}/train.json")
+        limit = ["--set-resources", "train:runtime=2", "train:slurm_extra='--signal=TERM@30'"]
+        running = project.start(f"{RUN}/train.json", *SLURM, *limit)
         process = frozen(project)
         status = Path(f"/proc/{process}/status")
         wait_for(lambda: "ShdPnd:\t0000000000004000" in status.read_text())  # SIGTERM waits for it to wake
