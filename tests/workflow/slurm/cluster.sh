@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A SLURM of one node on this machine, for tests and for trying things out: without root where its packages are
 # installed (munge, slurmctld, slurmd, slurm-client), without accounting, with two stand-ins for GPUs.
-#   cluster.sh start FOLDER    start it; all it writes lies in FOLDER. Then: source FOLDER/env.sh
+#   cluster.sh start FOLDER    start it (exit code 3: packages are missing); all it writes lies in FOLDER.
+#                              Then: source FOLDER/env.sh
 #   cluster.sh stop FOLDER     cancel its jobs and stop it
 set -euo pipefail
 export PATH="$PATH:/usr/sbin:/sbin"
@@ -77,8 +78,11 @@ PartitionName=gpu Nodes=$host DefMemPerCPU=500 State=UP
 CONF
   # stand-ins for GPUs need some device file each
   printf 'Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n' > "$folder/gres.conf"
-  # slurmd 22.05 loads a cgroup plugin though none is wanted, and the search for the right one can fail
-  echo CgroupPlugin=cgroup/v1 > "$folder/cgroup.conf"
+  # slurmd loads a cgroup plugin though none is wanted, and its search for the right one can fail in a container;
+  # "disabled" is new in 24.05
+  local plugin=cgroup/v1
+  [[ $(slurmd -V) =~ \ (2[4-9]|[3-9][0-9])\. ]] && plugin=disabled
+  echo "CgroupPlugin=$plugin" > "$folder/cgroup.conf"
 
   # Snakemake's plugin takes SLURM_CONF away from the srun that it starts inside a job: give it back
   cat > "$folder/bin/srun" <<SRUN
@@ -98,7 +102,7 @@ start() {
   done
   if ((${#missing[@]})); then
     echo "no ${missing[*]}: install SLURM (Debian: apt-get install munge slurmctld slurmd slurm-client)" >&2
-    exit 1
+    exit 3
   fi
   if pid_of slurmctld > /dev/null; then
     echo "$folder: runs already; cluster.sh stop $folder" >&2

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("cluster.sh")
+MISSING = 3
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +14,10 @@ def cluster(tmp_path_factory):
     """Start SLURM, and have all that is started here use it."""
     folder = tmp_path_factory.mktemp("slurm")
     with pytest.MonkeyPatch.context() as patch:
-        subprocess.run([SCRIPT, "start", folder], check=True)
+        started = subprocess.run([SCRIPT, "start", folder], check=False).returncode
+        if started == MISSING:
+            pytest.skip("SLURM is not installed")  # CI installs it, and takes a skip for a failure
+        assert started == 0
         patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
         patch.setenv("PATH", str(folder / "bin"), prepend=":")
         try:
