@@ -118,14 +118,27 @@ def need(name):
     return lambda wildcards: getattr(corpus_of(wildcards).resources, name)
 
 
+def guide_of(system):
+    """What is known of a system's guide: what it reads and induces, its source files."""
+    return settings.GUIDES[CONFIG.systems[system].guide]
+
+
+def annotations(*splits):
+    """The annotations that a system reads of these splits: none, or a file each."""
+
+    def files(wildcards):
+        reads = guide_of(wildcards.system).reads
+        return [of_pair(f"bin/syntax.{split}.{{source}}.npy") for split in splits] if reads else []
+
+    return files
+
+
 def engine_code(*stage):
     """Source files behind a system's model and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
-        guide = CONFIG.systems[wildcards.system].guide
-        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task")]
-        guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
-        return code(*engine, "guides/__init__", "text/labels", *guided, *stage)
+        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "layers", "model", "task")]
+        return code(*engine, "guides/__init__", "text/labels", *guide_of(wildcards.system).code, *stage)
 
     return files
 
@@ -141,11 +154,9 @@ def run_files(experiment, name, systems=None, direction=None):
     )
 
 
-def inducing(experiment):
-    """The systems of an experiment that induce syntax."""
-    return [
-        name for name in CONFIG.plain_experiments[experiment].systems if CONFIG.systems[name].guide != "none"
-    ]
+def inducing(experiment, what="distances"):
+    """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
+    return [name for name in CONFIG.plain_experiments[experiment].systems if what in guide_of(name).induces]
 
 
 def labels(systems):
@@ -180,8 +191,9 @@ def one_experiment_files(experiment):
         files.append(f"{tables}-parsing.md")
     for direction in entry.directions:
         files.append(f"{figures}-{direction}-curves.svg")
-        if inducing(experiment):
+        if inducing(experiment, "heads"):
             files.append(f"{figures}-{direction}-distribution.svg")
+        if inducing(experiment):
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):
                 files.append(f"{figures}-{direction}-tree.svg")
     return files

@@ -55,6 +55,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("model", "a model file of `average`")
     option("input", "source sentences in BPE")
     option("output", "prefix: .txt (detokenised), .tok (tokens), .json (time)")
+    option("annotations", "output of `annotate`, for systems that read it", default=None)
     option("settings", '\'{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}\'', type=json.loads)
     option("threads", "CPU threads", type=int, default=1)
 
@@ -108,7 +109,7 @@ def _average(a: Arguments) -> None:
 def _decode(a: Arguments) -> None:
     from synmask.engine.decode import decode_file
 
-    decode_file(a.model, a.input, a.output, threads=a.threads, **a.settings)
+    decode_file(a.model, a.input, a.output, threads=a.threads, annotations=a.annotations, **a.settings)
 
 
 def _translate(a: Arguments) -> None:

@@ -24,6 +24,7 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
+from synmask.config.guides import GUIDES
 from synmask.engine.criterion import MixedLoss
 from synmask.engine.task import GuidedTranslation
 from synmask.files import UserError, sha256, write_json, writing
@@ -76,7 +77,10 @@ def train(
         raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     run.mkdir(parents=True, exist_ok=True)
-    stamp = {"settings": settings, "seed": seed, "data": _digest(data.glob("train.*")), "code": _digest(code)}
+    files = [*data.glob("train.*")]
+    if GUIDES[settings["system"]["guide"]].reads:
+        files += data.glob(f"syntax.train.{source}.npy")
+    stamp = {"settings": settings, "seed": seed, "data": _digest(files), "code": _digest(code)}
     _claim(run, stamp)
     arguments = (data, run, source, target, settings, seed, keep, threads, processes)
     if processes == 1:
