@@ -61,12 +61,12 @@ def batch():
 def guide():
     """Builds a guide with small parts, the same weights each time."""
 
-    def build(name, layers=2, **options):
+    def build(name, encoder_layers=2, **options):
         torch.manual_seed(0)
         small = {"conv_layers": 1, "conv_kernel": 3} if name in ("grammar", "structformer") else {}
         if name == "grammar":
             small["bpe_dim"] = 4
-        made = build_guide(name, small | options, Shape(D, H, ffn_dim=12, layers=layers)).double()
+        made = build_guide(name, small | options, Shape(D, H, ffn_dim=12, layers=encoder_layers)).double()
         return made.eval()
 
     return build

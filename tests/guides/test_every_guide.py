@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from synmask.config.guides import GUIDES
-from synmask.guides import build_guide
+from synmask.guides import Shape, build_guide
 
 ROOT = Path(__file__).parents[2] / "src/synmask"
 NAMES = [name for name in GUIDES if name != "none"]
@@ -79,3 +79,22 @@ def test_wrong_names_and_options():
         build_guide("gramar", {}, None)
     with pytest.raises(ValueError, match="kernel"):
         build_guide("grammar", {"kernel": 3}, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("grammar", 9_050_892),
+        ("pascal", 0),
+        ("lisa", 147_840),
+        ("distance", 0),
+        ("lpsi", 4_209_672),
+        ("structformer", 7_867_956),
+    ],
+)
+def test_added_parameters(name, count):
+    """The table of docs/systems.md, at the paper's IWSLT14 size."""
+    encoder = build_guide(name, {}, Shape(512, 4, 1024, 6))
+    both = [encoder, encoder.decoder()]
+    assert sum(p.numel() for guide in both if guide for p in guide.parameters()) == count
+    assert f"{count:,}" in (ROOT.parents[1] / "docs/systems.md").read_text()

@@ -116,7 +116,8 @@ def test_synchronisation_agrees_with_loops(guide, kind):
 
 def test_syntax_is_the_mean_distance_before_each_gaps_right_token(batch, guide):
     these, lpsi = batch(5), guide("lpsi")
-    prepared = lpsi.prepare(these.x, these.padding, {})
+    with torch.no_grad():
+        prepared = lpsi.prepare(these.x, these.padding, {})
     found = lpsi.syntax(prepared)
     for gap in range(4):
         assert float(found.distance[0, gap]) == pytest.approx(float(prepared.distance[0, :, gap + 1].mean()))

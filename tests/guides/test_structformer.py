@@ -8,7 +8,7 @@ from synmask.induction.distribution import calibrate
 
 
 def test_it_guides_every_layer_without_labels_and_parser_attention(guide):
-    structformer = guide("structformer", layers=5)
+    structformer = guide("structformer", encoder_layers=5)
     assert isinstance(structformer, GrammarGuide)
     assert structformer.layers == 5
     assert structformer.options.needs == frozenset()

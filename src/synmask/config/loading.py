@@ -125,7 +125,10 @@ def _inherit(values: Mapping[str, Any]) -> dict:
 
 
 def _check_options(config: Config, sources: Mapping[str, Any]) -> None:
-    """Every system's guide must have its options, and those that a corpus lays over them."""
+    """Every system's guide must exist and have its options, and those that a corpus lays over them."""
+    for name, system in config.systems.items():
+        if system.guide not in GUIDES:
+            raise _NameFault(("systems", name, "guide"), "guide", system.guide, GUIDES)
     for corpus, entry in config.corpora.items():
         for name in entry.options:
             if name not in config.systems:

@@ -34,7 +34,7 @@ class System(Section):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
     label: str | None = None
-    guide: Literal[*GUIDES] = "none"
+    guide: str = "none"
     options: dict[str, Any] = {}
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0

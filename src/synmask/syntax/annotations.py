@@ -176,7 +176,8 @@ def _is_flat(tree: Tree) -> bool:
 def _check(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
     words = join_subwords(" ".join(tokens)).split()
     if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
-        raise UserError(f"{where}: {len(words)} words do not fit their heads ({heads}); parse it again")
+        found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"
+        raise UserError(f"{where}: {found}; parse the text again")
     leaves = words if tree is None else tree.leaves()
     if [_plain(word) for word in words] != [_plain(leaf) for leaf in leaves]:
         raise UserError(f'{where}: its words are not the tree\'s, "{" ".join(leaves)}"; parse the text again')
