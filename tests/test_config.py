@@ -161,7 +161,6 @@ def test_every_key_is_explained_in_config_yaml():
         Config.model_fields
     )
     from synmask.config import schema as module
-
     from synmask.config.guides import GUIDES
 
     for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,

@@ -126,7 +126,7 @@ rule annotate:
         unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
         subwords=of_pair("bpe/{split}.{source}"),
         kept=lambda wildcards: of_pair("clean/kept.{source}-{target}") if wildcards.split == "train" else [],
-        code=code("syntax/annotations", "syntax/tree", "syntax/treebank", "text/bpe"),
+        code=code("syntax/annotations", "syntax/tree", "syntax/treebank"),
     output:
         annotations=of_pair("bin/syntax.{split}.{source}.npy"),
         counts=of_pair("bin/syntax.{split}.{source}.json"),

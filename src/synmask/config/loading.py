@@ -69,11 +69,10 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     sources = {str(path): read_yaml(path) for path in files}
     try:
         config = Config.model_validate(_inherit(values))
-    except ValidationError as error:
-        raise UserError(_first_fault(error, sources)) from None
-    try:
         _check_options(config, sources)
         _check_names(config)
+    except ValidationError as error:
+        raise UserError(_first_fault(error, sources)) from None
     except _Fault as fault:
         raise UserError(f"{_where(fault.path, sources)}: {fault}") from None
     return config

@@ -16,7 +16,6 @@ import numpy as np
 from synmask.files import UserError, read_lines, write_json, writing
 from synmask.syntax.tree import word_starts
 from synmask.syntax.treebank import Tree, read_trees
-from synmask.text.bpe import join_subwords
 
 NONE = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
@@ -174,7 +173,7 @@ def _is_flat(tree: Tree) -> bool:
 
 
 def _check(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
-    words = join_subwords(" ".join(tokens)).split()
+    words = " ".join(tokens).replace("@@ ", "").split()
     if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
         found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"
         raise UserError(f"{where}: {found}; parse the text again")
