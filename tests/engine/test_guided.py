@@ -1,14 +1,18 @@
 """Guides inside the model: what they leave alone, and beam search with a guided decoder."""
 
+import numpy as np
 import pytest
 import torch
 
+from synmask.config.guides import GUIDES
 from synmask.engine.average import average, save_model
 from synmask.engine.decode import decode_file, parse_file, translate
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
-from synmask.engine.train import fairseq_config, train
+from synmask.engine.train import train
+from synmask.engine.trainer import fairseq_config
 from synmask.files import UserError
+from synmask.syntax.annotations import annotate_file
 
 TEXT = {
     "source": "de", "target": "en", "tokenise": True, "lowercase": False,
@@ -110,8 +114,6 @@ def test_the_synchronisation_loss_trains_both_towers(corpus, settings_of):
 def models(corpus, all_settings, tmp_path_factory):
     """Model files of a system that reads heads, one with a guided decoder, and one that depends on its batch."""
     folder = tmp_path_factory.mktemp("guided")
-    from synmask.config.guides import GUIDES
-
     for name in ("pascal", "lpsi"):
         options = GUIDES[name]().model_dump(mode="json")
         settings = all_settings["plain"] | {
@@ -123,14 +125,12 @@ def models(corpus, all_settings, tmp_path_factory):
     return folder
 
 
-def decode(model, source, output, **how):
-    decode_file(model, source, output, beam=3, length_penalty=1.0, max_tokens=60, threads=1, **how)
+def decode(model, source, output, beam=3, **how):
+    decode_file(model, source, output, beam=beam, length_penalty=1.0, max_tokens=60, threads=1, **how)
     return output.with_suffix(".tok").read_text().splitlines()
 
 
 def test_syntax_follows_its_sentence_when_decoding(corpus, models, tmp_path):
-    import numpy as np
-
     source, array = corpus / "bpe/test.de", corpus / "bin/syntax.test.de.npy"
     lines = source.read_text().splitlines()
     (tmp_path / "all").write_text("\n" + source.read_text())  # an empty line, which is not decoded
@@ -159,10 +159,38 @@ def test_hypotheses_of_a_guided_decoder_do_not_depend_on_batch_mates(corpus, mod
         assert decode(models / "lpsi.pt", tmp_path / "one", tmp_path / "alone") == [together[number]]
 
 
+def by_hand(language, cased, tokens, output):
+    """A parser: the last word heads the others."""
+    assert language == "de"
+    lines = [line.split() for line in tokens.read_text().splitlines()]
+    assert cased.read_text().lower().split() == tokens.read_text().split()
+    heads = [" ".join([str(len(words))] * (len(words) - 1) + ["0"]) if words else "" for words in lines]
+    output.with_suffix(".heads").write_text("".join(f"{line}\n" for line in heads))
+    trees = [f"(S {' '.join(f'(T {word})' for word in words)})" if words else "(FLAT)" for words in lines]
+    output.with_suffix(".trees").write_text("".join(f"{line}\n" for line in trees))
+
+
+def test_new_text_is_parsed_for_a_system_that_reads_a_parser(corpus, models, tmp_path):
+    lines = ["a bb d", "", "jj a jj cc"]
+    found = list(translate(models / "pascal.pt", lines, parse=by_hand))
+    split = ["a bb d", "", "j@@ j a j@@ j c@@ c"]
+    (tmp_path / "bpe").write_text("".join(f"{line}\n" for line in split))
+    (tmp_path / "new.tokens").write_text("".join(f"{line}\n" for line in lines))
+    by_hand("de", tmp_path / "new.tokens", tmp_path / "new.tokens", tmp_path / "new")
+    annotate_file(
+        tmp_path / "bpe", tmp_path / "new.npy", trees=tmp_path / "new.trees", heads=tmp_path / "new.heads"
+    )
+    assert found == decode(
+        models / "pascal.pt", tmp_path / "bpe", tmp_path / "h", beam=5, annotations=tmp_path / "new.npy"
+    )
+    assert found[0]
+    assert found[1] == ""
+
+
 def test_what_a_parser_must_give_is_said(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads of a parser; give --annotations"):
         decode(models / "pascal.pt", corpus / "bpe/test.de", tmp_path / "h")
-    with pytest.raises(UserError, match=r"pascal\.pt: reads heads of a parser, which new text lacks"):
+    with pytest.raises(UserError, match=r"pascal\.pt: reads heads, which only a parser gives; there is none"):
         list(translate(models / "pascal.pt", ["a bb"]))
     with pytest.raises(UserError, match="this system induces no syntax"):
         parse_file(models / "pascal.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)

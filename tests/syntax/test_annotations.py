@@ -110,7 +110,7 @@ BPE = ["Der Hu@@ nd bellt", "&apos;s re@@ gnet", "Hallo", "Na ja"]
 TREES = [
     "(S (NP (D der) (N hund)) (V bellt))",
     "(S (P 's) (V regnet))",
-    "(ROOT (FLAT (X Hallo)))",
+    "(FLAT (X Hallo))",
     "(FLAT (X Na) (X ja))",
 ]
 HEADS = ["2 3 0", "2 0", "0", ""]
@@ -124,13 +124,14 @@ def files(folder, bpe=BPE, trees=TREES, heads=HEADS):
 
 def test_a_file_and_its_counts(tmp_path):
     counts = annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **files(tmp_path))
-    assert counts == {"sentences": 4, "without_heads": 1, "without_distances": 2}
+    assert counts == {"sentences": 4, "without_heads": 2, "without_distances": 2}
     assert json.loads((tmp_path / "a.json").read_text()) == counts
     sizes = [len(line.split()) + 1 for line in BPE]
     read = Annotations(tmp_path / "a.npy", sizes)
     assert isinstance(read.table, np.memmap)
     assert read[0].tolist() == [[1, 2, 2], [3, 3, 1], [3, 3, 3], [3, 3, 2000], [4, 4, -1]]
     assert read[1].tolist() == [[1, 2, 2], [1, 2, 1], [1, 2, 2000], [3, 3, -1]]
+    assert read[2].tolist() == [[-1, -1, -1]] * 2
     assert read[3].tolist() == [[-1, -1, -1]] * 3
     assert len(read) == 4
     with pytest.raises(UserError, match="annotations of another text"):

@@ -155,8 +155,8 @@ def _check_names(config: Config) -> None:
     for position, target in enumerate(config.targets):
         known(("targets", position), "experiment", target, config.experiments)
     for name in config.mirrors:
-        downloads = {c.download for c in config.corpora.values() if c.url}
-        known(("mirrors", name), "downloaded corpus", name, downloads)
+        downloads = {c.download for c in config.corpora.values() if c.url} | {"corenlp"}
+        known(("mirrors", name), "download", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
         if isinstance(experiment, list):
@@ -177,8 +177,10 @@ def _check_names(config: Config) -> None:
         if "parsing" in experiment.tables:
             if not any(GUIDES[config.systems[name].guide].induces for name in experiment.systems):
                 raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
-            if config.gold_trees(experiment.corpus, "valid", languages[0]) is None:
-                raise _NameFault((*path, "tables"), "table (the corpus has no `trees`)", "parsing", [])
+            for source in (direction.split("-")[0] for direction in experiment.directions):
+                if config.gold_trees(experiment.corpus, "valid", source) is None:
+                    kind = f"table (corpus {experiment.corpus} has no `trees` for {source})"
+                    raise _NameFault((*path, "tables"), kind, "parsing", [])
 
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
@@ -246,7 +248,9 @@ def _first_fault(
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     fault = (unknown or faults)[0]
     path = tuple(
-        part for part in fault["loc"] if part not in ("[key]",) and not str(part).startswith("list[")
+        part
+        for part in fault["loc"]
+        if part != "[key]" and not str(part).startswith(("list[", "dict[", "literal["))
     )
     path = tuple(part for part in path if part != "Experiment")
     where = _where((*at, *path), sources)

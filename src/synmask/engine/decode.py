@@ -3,8 +3,9 @@
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,11 @@ from synmask.engine.average import load_model
 from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.files import UserError, read_lines, write_json, write_lines
-from synmask.syntax.annotations import Annotations
+from synmask.syntax.annotations import Annotations, annotate_file
 from synmask.text import bpe, tokenise
+
+# Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
+Parse = Callable[[str, Path, Path, Path], None]
 
 
 def decode_file(
@@ -62,27 +66,54 @@ def decode_file(
 
 
 def translate(
-    model: Path, lines: Iterable[str], *, beam: int = 5, length_penalty: float = 1.0, threads: int = 1
+    model: Path,
+    lines: Iterable[str],
+    *,
+    beam: int = 5,
+    length_penalty: float = 1.0,
+    threads: int = 1,
+    parse: Parse | None = None,
 ) -> Iterator[str]:
     """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
 
+    Args:
+        parse: the parser of new text, for a model that reads what one gives.
+
     Raises:
-        UserError: the model reads what only a parser gives.
+        UserError: the model needs a parser and there is none, or a line is too long.
     """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
-    if task.parsed:
-        raise UserError(
-            f"{model}: reads {_listed(task.parsed)} of a parser, which new text lacks; parse it, `synmask "
-            "annotate` it and use `synmask decode`, or translate with a system that needs no parser"
-        )
+    if task.parsed and parse is None:
+        raise UserError(f"{model}: reads {_listed(task.parsed)}, which only a parser gives; there is none")
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
     splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    split = (splitter(tokens(" ".join(line.split()))) for line in lines)
+    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
+    plain = [" ".join(line.split()) for line in lines]
+    tokenised = [tokens(line) for line in plain]
+    split = [splitter(line) for line in tokenised]
     sentences = _encoded(split, transformer, task)
-    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
+    syntax = None
+    if task.parsed:
+        cased = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=False)
+        syntax = _parsed(text["source"], [cased(line) for line in plain], tokenised, split, parse)
+    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000, syntax=syntax)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
+
+
+def _parsed(
+    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
+) -> list[np.ndarray]:
+    """The annotations of sentences, by a parser that reads `cased` and speaks of `tokens`."""
+    with TemporaryDirectory() as folder:
+        prefix = Path(folder) / "new"
+        for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):
+            write_lines(f"{prefix}.{name}", lines)
+        parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
+        files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
+        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
+        sizes = [len(line.split()) + 1 for line in split]
+        return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]
 
 
 def parse_file(

@@ -15,12 +15,11 @@ import numpy as np
 
 from synmask.files import UserError, read_lines, write_json, writing
 from synmask.syntax.tree import word_starts
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.syntax.treebank import FLAT, Tree, read_trees
 
 NONE = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
 BEFORE_END = 2000  # the distance before </s>: above that of any tree
-FLAT = "FLAT"  # the label of a tree that says that there is none
 
 
 def tree_distances(tree: Tree) -> list[int]:
@@ -87,7 +86,7 @@ def annotate_file(
     Writes `output` (.npy) and, beside it as .json, what is returned.
 
     Args:
-        trees: a bracketed tree for each sentence, over its words; FLAT ones count as none.
+        trees: a bracketed tree for each sentence, over its words; a FLAT one says that nobody parsed it.
         heads: a line for each sentence, its words' heads, from 1, 0 for the root; empty counts as none.
         kept: the lines of `trees` and `heads` (from 1) that became sentences of `subwords`; None: all.
 
@@ -109,8 +108,9 @@ def annotate_file(
         if _END in row:
             raise UserError(f"{where}: not as many sentences as parses; parse the text again")
         tokens, tree, parents = row
-        tree = None if tree is None or _is_flat(tree) else tree
         _check(tokens, tree, parents, where)
+        if tree is not None and tree.label == FLAT:
+            tree = parents = None
         tables.append(annotate(tokens, parents, tree))
         counts["sentences"] += 1
         counts["without_heads"] += parents is None
@@ -164,12 +164,6 @@ def _read_heads(path: Path) -> Iterator[list[int] | None]:
         if not re.fullmatch(r"[\d ]*", line):
             raise UserError(f"{path}, line {number}: heads are numbers between spaces; parse the text again")
         yield [int(head) for head in line.split()] or None
-
-
-def _is_flat(tree: Tree) -> bool:
-    while len(tree.children) == 1 and isinstance(tree.children[0], Tree) and tree.label != FLAT:
-        tree = tree.children[0]
-    return tree.label == FLAT
 
 
 def _check(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
