@@ -245,7 +245,7 @@ rule tree_figure:
 
 rule distribution_figure:
     input:
-        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),
+        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment, "heads")[-1:]),
         code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-distribution"), "distribution", {"figure": "P_D, {direction}"}),
@@ -257,7 +257,7 @@ rule distribution_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment)[-1]),
+        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment, "heads")[-1]),
         output=of_figure("{direction}-distribution"),
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
