@@ -90,7 +90,7 @@ def fetched(*languages):
     """
     cache = os.environ.get("SYNMASK_TEST_CACHE") or Path.home() / ".cache/synmask-tests"
     config = load(read_yaml(Path(__file__).parents[1] / "config.yaml") | {"data_dir": str(cache)})
-    main = set(config.tokeniser_jars("nc11", "de"))
+    main = set(config.tokeniser_jars("corenlp"))
     wanted = main.union(*map(config.corenlp_jars, languages))
     for path, (coordinates, sha256) in config.corenlp_jars().items():
         if path in wanted and (not Path(path).exists() or files.sha256(path) != sha256):
@@ -110,4 +110,4 @@ def corenlp():
 @pytest.fixture(scope="session")
 def corenlp_jars():
     """The jars of `tokeniser: corenlp`; for the same xdist group."""
-    return fetched().tokeniser_jars("nc11", "de")
+    return fetched().tokeniser_jars("corenlp")

@@ -1,4 +1,4 @@
-# Reference trees and heads of the validation set, by Stanford CoreNLP.
+# Trees and heads by Stanford CoreNLP: to score induced trees, and for systems that read a parser's.
 
 
 rule corenlp_jar:
@@ -27,7 +27,7 @@ rule corenlp_jar:
 rule tokenise_cased:
     input:
         text=of_pair("text/{split}.{language}"),
-        jars=lambda wildcards: CONFIG.tokeniser_jars(wildcards.corpus, wildcards.language),
+        jars=tokeniser_jars,
         code=code("text/tokenise", "text/segment", "text/parallel"),
     output:
         of_pair("syntax/{split}.{language}.cased"),
@@ -63,7 +63,6 @@ rule constituency:
         of_pair("benchmarks/constituency.{split}.{language}.tsv")
     wildcard_constraints:
         language=any_of(CONFIG.corenlp.languages),
-        split="valid|test",
     conda:
         "../envs/corenlp.yaml"
     threads: CONFIG.corenlp.threads

@@ -10,12 +10,16 @@ def clean_files(
     target_in: str | Path,
     source_out: str | Path,
     target_out: str | Path,
+    kept_out: str | Path,
     *,
     min_tokens: int,
     max_tokens: int | None,
     max_ratio: float | None,
 ) -> dict[str, int]:
     """Copy the pairs that Moses' clean-corpus-n.perl keeps (see `fate`); return how many had which fate.
+
+    Their line numbers (from 1) go to `kept_out`, so that what belongs to the lines, such as trees, can be
+    selected alike.
 
     Raises:
         UserError: the files differ in length or cannot be read, or no pair is kept.
@@ -27,13 +31,14 @@ def clean_files(
             f"got {min_tokens}, {max_tokens} and {max_ratio}"
         )
     counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0}
-    with writing(source_out) as source_file, writing(target_out) as target_file:
-        for source, target in read_pairs(source_in, target_in):
+    with writing(source_out) as source_file, writing(target_out) as target_file, writing(kept_out) as numbers:
+        for number, (source, target) in enumerate(read_pairs(source_in, target_in), start=1):
             source_tokens, target_tokens = source.split(), target.split()
             found = fate(len(source_tokens), len(target_tokens), min_tokens, max_tokens, max_ratio)
             if found == "kept":
                 source_file.write(" ".join(source_tokens) + "\n")
                 target_file.write(" ".join(target_tokens) + "\n")
+                numbers.write(f"{number}\n")
             counts[found] += 1
         if not counts["kept"]:
             raise UserError(
