@@ -167,6 +167,15 @@ def downloaded_files(target):
     )
 
 
+def gold(corpus, split, language):
+    """The gold trees of a split and, where there are some, its gold heads."""
+    files = {
+        "gold": CONFIG.gold_trees(corpus, split, language),
+        "heads": CONFIG.gold_heads(corpus, split, language),
+    }
+    return {name: path for name, path in files.items() if path}
+
+
 def experiment_files(target):
     """The tables, figures and models of a target."""
     return [path for experiment in CONFIG.members(target) for path in one_experiment_files(experiment)]

@@ -31,11 +31,16 @@ rule parse:
 
 rule parseval:
     input:
-        gold=lambda wildcards: CONFIG.gold_trees(wildcards.corpus, "valid", wildcards.source),
+        unpack(
+            lambda wildcards: gold(wildcards.corpus, "valid", wildcards.source)
+        ),
         trees=of_run("trees.jsonl"),
-        code=code("evaluation/parseval", "syntax/tree", "syntax/treebank"),
+        code=code(
+            "evaluation/parseval", "evaluation/protocols", "evaluation/attachment", "syntax/tree", "syntax/treebank"
+        ),
     output:
-        of_run("parse.json"),
+        scores=of_run("parse.json"),
+        counts=of_run("parse_counts.json"),
     log:
         of_run("logs/parseval.{source}-{target}.log"),
     benchmark:
@@ -46,6 +51,7 @@ rule parseval:
         "../envs/synmask.yaml"
     params:
         run=lambda wildcards: run_name(wildcards),
+        heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
-        "synmask parseval --gold {input.gold:q} --predicted {input.trees:q} --run {params.run:q}"
-        " --output {output:q} 2> {log:q}"
+        "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q} --run {params.run:q}"
+        " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"

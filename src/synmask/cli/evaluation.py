@@ -38,8 +38,10 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     )
     option("gold", "bracketed gold trees, one a line")
     option("predicted", "output of `parse`")
-    option("run", "what was run, as JSON", type=json.loads)
-    option("output", "parse.json")
+    option("heads", "gold dependency heads, a line a sentence", default=None)
+    option("run", "what was run, as JSON", type=json.loads, default={})
+    option("output", "parse.json; default: print tables", default=None)
+    option("counts", "output: the sentences' counts, for tests of significance", default=None)
 
 
 def _score(a: Arguments) -> None:
@@ -61,6 +63,15 @@ def _parse(a: Arguments) -> None:
 
 def _parseval(a: Arguments) -> None:
     from synmask.evaluation.parseval import evaluate_files
-    from synmask.files import write_json
+    from synmask.files import write_json, writing
+    from synmask.provenance import commit, versions
+    from synmask.reporting.parse_tables import as_text
 
-    write_json(a.output, a.run | evaluate_files(a.gold, a.predicted))
+    result, counts = evaluate_files(a.gold, a.predicted, a.heads)
+    if a.output is None:
+        print(as_text(result))
+    else:
+        write_json(a.output, a.run | result | {"versions": versions(), "commit": commit()})
+    if a.counts is not None:
+        with writing(a.counts) as handle:
+            json.dump(a.run | {"counts": counts}, handle, sort_keys=True, separators=(",", ":"))

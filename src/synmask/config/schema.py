@@ -231,6 +231,12 @@ class Config(Section):
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
 
+    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the gold dependency heads of a split, None where the corpus has none."""
+        if self.corpora[corpus].generate is None:
+            return None
+        return f"results/{corpus}/raw/{split}.{language}.heads"
+
     def run_settings(self, corpus: str, direction: str, system: str) -> str:
         """All that a training depends on besides its data and seed, as JSON with sorted keys."""
         entry, row = self.corpora[corpus], self.systems[system]

@@ -17,6 +17,7 @@ from synmask.engine.average import load_model
 from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.files import UserError, read_lines, write_json, write_lines
+from synmask.syntax.tree import word_heads
 from synmask.text import bpe, tokenise
 
 
@@ -55,10 +56,7 @@ def translate(
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
-    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    split = (splitter(tokens(" ".join(line.split()))) for line in lines)
-    sentences = _encoded(split, transformer, task)
+    sentences = _encoded(_split(lines, text), transformer, task)
     hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
 
@@ -68,46 +66,70 @@ def parse_file(
 ) -> None:
     """Induce the syntax of a file of source sentences in BPE.
 
-    Writes `output`, a JSON object a line: `tokens` (sub-words, without `</s>`), `distances` (one a gap
-    between them), `heights` and `heads` (0-based argmax of P_D; the number of tokens stands for `</s>`); and
-    `distribution`, P_D of one sentence with its tokens: the one with the number `sentence` (from 1), or else
-    the first of 8 to 14 words with a split word.
+    Writes `output`, a JSON object a line, see `_parsed`; and `distribution`, P_D of one sentence
+    with its tokens: the one with the number `sentence` (from 1), or else the first of 8 to 14 words with a
+    split word.
 
     Raises:
         UserError: the model's guide induces no syntax, or there is no such sentence.
     """
     torch.set_num_threads(threads)
-    transformer, task, _ = load_model(model)
+    loaded = load_model(model)
+    lines = list(read_lines(source))
+    chosen = _chosen([line.split() for line in lines], sentence, source)
+    rows = [""] * len(lines)
+    for index, row, p in _parsed(model, loaded, lines):
+        rows[index] = json.dumps(row, ensure_ascii=False)
+        if index == chosen:
+            tokens = [*row["tokens"], "</s>"]
+            shown = {"sentence": chosen + 1, "tokens": tokens, "distribution": np.round(p, 6).tolist()}
+            write_json(distribution, shown)
+    write_lines(output, rows)
+
+
+def parse_text(model: Path, lines: Iterable[str], *, threads: int = 1) -> list[dict[str, Any]]:
+    """Induce the syntax of raw text, prepared as for `translate`; an object a line, see `_parsed`.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line has no word.
+    """
+    torch.set_num_threads(threads)
+    loaded = load_model(model)
+    split = list(_split(lines, loaded[2]))
+    for number, line in enumerate(split, start=1):
+        if not line:
+            raise UserError(f"line {number}: no word in it; give a sentence")
+    return [row for _, row, _ in sorted(_parsed(model, loaded, split), key=lambda found: found[0])]
+
+
+def _parsed(
+    path: Path, loaded: tuple[Any, Any, dict[str, Any]], lines: list[str]
+) -> Iterator[tuple[int, dict[str, Any], np.ndarray]]:
+    """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
+
+    A row holds `tokens` (the n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
+    (before `</s>`), `heights` (n) and `heads` (of the words, see `syntax.tree.word_heads`).
+    """
+    transformer, task, _ = loaded
     if transformer.encoder.guide is None:
-        raise UserError(f"{model}: a system without a guide induces no syntax; leave it out of the parsing")
-    lines = [line.split() for line in read_lines(source)]
-    chosen = _chosen(lines, sentence, source)
-    rows: list[str] = [""] * len(lines)
-    sources = task.sources(_encoded(map(" ".join, lines), transformer, task))
+        raise UserError(f"{path}: a system without a guide induces no syntax; leave it out of the parsing")
+    sources = task.sources(_encoded(lines, transformer, task))
     for batch in _batches(sources, transformer, max_tokens=4000, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             prepared = transformer.encoder.induce(net["src_tokens"], net["annotations"])
-        for row, index in enumerate(batch["id"].tolist()):
-            p = prepared.distribution[row].float().cpu().numpy()
-            tokens = lines[index]
-            rows[index] = json.dumps(
-                {
-                    "tokens": tokens,
-                    "distances": _rounded(prepared.distance[row, : len(tokens) - 1]),
-                    "heights": _rounded(prepared.height[row, : len(tokens)]),
-                    "heads": p[:-1].argmax(-1).tolist(),
-                },
-                ensure_ascii=False,
-            )
-            if index == chosen:
-                value = {
-                    "sentence": chosen + 1,
-                    "tokens": [*tokens, "</s>"],
-                    "distribution": np.round(p, 6).tolist(),
-                }
-                write_json(distribution, value)
-    write_lines(output, rows)
+        for number, index in enumerate(batch["id"].tolist()):
+            tokens = lines[index].split()
+            p = prepared.distribution[number].float().cpu().numpy()
+            distances = _rounded(prepared.distance[number, : len(tokens)])
+            row = {
+                "tokens": tokens,
+                "distances": distances[:-1],
+                "eos_distance": distances[-1],
+                "heights": _rounded(prepared.height[number, : len(tokens)]),
+                "heads": word_heads(p, tokens),
+            }
+            yield index, row, p
 
 
 def _rounded(values: torch.Tensor) -> list[float]:
@@ -127,6 +149,13 @@ def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
         return pieces > 0 and 8 <= len(line) - pieces <= 14
 
     return next((number for number, line in enumerate(lines) if fits(line)), 0)
+
+
+def _split(lines: Iterable[str], text: dict[str, Any]) -> Iterator[str]:
+    """Raw text in BPE, by the text settings of a model."""
+    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
+    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
+    return (splitter(tokens(" ".join(line.split()))) for line in lines)
 
 
 def _encoded(lines: Iterable[str], model: Any, task: Any) -> list[torch.Tensor]:
