@@ -30,7 +30,7 @@ def corpus(gold):
 def random_tree(rng, size):
     """With unary chains, flat and deep constituents, and punctuation anywhere."""
     if size == 1 and rng.random() < 0.8:
-        return Tree(str(rng.choice(["NN", "NN", ",", ".", "$,"])), ("w",))
+        return Tree(str(rng.choice(["NN"] * 7 + [",", ".", "$,"])), ("w",))
     cuts = rng.choice(np.arange(1, size), int(rng.integers(0, size)), replace=False) if size > 1 else []
     sizes = np.diff(np.concatenate(([0], np.sort(cuts), [size]))).astype(int)
     children = tuple(random_tree(rng, int(part)) for part in sizes)
