@@ -10,8 +10,6 @@ from synmask.files import UserError, read_json, write_lines, writing
 
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = {"sacrebleu": "sacreBLEU", "bleu_tokenised": "tokenised BLEU", "chrf": "chrF"}
-PARSE_SCORES = {"precision": "P", "recall": "R", "f1": "F1", "sentence_f1": "sentence F1"}
-TRIVIAL = ["right-branching", "left-branching", "balanced", "random", "oracle"]  # in this order
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "commit"]
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -66,59 +64,6 @@ def write_table(
     _write_latex(latex, title, table)
 
 
-def write_parse_table(
-    parses: Sequence[Path],
-    csv: Path,
-    markdown: Path,
-    latex: Path,
-    *,
-    title: str,
-    systems: Mapping[str, str],
-    directions: list[str],
-) -> None:
-    """Write the parsing scores of a corpus' runs (one parse.json each): the systems, then the trivial trees.
-
-    The CSV has one row for each kind of tree of each run; otherwise as `write_table`. A trivial tree
-    depends on the sentences only, so it has one score a direction. The oracle is never bold.
-
-    Raises:
-        UserError: as `write_table`; runs of one column differ in protocol, sentences or trivial trees.
-    """
-    runs = pd.DataFrame(row for path in parses for row in _parse_rows(path))
-    if runs.empty:
-        raise UserError(f"{title}: no parse.json given; name at least one run")
-    induced = runs[runs["tree"] == "induced"]
-    _check_runs(induced, systems, directions)
-    for _, column in runs.groupby("direction"):
-        _one_value(column, "protocol")
-        _one_value(column, "sentences")
-    trivial = runs[runs["tree"] != "induced"]
-    for (_, _), same in trivial.groupby(["direction", "tree"]):
-        for metric in PARSE_SCORES:
-            _one_value(same, metric)
-    trivial = trivial.drop_duplicates(["direction", "tree"])
-    baselines = sorted(set(trivial["tree"]), key=TRIVIAL.index)
-    shown = pd.concat(
-        [induced.assign(row=induced["system"].map(systems)), trivial.assign(row=trivial["tree"], seed=None)]
-    )
-    table = _layout(
-        shown, [*systems.values(), *baselines], directions, PARSE_SCORES, contest=lambda row: row != "oracle"
-    )
-    counts = induced.drop_duplicates("direction").set_index("direction")
-    notes = [
-        f"{arrow(name)}: {counts['sentences'][name]} sentences, protocol “{counts['protocol'][name]}”."
-        for name in directions
-        if name in counts.index
-    ]
-    oracle = (
-        "Trivial trees are scored by the same rules; the oracle is the best that any binary tree can get."
-    )
-    table.notes = [_rules(induced), oracle, *_missing(induced, systems, directions), *notes]
-    _write_csv(runs, csv, [*RUN, "protocol", "sentences", "tree", *PARSE_SCORES], systems, directions)
-    _write_markdown(markdown, title, table)
-    _write_latex(latex, title, table)
-
-
 def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """The runs of scores.json files, one row each: what ran, its scores, signatures and costs.
 
@@ -148,17 +93,6 @@ class _Table:
     rows: dict[str, list[tuple[str, bool]]]  # per direction and metric: the text, and whether it is the best
     seeds: dict[str, str]
     notes: list[str]
-
-
-def _parse_rows(path: Path) -> list[dict]:
-    run = _read_json(path, [*RUN, "protocol", "sentences", "rows"])
-    _require(run["rows"], ["induced"], path, "rows")
-    head = {key: run[key] for key in [*RUN, "protocol", "sentences"]}
-    rows = []
-    for tree, scores in run["rows"].items():
-        _require(scores, PARSE_SCORES, path, f"rows.{tree}")
-        rows.append(head | {"tree": tree} | {metric: scores[metric] for metric in PARSE_SCORES})
-    return rows
 
 
 def _read_json(path: Path, keys: Iterable[str]) -> dict:
