@@ -148,6 +148,16 @@ def inducing(experiment):
     ]
 
 
+def inducing_labels(wildcards):
+    return [*map(CONFIG.label, inducing(wildcards.experiment))]
+
+
+def gold_of_experiment(wildcards):
+    """The gold trees of the validation set's source side."""
+    corpus = CONFIG.plain_experiments[wildcards.experiment].corpus
+    return CONFIG.gold_trees(corpus, "valid", wildcards.direction.split("-")[0])
+
+
 def labels(systems):
     """Systems and their labels as JSON pairs, in the order of the table's rows."""
     return settings.as_json([[name, CONFIG.label(name)] for name in systems])
@@ -192,7 +202,7 @@ def one_experiment_files(experiment):
         if inducing(experiment):
             files.append(f"{figures}-{direction}-distribution.svg")
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):
-                files.append(f"{figures}-{direction}-tree.svg")
+                files += [f"{figures}-{direction}-tree.svg", f"{figures}-{direction}-trees.html"]
     return files
 
 

@@ -91,3 +91,61 @@ rule parse_table:
     shell:
         "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"
         " --title {params.title:q} --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
+
+
+rule tree_figure:
+    input:
+        gold=gold_of_experiment,
+        trees=first_runs("trees.jsonl", inducing),
+        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
+        code=code(
+            "reporting/style",
+            "reporting/tree_figure",
+            "reporting/tree_nodes",
+            "syntax/tree",
+            "syntax/treebank",
+        ),
+    output:
+        **captioned(of_figure("{direction}-tree"), "tree", {"figure": "trees, {direction}"}),
+    log:
+        "results/logs/tree_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/tree_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        labels=inducing_labels,
+        output=of_figure("{direction}-tree"),
+    shell:
+        "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
+        " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
+
+
+rule tree_page:
+    input:
+        gold=gold_of_experiment,
+        trees=first_runs("trees.jsonl", inducing),
+        code=code("reporting/tree_nodes", "reporting/tree_page", "syntax/tree", "syntax/treebank"),
+        page=[f"{SRC}/reporting/page/tree_page.css", f"{SRC}/reporting/page/tree_page.js"],
+    output:
+        report(
+            "results/figures/{experiment}-{direction}-trees.html",
+            caption="../report/tree_page.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"figure": "20 sentences, {direction}"},
+        ),
+    log:
+        "results/logs/tree_page.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/tree_page.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        labels=inducing_labels,
+        title=lambda wildcards: f"{CONFIG.plain_experiments[wildcards.experiment].title}, {wildcards.direction}: trees",
+    shell:
+        "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
+        " --title {params.title:q} --output {output:q} 2> {log:q}"

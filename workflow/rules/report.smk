@@ -80,31 +80,6 @@ rule bleu_figure:
         "synmask bleu-figure --inputs {input.scores:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
-rule tree_figure:
-    input:
-        gold=lambda wildcards: CONFIG.gold_trees(
-            CONFIG.plain_experiments[wildcards.experiment].corpus, "valid", wildcards.direction.split("-")[0]
-        ),
-        trees=first_runs("trees.jsonl", inducing),
-        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
-        code=code("reporting/figures", "syntax/tree", "syntax/treebank"),
-    output:
-        **captioned(of_figure("{direction}-tree"), "tree", {"figure": "trees, {direction}"}),
-    log:
-        "results/logs/tree_figure.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/tree_figure.{experiment}.{direction}.tsv"
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        labels=lambda wildcards: [*map(CONFIG.label, inducing(wildcards.experiment))],
-        output=of_figure("{direction}-tree"),
-    shell:
-        "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
-        " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
-
-
 rule distribution_figure:
     input:
         distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from synmask.cli import corpora, evaluation, models, reporting, text
+from synmask.cli import corpora, evaluation, models, reporting, text, trees
 from synmask.files import UserError
 
 
@@ -29,6 +29,6 @@ def _parser() -> argparse.ArgumentParser:
         "that a target needs; `synmask VERB --help` explains one.",
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for group in (corpora, text, models, evaluation, reporting):
+    for group in (corpora, text, models, evaluation, reporting, trees):
         group.add_verbs(verbs)
     return parser

@@ -44,13 +44,6 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
     option("output", "prefix of .svg, .pdf and .csv")
 
-    option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
-    option("gold", "bracketed gold trees, one a line")
-    option("trees", "output of `parse`, one file a system", nargs="+")
-    option("labels", "what each of them is called", nargs="+", type=str)
-    option("distribution", "output of `parse`: names the sentence")
-    option("output", "prefix of .svg, .pdf and .csv")
-
     option = add(
         verbs, "distribution-figure", _distribution_figure, "Draw P_D of one sentence as a heat map."
     )
@@ -86,19 +79,6 @@ def _bleu_figure(a: Arguments) -> None:
     from synmask.reporting.figures import bleu_bars
 
     bleu_bars(a.inputs, a.output, a.labels)
-
-
-def _tree_figure(a: Arguments) -> None:
-    from synmask.files import read_json, read_lines
-    from synmask.reporting.figures import trees
-    from synmask.syntax.treebank import read_trees
-
-    number = read_json(a.distribution)["sentence"] - 1
-    induced = {}
-    for label, path in zip(a.labels, a.trees, strict=True):
-        row = json.loads(list(read_lines(path))[number])
-        induced[label] = (row["tokens"], row["distances"])
-    trees(list(read_trees(a.gold))[number], induced, a.output)
 
 
 def _distribution_figure(a: Arguments) -> None:

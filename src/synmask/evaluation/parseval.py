@@ -88,7 +88,7 @@ def read_parses(path: Path) -> Iterator[Parse]:
     for line, text in enumerate(read_lines(path), start=1):
         try:
             row = json.loads(text)
-            parse = Parse(row["tokens"], row["distances"], float(row["eos_distance"]), row.get("heads"))
+            parse = parse_of(row)
             if np.isnan(np.array([*parse.distances, parse.eos_distance], dtype=np.float64)).any():
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -101,6 +101,17 @@ def read_parses(path: Path) -> Iterator[Parse]:
                 "one a gap is needed"
             )
         yield parse
+
+
+def parse_of(row: dict[str, Any]) -> Parse:
+    """One line of `synmask parse` as a Parse."""
+    return Parse(
+        row["tokens"],
+        row["distances"],
+        float(row["eos_distance"]),
+        row.get("heads"),
+        row.get("heights", ()),
+    )
 
 
 def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:

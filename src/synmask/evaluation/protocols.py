@@ -30,12 +30,14 @@ def spans_of_keys(keys: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True)
 class Parse:
     """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
-    before `</s>`, and the head of each word, from 1, 0 = root; None for a system without heads."""
+    before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
+    of the sub-words (for pictures)."""
 
     tokens: Sequence[str]
     distances: Sequence[float]
     eos_distance: float
     heads: Sequence[int] | None = None
+    heights: Sequence[float] = ()
 
 
 @dataclass

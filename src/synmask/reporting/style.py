@@ -1,4 +1,4 @@
-"""The one look of all figures, and how they are saved: SVG, PDF and CSV; the same data gives the same bytes."""
+"""The one look of all figures, and how they are saved; the same data gives the same bytes."""
 
 from pathlib import Path
 

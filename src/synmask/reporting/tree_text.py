@@ -1,0 +1,76 @@
+"""Trees in the terminal: a line a leaf, the root at the left, with bars for heights and distances."""
+
+from synmask.evaluation.protocols import Parse
+from synmask.reporting.tree_nodes import Drawing, Sentence
+
+THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: the gold tree has it, too
+BAR = 12  # characters of the longest bar
+
+
+def draw(sentence: Sentence, parses: dict[str, Parse]) -> str:
+    """All trees of a sentence.
+
+    Beside each sub-word of an induced tree stand its height and the distance to the next one, as bars from
+    the least to the largest of all of them. Constituents that the gold tree has are drawn thick.
+    """
+    lines = []
+    for title, drawing in sentence.drawings.items():
+        texts = _tree(drawing)
+        head = title
+        if title in parses and sentence.expected is not None:
+            head += f" ({sentence.found(title)} of {len(sentence.expected)} found, drawn thick)"
+        if title in parses:
+            width = max(map(len, texts))
+            parse = parses[title]
+            values = [*parse.heights, *parse.distances, parse.eos_distance]
+            low, high = min(values), max(values)
+            texts = [
+                f"{text:<{width}}  {_bar(height, low, high)}  {_bar(distance, low, high)}".rstrip()
+                for text, height, distance in zip(
+                    texts, parse.heights, [*parse.distances, parse.eos_distance], strict=True
+                )
+            ]
+            texts.insert(0, f"{'':<{width}}  {'height':<{BAR}}  distance to the next")
+        lines += [head, *texts, ""]
+    return "\n".join(lines)
+
+
+def _bar(value: float, low: float, high: float) -> str:
+    filled = round(BAR * (value - low) / (high - low)) if high > low else 0
+    return f"{'▇' * filled:<{BAR}}"
+
+
+def _tree(drawing: Drawing) -> list[str]:
+    """Lines of leaves with their branches: a column a depth, as wide as its widest label."""
+    nodes = drawing.nodes
+    depth = [0] * len(nodes)
+    for number in reversed(range(len(nodes))):
+        for child in nodes[number].children:
+            if child >= 0:
+                depth[child] = depth[number] + 1
+    columns = max(depth, default=-1) + 1
+    width = [
+        max(len(node.label) for node, d in zip(nodes, depth, strict=True) if d == c) for c in range(columns)
+    ]
+    cells = [[" " * (width[c] + 1) for c in range(columns)] for _ in drawing.leaves]
+    deepest = [0] * len(drawing.leaves)  # columns that branches of each leaf take
+    line_of = {start: line for line, (start, _) in enumerate(drawing.bounds)}
+    for node, column in zip(nodes, depth, strict=True):
+        first, fork, last, through = THICK if node.hit else THIN
+        starts = [_first_leaf(drawing, child, line_of) for child in node.children]
+        deepest[starts[0]] = max(deepest[starts[0]], column + 1)
+        branch = first if len(starts) > 1 else "─"
+        cells[starts[0]][column] = f"{node.label:─<{width[column]}}{branch}"
+        for line in range(starts[0] + 1, starts[-1] + 1):
+            mark = last if line == starts[-1] else fork if line in starts else through
+            cells[line][column] = " " * width[column] + mark
+            if line in starts:
+                deepest[line] = max(deepest[line], column + 1)
+    return [
+        "".join(row[:used]) + "".join("─" * (width[c] + 1) for c in range(used, columns)) + f"─ {leaf}"
+        for row, used, leaf in zip(cells, deepest, drawing.leaves, strict=True)
+    ]
+
+
+def _first_leaf(drawing: Drawing, child: int, line_of: dict[int, int]) -> int:
+    return ~child if child < 0 else line_of[drawing.nodes[child].start]
