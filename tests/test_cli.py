@@ -39,6 +39,12 @@ def test_every_rule_calls_a_verb_that_exists():
         (["average", "--run", "x", "--last", "2", "--data", "y", "--codes", "nowhere", "--vocabulary", "z",
           "--vocabulary-threshold", "0", "--source", "de", "--target", "en", "--text", "{}", "--settings", "{}",
           "--output", "o"], "nowhere: no such file"),
+        (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems: transformer"),
+        (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora: demo"),
+        (["tree", "--system", "grammar", "--seed", "99", "ja"], "demo/de-en/grammar/seed99/average.pt: no such file; make it"),
+        (["tree", "--system", "grammar", "--direction", "de-fr", "ja"], "no experiment with this corpus and direction"),
+        (["tree", "--system", "grammar"], "give either a sentence"),
+        (["tree", "ja"], "give either --system"),
     ],
 )  # fmt: skip
 def test_a_users_error_is_one_line_and_exit_code_1(words, said):

@@ -182,6 +182,21 @@ def test_files(files):
     assert evaluate_files(*files)[0]["dependencies"] is None
 
 
+def test_sentences_that_nobody_parsed_are_left_out(files):
+    files[1].write_text(row([2, 1, 4, 3, 1, 5], heads=[2, 3, 0, 3, 4, 0]))
+    before, _ = evaluate_files(*files)
+    files[0].write_text(GOLD + "(FLAT (X a) (X b) (X c))\n")
+    files[1].write_text(files[1].read_text() + row([1, 2], ["a", "b", "c"], heads=[0, 1, 1]))
+    files[2].write_text(files[2].read_text() + "0 0 0\n")
+    after, counts = evaluate_files(*files)
+    assert after == before | {"unparsed": 1}
+    assert len(counts["words"]["gold"]) == 1
+    files[0].write_text("(FLAT (X a) (X b) (X c))\n")
+    files[1].write_text(row([1, 2], ["a", "b", "c"]))
+    with pytest.raises(UserError, match="no sentence has a gold tree"):
+        evaluate_files(*files[:2])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

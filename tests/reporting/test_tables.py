@@ -6,7 +6,7 @@ import json
 import pytest
 
 from synmask.files import UserError
-from synmask.reporting.tables import write_parse_table, write_table
+from synmask.reporting.tables import write_table
 
 SIGNATURES = {"sacrebleu": "case:mixed|tok:13a", "bleu_tokenised": "case:mixed|tok:none", "chrf": "nc:6"}
 
@@ -21,24 +21,6 @@ def run(tmp_path):
         head = {"corpus": corpus, "direction": direction, "system": system, "seed": seed}
         costs = {"parameters": 1000, "tokens_per_second": 1.5, "train_seconds": 2.5, "commit": "c0ffee"}
         path.write_text(json.dumps(head | {"scores": scores, "signatures": signatures} | costs | more))
-        return path
-
-    return write
-
-
-@pytest.fixture
-def parse_run(tmp_path):
-    """Writes a parse.json and returns its path."""
-
-    def write(system, direction, seed, f1, *, right=40.0, sentences=7, protocol="words"):
-        path = tmp_path / f"parse.{system}.{direction}.{seed}.json"
-        head = {"corpus": "demo", "direction": direction, "system": system, "seed": seed}
-        rows = {"induced": f1, "right-branching": right, "oracle": 90.0}
-        rows = {
-            name: {"precision": value + 1, "recall": value - 1, "f1": value, "sentence_f1": value + 2}
-            for name, value in rows.items()
-        }
-        path.write_text(json.dumps(head | {"protocol": protocol, "sentences": sentences, "rows": rows}))
         return path
 
     return write
@@ -204,54 +186,3 @@ def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
     ):
         table([one], ["a"])
     assert not list(tmp_path.glob("table.*"))
-
-
-def test_parse_table_by_hand(parse_run, table):
-    runs = [
-        parse_run("grammar", "de-en", 1, 30.0),
-        parse_run("grammar", "de-en", 2, 33.0),
-        parse_run("grammar-nobpe", "de-en", 1, 28.0),
-        parse_run("grammar", "en-de", 1, 45.0),
-    ]
-    rows, markdown, latex = table(runs, ["grammar-nobpe", "grammar"], function=write_parse_table)
-    # sd of 30 and 33 is 3 / sqrt(2)
-    assert cells(markdown, "grammar")[:4] == ["32.50 ± 2.12", "30.50 ± 2.12", "31.50 ± 2.12", "33.50 ± 2.12"]
-    assert cells(markdown, "right-branching")[2] == "**40.00**"  # a baseline may be the best
-    assert cells(markdown, "grammar")[6] == "**45.00**"
-    assert cells(markdown, "oracle")[2] == "90.00"
-    assert cells(markdown, "grammar-nobpe")[4:] == ["–"] * 4 + ["1 / 0"]
-    names = [line.split(" |")[0] for line in markdown if line.startswith("| ")]
-    assert names == ["| System", "| grammar-nobpe", "| grammar", "| right-branching", "| oracle"]
-    assert "De→En: 7 sentences, protocol “words”." in markdown
-    assert "Missing runs: grammar-nobpe De→En (seed 2); grammar-nobpe En→De (all seeds); " in "\n".join(
-        markdown
-    )
-    assert r"right-branching & \textbf{41.00} & \textbf{39.00} & \textbf{40.00} & \textbf{42.00} & " in latex
-    assert len(rows) == 4 * 3
-    assert [row["tree"] for row in rows[:3]] == ["induced", "right-branching", "oracle"]
-    assert [(row["system"], row["seed"], row["f1"]) for row in rows if row["tree"] == "induced"][:2] == [
-        ("grammar-nobpe", "1", "28.0"),
-        ("grammar", "1", "30.0"),
-    ]
-
-
-def test_the_oracle_is_never_the_best(parse_run, table):
-    _, markdown, _ = table(
-        [parse_run("grammar", "de-en", 1, 90.0)], ["grammar"], ["de-en"], function=write_parse_table
-    )
-    assert cells(markdown, "grammar")[2] == "**90.00**"
-    assert cells(markdown, "oracle")[2] == "90.00"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"right": 41.0}, "precision differs"),
-        ({"sentences": 8}, "sentences"),
-        ({"protocol": "evalb"}, "protocol"),
-    ],
-)
-def test_parses_under_other_rules_are_refused(parse_run, table, change, message):
-    runs = [parse_run("grammar", "de-en", 1, 30.0), parse_run("grammar", "de-en", 2, 30.0, **change)]
-    with pytest.raises(UserError, match=message):
-        table(runs, ["grammar"], function=write_parse_table)

@@ -45,8 +45,18 @@ def test_everything_is_there(built):
     for name in ("demo-bleu", "demo-de-en-curves", "demo-de-en-tree", "demo-de-en-distribution"):
         ElementTree.parse(built.folder / f"results/figures/{name}.svg")
     parse = json.loads((built.folder / RUNS / "grammar/seed1/parse.json").read_text())
-    assert parse["sentences"] + parse["skipped"] == 20
-    assert {"induced", "right-branching", "random", "oracle"} <= parse["rows"].keys()
+    assert parse["protocols"].keys() == {"words", "paper", "evalb"}
+    for protocol in parse["protocols"].values():
+        assert protocol["sentences"] + protocol["skipped"] == 20
+        assert {"induced", "right-branching", "random", "oracle"} <= protocol["rows"].keys()
+    assert parse["dependencies"]["words"] > 100
+    assert {"python", "torch"} <= parse["versions"].keys()
+    assert parse["commit"]
+    parsing = (built.folder / "results/tables/demo-parsing.md").read_text()
+    for protocol in ("words", "paper", "evalb", "dependencies"):
+        assert f"protocol “{protocol}”" in parsing
+    page = (built.folder / "results/figures/demo-de-en-trees.html").read_text()
+    assert page.count('<article class="tree-sentence"') == 20
     assert not (built.folder / RUNS / "transformer/seed1/trees.jsonl").exists()
 
 
@@ -65,7 +75,7 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
     jobs = built.planned()
     assert {rule for rule, _ in jobs} == {
         "train", "average", "decode", "score", "parse", "parseval",
-        "table", "parse_table", "curves", "bleu_figure", "tree_figure", "distribution_figure",
+        "table", "parse_table", "curves", "bleu_figure", "tree_figure", "tree_page", "distribution_figure",
     }  # fmt: skip
     runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
     assert runs
@@ -116,7 +126,7 @@ def test_a_deleted_average_rebuilds_its_branch_alone(built):
         jobs = built.planned()
         assert {rule for rule, _ in jobs} == {
             "average", "decode", "score", "parse", "parseval",
-            "table", "parse_table", "bleu_figure", "tree_figure", "distribution_figure",
+            "table", "parse_table", "bleu_figure", "tree_figure", "tree_page", "distribution_figure",
         }  # fmt: skip
         assert not [output for _, output in jobs if "/transformer/" in output]
     finally:
@@ -135,6 +145,30 @@ def test_translate_raw_text(built):
     assert done.stdout == expected + "\n"
 
 
+def test_trees_of_raw_text_and_of_a_numbered_sentence(built):
+    import os
+    import subprocess
+    import sys
+
+    def tree(*words):
+        command = [sys.executable, "-m", "synmask.cli", "tree", "--system", "grammar", *words]
+        environment = os.environ | {"PYTHONPATH": str(built.folder / "src")}
+        return subprocess.run(
+            command, cwd=built.folder, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    text = (built.folder / RUNS / "text/valid.de").read_text().splitlines()[2]
+    numbered = tree("--number", "3").splitlines()
+    assert numbered[0] == "gold"
+    start = next(number for number, line in enumerate(numbered) if line.startswith("Grammar ("))
+    raw = tree("--seed", "1", text).splitlines()
+    assert raw[0] == "Grammar"
+    assert [line[-30:] for line in raw[1:]] == [line[-30:] for line in numbered[start + 1 :]]  # the bars
+    assert tree("--number", "3", "--output", "drawn/tree") == ""
+    assert (built.folder / "drawn/tree.svg").read_text().startswith("<?xml")
+    shutil.rmtree(built.folder / "drawn")
+
+
 def test_report_is_one_file_without_outside_addresses(built):
     built.snakemake("--report", "report.html")
     page = (built.folder / "report.html").read_text()
@@ -148,7 +182,7 @@ def test_from_scratch_again_gives_the_same_bytes(built, project):
     project.snakemake("--until", "score", "parseval")
     compared = 0
     for run in (f"{RUNS}/transformer/seed1", f"{RUNS}/grammar/seed1"):
-        for name in ("hypothesis.txt", "hypothesis.tok", "trees.jsonl", "parse.json"):
+        for name in ("hypothesis.txt", "hypothesis.tok", "trees.jsonl", "parse.json", "parse_counts.json"):
             first, second = built.folder / run / name, project.folder / run / name
             if first.exists():
                 assert first.read_bytes() == second.read_bytes(), first
@@ -157,7 +191,7 @@ def test_from_scratch_again_gives_the_same_bytes(built, project):
             json.loads((p.folder / run / "scores.json").read_text())["scores"] for p in (built, project)
         ]
         assert scores[0] == scores[1]
-    assert compared == 6
+    assert compared == 7
     shutil.rmtree(project.folder / "results")
 
 

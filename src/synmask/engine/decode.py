@@ -125,7 +125,7 @@ def _parsed(
             row = {
                 "tokens": tokens,
                 "distances": distances[:-1],
-                "eos_distance": distances[-1],
+                "eos_distance": distances[-1] if tokens else 0.0,
                 "heights": _rounded(prepared.height[number, : len(tokens)]),
                 "heads": word_heads(p, tokens),
             }

@@ -13,7 +13,7 @@ from synmask.evaluation import attachment, protocols
 from synmask.evaluation.protocols import Corpus, Parse, View, keys_of, same_word, spans_of_keys
 from synmask.files import UserError, read_lines
 from synmask.syntax.tree import balanced, left_branching, right_branching, spans_of_distances, spans_of_forest
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.syntax.treebank import FLAT, Tree, read_trees
 
 RANDOM_SEEDS = range(5)
 SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # the least length of each bin
@@ -37,14 +37,17 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     trees, parses = list(read_trees(gold)), list(read_parses(predicted))
     try:
         check_words(trees, parses)
-        corpus = Corpus(trees, parses)
+        parsed = [number for number, tree in enumerate(trees) if tree.label != FLAT]
+        if not parsed:
+            raise UserError("no sentence has a gold tree; parse them again")
+        corpus = Corpus([trees[number] for number in parsed], [parses[number] for number in parsed])
         result, counts = evaluate(corpus)
-        result["dependencies"] = None
+        result |= {"unparsed": len(trees) - len(parsed), "dependencies": None}
         if heads is not None:
-            truth = attachment.read_heads(heads, corpus.lengths.tolist())
-            induced = [parse.heads for parse in parses]
+            truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
+            pairs = [(truth[number], parses[number].heads) for number in parsed]
             result["dependencies"] = attachment.evaluate(
-                truth, induced, corpus.not_punctuation, corpus.lengths.tolist()
+                *zip(*pairs, strict=True), corpus.not_punctuation, corpus.lengths.tolist()
             )
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
@@ -95,7 +98,7 @@ def read_parses(path: Path) -> Iterator[Parse]:
             raise UserError(
                 f"{path}, line {line}: not tokens, distances and eos_distance of a parse; parse again"
             ) from None
-        if len(parse.distances) != len(parse.tokens) - 1:
+        if len(parse.distances) != max(len(parse.tokens) - 1, 0):
             raise UserError(
                 f"{path}, line {line}: {len(parse.distances)} distances for {len(parse.tokens)} tokens; "
                 "one a gap is needed"
@@ -120,7 +123,7 @@ def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
         if tree is None or parse is None:
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
             raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse a gold tree")
-        words = " ".join(parse.tokens).replace("@@ ", "").split(" ")
+        words = " ".join(parse.tokens).replace("@@ ", "").split()
         leaves = tree.leaves()
         if len(words) != len(leaves):
             raise UserError(

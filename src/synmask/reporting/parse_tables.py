@@ -91,6 +91,8 @@ def as_text(result: dict) -> str:
         lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
         lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
     cut, ties = result["cut_words"], result["ties"]
+    if result["unparsed"]:
+        lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
     lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
     lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
     return "\n".join(lines)
@@ -99,11 +101,13 @@ def as_text(result: dict) -> str:
 def _lines(rows: dict[str, dict[str, float]], heads: dict[str, str]) -> list[str]:
     width = max(len(name) for name in rows) if rows else 0
     wide = [max(7, len(head)) for head in heads.values()]
-    lines = [" " * (width + 2) + "  ".join(f"{h:>{w}}" for h, w in zip(heads.values(), wide, strict=True))]
+    lines = [" " * (width + 4) + "  ".join(f"{h:>{w}}" for h, w in zip(heads.values(), wide, strict=True))]
     for name, row in rows.items():
         cells = (row[key] for key in heads)
         texts = (f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells)
-        lines.append(f"  {name:<{width}}" + "  ".join(f"{t:>{w}}" for t, w in zip(texts, wide, strict=True)))
+        lines.append(
+            f"  {name:<{width}}  " + "  ".join(f"{t:>{w}}" for t, w in zip(texts, wide, strict=True))
+        )
     return lines
 
 

@@ -10,7 +10,7 @@ from synmask.reporting.tree_nodes import Drawing, Sentence, sentence_of
 from synmask.syntax.treebank import Tree
 
 FONT = 12  # pixels
-LETTER = 0.58 * FONT  # a generous mean
+LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels a level
 
 
@@ -27,7 +27,7 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]], *, cou
     lengths = [len(tree.leaves()) for tree in gold]
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
     count = min(count, len(order))
-    chosen = sorted({order[round(place * (len(order) - 1) / max(count - 1, 1))] for place in range(count)})
+    chosen = [order[round(place * (len(order) - 1) / max(count - 1, 1))] for place in range(count)]
     figures = []
     for number in chosen:
         sentence = sentence_of(gold[number], {label: parses[number] for label, parses in induced.items()})
@@ -133,7 +133,7 @@ def _svg(drawing: Drawing, sentence: Sentence) -> str:
 
 def _places(drawing: Drawing) -> tuple[list[float], float]:
     """x of each leaf, so far apart that words and labels do not meet; the width in all."""
-    widths = [LETTER * max(len(leaf), 2) + 10 for leaf in drawing.leaves]
+    widths = [LETTER * max(len(leaf) + leaf.count("@"), 2) + 10 for leaf in drawing.leaves]  # @ is wide
     for node in drawing.nodes:
         covered = [leaf for leaf, (start, end) in enumerate(drawing.bounds) if node.start <= start < node.end]
         lack = (LETTER * len(node.label) + 10) / len(covered)

@@ -8,6 +8,7 @@ from pathlib import Path
 from synmask.files import UserError, read_lines
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+FLAT = "FLAT"  # the label of trees that nobody parsed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
