@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from synmask.evaluation.protocols import Corpus, Parse
+from synmask.evaluation.protocols import Corpus
+from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree, read_trees
 
 

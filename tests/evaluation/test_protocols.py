@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import Corpus, right_factored, same_word
+from synmask.evaluation.protocols import Corpus, right_factored
+from synmask.syntax.parses import same_word
 from synmask.syntax.tree import balanced, left_branching, right_branching
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"

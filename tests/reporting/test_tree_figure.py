@@ -8,8 +8,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from synmask.evaluation.protocols import Parse
 from synmask.reporting import tree_figure
+from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import read_trees
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]

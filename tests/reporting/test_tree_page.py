@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from synmask.evaluation.protocols import Parse
 from synmask.reporting.tree_page import page, section
+from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree, read_trees
 
 

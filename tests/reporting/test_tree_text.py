@@ -2,9 +2,9 @@
 
 import pytest
 
-from synmask.evaluation.protocols import Parse
 from synmask.reporting.tree_nodes import sentence_of
 from synmask.reporting.tree_text import draw
+from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import read_trees
 
 

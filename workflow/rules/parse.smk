@@ -126,7 +126,9 @@ rule tree_page:
     input:
         gold=gold_of_experiment,
         trees=first_runs("trees.jsonl", inducing),
-        code=code("reporting/tree_nodes", "reporting/tree_page", "syntax/tree", "syntax/treebank"),
+        code=code(
+            "reporting/tree_nodes", "reporting/tree_page", "syntax/parses", "syntax/tree", "syntax/treebank"
+        ),
         page=[f"{SRC}/reporting/page/tree_page.css", f"{SRC}/reporting/page/tree_page.js"],
     output:
         report(

@@ -9,7 +9,7 @@ from synmask.files import UserError
 
 if TYPE_CHECKING:
     from synmask.config import Config
-    from synmask.evaluation.protocols import Parse
+    from synmask.syntax.parses import Parse
     from synmask.syntax.treebank import Tree
 
 
@@ -67,7 +67,7 @@ def _tree(a: Arguments) -> None:
     tree = None
     if a.number is None:
         from synmask.engine.decode import parse_text
-        from synmask.evaluation.parseval import parse_of
+        from synmask.syntax.parses import parse_of
 
         induced = {label: parse_of(parse_text(model, [a.text])[0]) for label, model in models.items()}
     else:
@@ -120,7 +120,7 @@ def _experiment(a: Arguments, config: "Config") -> tuple[str, str]:
 
 def _read(gold: Path | None, parses: dict[str, Path]) -> tuple["list[Tree] | None", dict[str, "list[Parse]"]]:
     """Gold trees, if there are some, and parses of the same sentences."""
-    from synmask.evaluation.parseval import check_words, read_parses
+    from synmask.syntax.parses import check_words, read_parses
     from synmask.syntax.treebank import read_trees
 
     trees = list(read_trees(gold)) if gold else None

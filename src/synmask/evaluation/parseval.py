@@ -1,7 +1,6 @@
 """Unlabelled constituency scores of induced trees, beside those of trivial trees under the same rules."""
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -10,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from synmask.evaluation import attachment, protocols
-from synmask.evaluation.protocols import Corpus, Parse, View, keys_of, same_word, spans_of_keys
-from synmask.files import UserError, read_lines
+from synmask.evaluation.protocols import Corpus, View, keys_of, spans_of_keys
+from synmask.files import UserError
+from synmask.syntax.parses import check_words, read_parses
 from synmask.syntax.tree import balanced, left_branching, right_branching, spans_of_distances, spans_of_forest
-from synmask.syntax.treebank import FLAT, Tree, read_trees
+from synmask.syntax.treebank import FLAT, read_trees
 
 RANDOM_SEEDS = range(5)
 SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # the least length of each bin
@@ -80,62 +80,6 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
     for name, protocol in PROTOCOLS.items():
         result[name], counts[name] = _score(protocol(corpus))
     return {"protocols": result} | _sub_words(corpus), counts
-
-
-def read_parses(path: Path) -> Iterator[Parse]:
-    """The lines of a file of `synmask parse`.
-
-    Raises:
-        UserError: a line is not one, its numbers of tokens and distances differ, or one is not a number.
-    """
-    for line, text in enumerate(read_lines(path), start=1):
-        try:
-            row = json.loads(text)
-            parse = parse_of(row)
-            if np.isnan(np.array([*parse.distances, parse.eos_distance], dtype=np.float64)).any():
-                raise ValueError
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(
-                f"{path}, line {line}: not tokens, distances and eos_distance of a parse; parse again"
-            ) from None
-        if len(parse.distances) != max(len(parse.tokens) - 1, 0):
-            raise UserError(
-                f"{path}, line {line}: {len(parse.distances)} distances for {len(parse.tokens)} tokens; "
-                "one a gap is needed"
-            )
-        yield parse
-
-
-def parse_of(row: dict[str, Any]) -> Parse:
-    """One line of `synmask parse` as a Parse."""
-    return Parse(
-        row["tokens"],
-        row["distances"],
-        float(row["eos_distance"]),
-        row.get("heads"),
-        row.get("heights", ()),
-    )
-
-
-def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
-    """Raise a UserError that names the line unless the parses are of the gold trees' words (case aside)."""
-    for line, (tree, parse) in enumerate(itertools.zip_longest(trees, parses), start=1):
-        if tree is None or parse is None:
-            more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
-            raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse a gold tree")
-        words = " ".join(parse.tokens).replace("@@ ", "").split()
-        leaves = tree.leaves()
-        if len(words) != len(leaves):
-            raise UserError(
-                f"line {line}: the parse has {len(words)} words, the gold tree {len(leaves)}; "
-                "give both the same sentences, tokenised alike"
-            )
-        for position, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
-            if not same_word(word, leaf):
-                raise UserError(
-                    f'line {line}, word {position}: "{word}" in the parse, "{leaf}" in the gold tree; '
-                    "give both the same sentences, tokenised alike"
-                )
 
 
 def _score(view: View) -> tuple[dict, dict]:

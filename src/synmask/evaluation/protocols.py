@@ -4,12 +4,12 @@ All sentences of a corpus lie end to end in flat arrays, and a span is one numbe
 nothing here or in `parseval` loops over spans. Half-open spans are counted in leaves of the whole corpus.
 """
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from synmask.syntax.parses import Parse
 from synmask.syntax.tree import not_punctuation, word_starts
 from synmask.syntax.treebank import Tree
 
@@ -25,19 +25,6 @@ def keys_of(spans: np.ndarray) -> np.ndarray:
 def spans_of_keys(keys: np.ndarray) -> np.ndarray:
     """The inverse of `keys_of`."""
     return np.stack((keys >> 32, keys & 0xFFFFFFFF), axis=1)
-
-
-@dataclass(frozen=True)
-class Parse:
-    """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
-    before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
-    of the sub-words (for pictures)."""
-
-    tokens: Sequence[str]
-    distances: Sequence[float]
-    eos_distance: float
-    heads: Sequence[int] | None = None
-    heights: Sequence[float] = ()
 
 
 @dataclass
@@ -97,8 +84,8 @@ class View:
 class Corpus:
     """Gold trees and parses of the same sentences, as flat arrays.
 
-    Words are numbered through all sentences, and so are sub-words. Equal words are taken for granted:
-    `parseval` checks them.
+    Words are numbered through all sentences, and so are sub-words. Equal words are taken for granted
+    (`syntax.parses.check_words`).
     """
 
     def __init__(self, trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
@@ -215,11 +202,6 @@ def right_factored(spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     first = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
     begin = np.where(first, spans[owners, 0], begin[: len(owners)])  # where the constituent begins
     return np.stack((begin, spans[owners, 1]), axis=1)
-
-
-def same_word(one: str, other: str) -> bool:
-    """Whether two words are the same but for case and Moses' escapes (&apos;)."""
-    return one == other or html.unescape(one).lower() == html.unescape(other).lower()
 
 
 def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:

@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from synmask.evaluation.protocols import Parse
 from synmask.reporting.style import COLOURS, GREY, in_style, save, text_width
 from synmask.reporting.tree_nodes import Drawing, Sentence, sentence_of
+from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
 
 RIGHT, PIECE = COLOURS[2], COLOURS[1]

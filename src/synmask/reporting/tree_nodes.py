@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synmask.evaluation.protocols import Parse
+from synmask.syntax.parses import Parse
 from synmask.syntax.tree import check_fit, not_punctuation, restricted_spans, spans_of_distances, word_starts
 from synmask.syntax.treebank import Tree
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from synmask.evaluation.protocols import Parse
 from synmask.reporting.tree_nodes import Drawing, Sentence, sentence_of
+from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
 
 FONT = 12  # pixels

@@ -1,7 +1,7 @@
 """Trees in the terminal: a line a leaf, the root at the left, with bars for heights and distances."""
 
-from synmask.evaluation.protocols import Parse
 from synmask.reporting.tree_nodes import Drawing, Sentence
+from synmask.syntax.parses import Parse
 
 THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: the gold tree has it, too
 BAR = 12  # characters of the longest bar
