@@ -10,6 +10,7 @@ configfile: "config.yaml"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/bpe.smk"
+include: "workflow/rules/syntax.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/decode.smk"
 include: "workflow/rules/parse.smk"
@@ -20,6 +21,7 @@ rule all:
     default_target: True
     input:
         [path for target in CONFIG.targets for path in experiment_files(target)],
+        "results/report.html",
     localrule: True
 
 
@@ -30,6 +32,7 @@ for name in CONFIG.experiments:
             name
         input:
             experiment_files(name),
+            f"results/report-{name}.html",
         localrule: True
 
 

@@ -17,6 +17,19 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("train", "train.json of the run")
     option("output", "scores.json")
 
+    option = add(
+        verbs,
+        "sentences",
+        _sentences,
+        "Count what BLEU counts in each test sentence, beside its source's length and split words; "
+        "for confidence intervals and groups of sentences.",
+    )
+    option("hypothesis", "detokenised hypotheses")
+    option("reference", "plain reference text")
+    option("source", "source sentences in BPE")
+    option("lowercase", "compare without case", action="store_true")
+    option("output", "CSV, a row a sentence")
+
     option = add(verbs, "parse", _parse, "Induce distances, heights and heads of source sentences.")
     option("model", "a model file of `average` with a guide that induces syntax")
     option("input", "source sentences in BPE")
@@ -53,6 +66,12 @@ def _score(a: Arguments) -> None:
     result = score(*sides, lowercase=a.lowercase)
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
     write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
+
+
+def _sentences(a: Arguments) -> None:
+    from synmask.evaluation.sentences import write_sentences
+
+    write_sentences(a.hypothesis, a.reference, a.source, a.output, lowercase=a.lowercase)
 
 
 def _parse(a: Arguments) -> None:

@@ -11,14 +11,16 @@ Verb = Callable[[Arguments], None]
 def add(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str, epilog: str = "") -> Callable:
     """Add a verb and return a shorthand for its options: paths unless `type` says otherwise, required.
 
-    With `positional` it is an argument without a name.
+    A name in capitals is a positional argument.
     """
-    parser = verbs.add_parser(name, help=text.split(";")[0].split(". ")[0], description=text, epilog=epilog)
+    short = text.split(";")[0].split(". ")[0].replace("%", "%%")  # argparse formats what it calls help
+    parser = verbs.add_parser(name, help=short, description=text, epilog=epilog)
     parser.set_defaults(verb=verb, verb_name=name)
 
-    def option(flag: str, text: str, *, positional: bool = False, **how) -> None:  # noqa: ANN003
-        if positional:
-            parser.add_argument(flag, help=text, **how)
+    def option(flag: str, text: str, **how) -> None:  # noqa: ANN003
+        text = text.replace("%", "%%")
+        if flag.isupper():
+            parser.add_argument(flag.lower(), metavar=flag, help=text, **how)
             return
         if how.get("action") != "store_true":
             how.setdefault("type", Path)

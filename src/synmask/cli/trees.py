@@ -21,7 +21,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         "Draw the trees that systems induce for one sentence; in the terminal, or with --output as SVG, PDF.",
         'Example: synmask tree --system grammar-nobpe --system grammar --seed 1 "Wie geht es dir?"',
     )
-    option("text", "the sentence, as raw text (or give --number)", type=str, nargs="?", positional=True)
+    option("TEXT", "the sentence, as raw text (or give --number)", type=str, nargs="?")
     option("number", "a sentence of the validation set, from 1, with its gold tree", type=int, default=None)
     option(
         "system", "a system of the configuration; may be given again", type=str, action="append", default=[]
