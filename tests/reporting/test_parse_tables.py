@@ -119,6 +119,14 @@ def test_without_heads_there_is_no_table_of_them(run, table):
     assert "dependencies" not in markdown
 
 
+def test_a_system_without_heads_is_not_missing_among_the_heads(run, table):
+    _, markdown, _ = table([run("a", "de-en", 1, 30.0), run("b", "de-en", 1, 30.0, heads=False)])
+    words, *_, dependencies = markdown.split("\n# ")
+    assert cells(words, "System b")[2] == "30.00"
+    assert "System a" in dependencies
+    assert "System b" not in dependencies
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -137,6 +137,12 @@ def test_without_a_gold_tree_only_induced_trees_show(induced, drawn, tmp_path):
     assert [axes.get_title(loc="left") for axes in drawn[0].axes] == ["+BPE", "", "−BPE", ""]
 
 
+def test_a_system_without_heights_shows_distances(drawn, tmp_path):
+    tree_figure.trees(None, {"A": Parse(TOKENS, GOOD, 10.0)}, tmp_path / "trees")
+    (bars,) = [axes for axes in drawn[0].axes if not axes.lines]
+    assert [len(group) for group in bars.containers] == [11]
+
+
 def test_trees_of_other_words_are_refused(gold, tmp_path):
     def draw(*parses):
         named = {

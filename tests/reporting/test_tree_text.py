@@ -60,3 +60,9 @@ def test_one_word_and_equal_values(gold):
 def test_without_a_gold_tree():
     parse = Parse(["a", "b"], [1], 2, None, [1, 2])
     assert draw(sentence_of(None, {"A": parse}), {"A": parse}).splitlines()[0] == "A"
+
+
+def test_a_system_without_heights():
+    parse = Parse(["a", "b"], [1], 2)
+    lines = draw(sentence_of(None, {"A": parse}), {"A": parse}).splitlines()
+    assert lines == ["A", "      distance to the next", "┬─ a", "└─ b  ▇▇▇▇▇▇▇▇▇▇▇▇"]

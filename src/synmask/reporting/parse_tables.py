@@ -180,6 +180,8 @@ def _table(
 ) -> Layout:
     """One protocol's table: means ± sd of the systems, then what does not depend on the system."""
     metrics = ATTACHMENT if protocol == DEPENDENCIES else SCORES
+    if protocol == DEPENDENCIES:  # some systems induce no heads
+        systems = {name: label for name, label in systems.items() if name in set(runs["system"])}
     trivial = [tree for tree in TREES[1:] if tree in set(runs["tree"])]
     table = Layout(
         f"{title}, protocol “{protocol}”",

@@ -105,11 +105,11 @@ def _draw_bars(axes: Axes, parse: Parse, centres: np.ndarray, width: float) -> N
     distances = np.array([*parse.distances, parse.eos_distance])
     low = min(*parse.heights, *distances)
     span = max(*parse.heights, *distances) - low or 1.0
-    for places, values, colour, name in (
-        (centres, parse.heights, HEIGHT, "height"),
-        (gaps, distances, DISTANCE, "distance"),
-    ):
-        axes.bar(places, 0.06 + (np.asarray(values) - low) / span, width=0.12, color=colour, label=name)
+    bars = [(gaps, distances, DISTANCE, "distance")]
+    if parse.heights:
+        bars.insert(0, (centres, np.array(parse.heights), HEIGHT, "height"))
+    for places, values, colour, name in bars:
+        axes.bar(places, 0.06 + (values - low) / span, width=0.12, color=colour, label=name)
     axes.set(xlim=(0, width), ylim=(0, 1.6))
     axes.axis("off")
     axes.legend(loc="upper right", ncols=2, fontsize=8, borderaxespad=0, handlelength=1)

@@ -20,19 +20,24 @@ def draw(sentence: Sentence, parses: dict[str, Parse]) -> str:
         if title in parses and sentence.expected is not None:
             head += f" ({sentence.found(title)} of {len(sentence.expected)} found, drawn thick)"
         if title in parses:
-            width = max(map(len, texts))
-            parse = parses[title]
-            values = [*parse.heights, *parse.distances, parse.eos_distance]
-            low, high = min(values), max(values)
-            texts = [
-                f"{text:<{width}}  {_bar(height, low, high)}  {_bar(distance, low, high)}".rstrip()
-                for text, height, distance in zip(
-                    texts, parse.heights, [*parse.distances, parse.eos_distance], strict=True
-                )
-            ]
-            texts.insert(0, f"{'':<{width}}  {'height':<{BAR}}  distance to the next")
+            texts = _with_bars(texts, parses[title])
         lines += [head, *texts, ""]
     return "\n".join(lines)
+
+
+def _with_bars(texts: list[str], parse: Parse) -> list[str]:
+    """Beside each line the height, if there are heights, and the distance to the next sub-word."""
+    columns = {"height": parse.heights} if parse.heights else {}
+    columns["distance to the next"] = [*parse.distances, parse.eos_distance]
+    values = [value for column in columns.values() for value in column]
+    low, high = min(values), max(values)
+    width = max(map(len, texts))
+    lines = [" " * width + "".join(f"  {name:<{BAR}}" for name in columns)]
+    for number, text in enumerate(texts):
+        lines.append(
+            f"{text:<{width}}" + "".join(f"  {_bar(c[number], low, high)}" for c in columns.values())
+        )
+    return [line.rstrip() for line in lines]
 
 
 def _bar(value: float, low: float, high: float) -> str:
