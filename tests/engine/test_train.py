@@ -108,10 +108,18 @@ def test_fewer_workers_accumulate_to_the_same_batch(tmp_path, settings, processe
     assert cfg.dataset.max_tokens == 100
 
 
+def test_workers_that_cannot_share_a_batch_are_refused(corpus, tmp_path, settings):
+    settings["training"]["batch"] = {"gpus": 2, "updates": 1, "tokens": 100}
+    with pytest.raises(UserError, match="--processes 3: cannot share the 2 batches"):
+        run(corpus, tmp_path, settings, processes=3)
+
+
 def test_two_workers_train_as_one_that_accumulates(corpus, tmp_path, settings):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "dropout": 0.0}
     alone = run(corpus, tmp_path / "a", settings)
     together = run(corpus, tmp_path / "b", settings, processes=2)
+    shares = [json.loads((tmp_path / name / "train.json").read_text()) for name in "ab"]
+    assert [(share["workers"], share["accumulated_batches"]) for share in shares] == [(1, 2), (2, 1)]
     for name, value in alone["epoch3.pt"].items():
         torch.testing.assert_close(together["epoch3.pt"][name], value, rtol=0, atol=2e-3)
 

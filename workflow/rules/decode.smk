@@ -30,7 +30,7 @@ rule decode:
         output=lambda wildcards, output: os.path.splitext(output.text)[0],
     shell:
         "synmask decode --model {input.model:q} --input {input.source:q} --output {params.output:q} {params.annotations}"
-        " --settings {params.settings:q} --threads {resources.cpus_per_task} 2> {log:q}"
+        " --settings {params.settings:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule score:

@@ -178,7 +178,7 @@ rule speed:
         labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
     shell:
         "synmask speed --models {input.models:q} --labels {params.labels:q} --output {output:q}"
-        " --threads {resources.cpus_per_task} 2> {log:q}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule speed_figure:

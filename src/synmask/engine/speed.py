@@ -96,7 +96,7 @@ def peak_bytes(step: Step, device: torch.device | str) -> int:
 
 
 def _batch(task: Any, count: int, n: int) -> dict[str, Any]:
-    """`count` sentences of n sub-words, `</s>` included, with made-up annotations where the guide reads."""
+    """`count` sentences of n sub-words with `</s>`, and made-up annotations where the guide reads some."""
     generator = torch.Generator().manual_seed(n)
     sentences = torch.randint(task.src_dict.nspecial, len(task.src_dict), (count, n), generator=generator)
     sentences[:, -1] = task.src_dict.eos()
