@@ -1,10 +1,12 @@
-# make demo: set up, then run the main job.  make test: set up, then all tests.  Everything else is `snakemake`.
+# make demo: set up, then run the main job.  make test: set up, then all tests.
+# make chaos: kill the whole demo 20 times and compare its end with that of an undisturbed one.
+# Everything else is `snakemake`.
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
-.PHONY: demo test
+.PHONY: demo test chaos
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -18,6 +20,9 @@ demo: $(READY)
 
 test: $(READY)
 	@$(ACTIVATE) && pytest -n 2 --dist loadgroup
+
+chaos: $(READY)
+	@$(ACTIVATE) && CHAOS_KILLS=$${CHAOS_KILLS:-20} pytest -s tests/workflow/test_chaos.py
 
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON): Python 3.11, 3.12 or 3.13 is needed (make PYTHON=/path/to/python3.11)"; exit 1; }

@@ -1,11 +1,17 @@
-"""A real browser for the tests of pages."""
+"""A real browser for the tests of pages, and the real CoreNLP for those of parsing."""
 
+import os
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+
+from synmask import files
+from synmask.config import load, read_yaml
+from synmask.corpora.jars import fetch_jar
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -75,3 +81,18 @@ def open_page(tmp_path_factory):
         return Page(done.stdout, re.findall(r"CONSOLE[^\]]*\] (.*)", done.stderr))
 
     return open_page
+
+
+@pytest.fixture(scope="session")
+def corenlp():
+    """The folder with the jars that config.yaml names, and its configuration.
+
+    SYNMASK_TEST_CACHE names another folder than the user's cache. Tests that use it belong to the xdist group
+    "corenlp", so that one worker fetches them.
+    """
+    cache = os.environ.get("SYNMASK_TEST_CACHE") or Path.home() / ".cache/synmask-tests"
+    config = load(read_yaml(Path(__file__).parents[1] / "config.yaml") | {"data_dir": str(cache)})
+    for path, (coordinates, sha256) in config.corenlp_jars().items():
+        if not Path(path).exists() or files.sha256(path) != sha256:
+            fetch_jar(coordinates, path, sha256=sha256)
+    return config

@@ -134,7 +134,7 @@ def engine_code(*stage):
 
     def files(wildcards):
         guide = CONFIG.systems[wildcards.system].guide
-        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task")]
+        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task", "trainer")]
         guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
         return code(*engine, "guides/__init__", "text/labels", *guided, *stage)
 
@@ -174,17 +174,21 @@ def labels(systems):
 
 
 def downloaded_files(target):
-    """The raw files of a target's corpora that come from the network."""
-    return sorted(
-        {
-            CONFIG.raw_file(entry.corpus, split, language)
-            for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target))
-            if CONFIG.corpora[entry.corpus].url
-            for split in settings.SPLITS
-            for direction in entry.directions
-            for language in direction.split("-")
-        }
-    )
+    """What a target needs from the network: the raw files of its corpora, the jars that parse them."""
+    files = set()
+    for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
+        languages = {language for direction in entry.directions for language in direction.split("-")}
+        for source in {direction.split("-")[0] for direction in entry.directions}:
+            if pair := CONFIG.parsed_pair(entry.corpus, source):
+                files.update(CONFIG.corenlp_jars(source))
+                languages.update(pair.split("-"))
+        if CONFIG.corpora[entry.corpus].url:
+            files.update(
+                CONFIG.raw_file(entry.corpus, split, language)
+                for split in settings.SPLITS
+                for language in languages
+            )
+    return sorted(files)
 
 
 def experiment_files(target):
