@@ -110,8 +110,8 @@ def test_dry_run_for_slurm_needs_no_cluster(project):
     output = project.snakemake("-n", "--profile", "slurm").output
     asked = [line for line in output.splitlines() if "slurm_partition=gpu" in line]
     assert (
-        len([line for line in asked if "cpus_per_task=64" in line]) == 5
-    )  # 2 trainings, 2 decodings, 1 parse
+        len([line for line in asked if "cpus_per_task=64" in line]) == 6
+    )  # 2 trainings, 2 decodings, 1 parse, 1 speed
     assert all("gpu=1" in line for line in asked if "cpus_per_task=64" in line)
 
 

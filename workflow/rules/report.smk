@@ -182,7 +182,7 @@ rule diagram:
     conda:
         "../envs/synmask.yaml"
     params:
-        output="results/figures/method",
+        output=lambda wildcards, output: os.path.splitext(output.svg)[0],
     shell:
         "synmask diagram --output {params.output:q} 2> {log:q}"
 

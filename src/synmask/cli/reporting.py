@@ -40,7 +40,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "prefix of .svg, .pdf and .csv")
 
     for name, verb, what in (
-        ("bleu-figure", _bleu_figure, "by system, with 95% intervals over test sentences"),
+        ("bleu-figure", _bleu_figure, "by system, with confidence intervals over test sentences"),
         ("source-figure", _source_figure, "by length of the source and by its split words, of one direction"),
     ):
         option = add(verbs, name, verb, f"Plot BLEU {what}.")
