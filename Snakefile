@@ -8,28 +8,35 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/corpus.smk"
-include: "workflow/rules/bpe.smk"
-include: "workflow/rules/train.smk"
-include: "workflow/rules/decode.smk"
-include: "workflow/rules/parse.smk"
+
+
+if not CONFIG.partial:  # else there is nothing that could start a training
+
+    include: "workflow/rules/corpus.smk"
+    include: "workflow/rules/bpe.smk"
+    include: "workflow/rules/train.smk"
+    include: "workflow/rules/decode.smk"
+    include: "workflow/rules/parse.smk"
+
+
+include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
 
 
 rule all:
     default_target: True
     input:
-        [path for target in CONFIG.targets for path in experiment_files(target)],
+        [path for target in CONFIG.targets for path in target_files(target)],
     localrule: True
 
 
-for name in CONFIG.experiments:
+for name in [*CONFIG.experiments, *CONFIG.tables]:
 
     rule:
         name:
             name
         input:
-            experiment_files(name),
+            target_files(name),
         localrule: True
 
 

@@ -6,17 +6,20 @@ import shlex
 import sys
 
 from synmask import config as settings
+from synmask.config import tables
 from synmask.files import UserError
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 
 try:
     CONFIG = settings.load(config, map(os.path.relpath, workflow.configfiles))
+    PUBLISHED = settings.read_published(CONFIG.published)
 except UserError as error:
     sys.exit(str(error))
 
 GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
 DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if corpus.url}
+TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_names(CONFIG)}
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
 SRC = "src/synmask"
@@ -70,7 +73,9 @@ wildcard_constraints:
     split="train|valid|test",
     system=any_of(CONFIG.systems),
     seed=r"\d+",
+    baseline=any_of(CONFIG.systems),
     experiment=any_of(CONFIG.plain_experiments),
+    table=any_of(TABLES),
     direction="[a-z]{2,3}-[a-z]{2,3}",
 
 
@@ -130,15 +135,51 @@ def engine_code(*stage):
     return files
 
 
+def available(paths):
+    """With `partial`, the files that are there; else all of them."""
+    return [path for path in paths if os.path.exists(path)] if CONFIG.partial else paths
+
+
 def run_files(experiment, name, systems=None, direction=None):
     """A file of every run of an experiment (of some systems, of one direction), in the order direction, system, seed."""
     entry = CONFIG.plain_experiments[experiment]
-    return expand(
-        f"results/{entry.corpus}/{{direction}}/{{system}}/seed{{seed}}/{name}",
-        direction=direction or entry.directions,
-        system=entry.systems if systems is None else systems,
-        seed=CONFIG.experiment_seeds(experiment),
+    return available(
+        expand(
+            f"results/{entry.corpus}/{{direction}}/{{system}}/seed{{seed}}/{name}",
+            direction=direction or entry.directions,
+            system=entry.systems if systems is None else systems,
+            seed=CONFIG.experiment_seeds(experiment),
+        )
     )
+
+
+def run_file(run, name):
+    """A file of a run that is given by corpus, direction, system and seed."""
+    return "results/{corpus}/{direction}/{system}/seed{seed}/".format(**run) + name
+
+
+def table_runs(name):
+    """A file of every run of a table, where the table reads it."""
+
+    def files(wildcards):
+        plan = TABLES[wildcards.table]
+        runs = tables.asked_runs(plan) if name in plan["files"] else []
+        return available([run_file(run, name) for run in runs])
+
+    return files
+
+
+def table_comparisons(wildcards):
+    """The tests of a table's runs against its baseline."""
+    return [
+        run_file(run, f"significance-{baseline['system']}.json")
+        for run, baseline in tables.compared(TABLES[wildcards.table])
+        if len(available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
+    ]
+
+
+def table_path(name):
+    return f"results/tables/{name}.md"
 
 
 def inducing(experiment):
@@ -167,17 +208,32 @@ def downloaded_files(target):
     )
 
 
-def experiment_files(target):
-    """The tables, figures and models of a target."""
-    return [path for experiment in CONFIG.members(target) for path in one_experiment_files(experiment)]
+def target_files(target):
+    """The tables, figures and models of a target; with `partial`, its tables."""
+    experiments = [] if CONFIG.partial else CONFIG.own_experiments(target)
+    return [*target_tables(target), *(path for name in experiments for path in experiment_files(name))]
 
 
-def one_experiment_files(experiment):
-    entry = CONFIG.plain_experiments[experiment]
-    tables, figures = f"results/tables/{experiment}", f"results/figures/{experiment}"
-    files = [f"{tables}.md", f"{figures}-bleu.svg", *run_files(experiment, "average.pt")]
-    if "parsing" in entry.tables:
-        files.append(f"{tables}-parsing.md")
+def target_tables(target):
+    """The tables of a target alone."""
+    own = [path for name in CONFIG.own_experiments(target) for path in experiment_tables(name)]
+    return [*own, *map(table_path, CONFIG.tables_of(target))]
+
+
+def experiment_tables(experiment):
+    """The experiment's own tables."""
+    chosen = CONFIG.plain_experiments[experiment].tables
+    parsed = "parsing" in chosen and run_files(experiment, "parse.json", inducing(experiment))
+    return [
+        *([table_path(experiment)] if "translation" in chosen else []),
+        *([table_path(f"{experiment}-parsing")] if parsed else []),
+    ]
+
+
+def experiment_files(experiment):
+    """The experiment's figures and models."""
+    entry, figures = CONFIG.plain_experiments[experiment], f"results/figures/{experiment}"
+    files = [f"{figures}-bleu.svg", *run_files(experiment, "average.pt")]
     for direction in entry.directions:
         files.append(f"{figures}-{direction}-curves.svg")
         if inducing(experiment):

@@ -8,21 +8,31 @@ from synmask.cli.options import Arguments, add
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    for name, what, unit in (
-        ("table", "translation scores", "scores.json"),
-        ("parse-table", "parsing scores", "parse.json"),
-    ):
-        option = add(
-            verbs,
-            name,
-            _table,
-            f"Make a table of {what}: mean and deviation over seeds, CSV, Markdown and LaTeX.",
-        )
-        option("inputs", f"{unit} of the runs", nargs="+")
-        option("output", "prefix of .csv, .md and .tex")
-        option("title", "heads the table", type=str)
-        option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
-        option("directions", "the directions in order", nargs="+", type=str)
+    option = add(
+        verbs,
+        "table",
+        _table,
+        "Make a table from whatever runs are given: published numbers, mean and deviation over seeds, "
+        "significance; CSV, Markdown and LaTeX.",
+    )
+    option("plan", "rows, columns and the runs that are asked for, as JSON", type=json.loads)
+    option("published", "published.yaml")
+    option("scores", "scores.json of the runs", nargs="*")
+    option("parses", "parse.json of the runs", nargs="*")
+    option("comparisons", "output of `significance`", nargs="*")
+    option("output", "prefix of .csv, .runs.csv, .md and .tex")
+
+    option = add(
+        verbs,
+        "parse-table",
+        _parse_table,
+        "Make a table of parsing scores: mean and deviation over seeds, CSV, Markdown and LaTeX.",
+    )
+    option("inputs", "parse.json of the runs", nargs="+")
+    option("output", "prefix of .csv, .md and .tex")
+    option("title", "heads the table", type=str)
+    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
+    option("directions", "the directions in order", nargs="+", type=str)
 
     option = add(verbs, "curves", _curves, "Plot training and validation loss by epoch.")
     option("inputs", "history.csv of the runs", nargs="+")
@@ -54,11 +64,17 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _table(a: Arguments) -> None:
-    from synmask.reporting import tables
+    from synmask.config import read_published
+    from synmask.reporting.tables import write_table
 
-    write = tables.write_table if a.verb_name == "table" else tables.write_parse_table
+    write_table(a.plan, read_published(a.published), a.scores, a.parses, a.comparisons, a.output)
+
+
+def _parse_table(a: Arguments) -> None:
+    from synmask.reporting.parse_tables import write_parse_table
+
     outputs = [Path(f"{a.output}.{kind}") for kind in ("csv", "md", "tex")]
-    write(a.inputs, *outputs, title=a.title, systems=a.labels, directions=a.directions)
+    write_parse_table(a.inputs, *outputs, title=a.title, systems=a.labels, directions=a.directions)
 
 
 def _curves(a: Arguments) -> None:

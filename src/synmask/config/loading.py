@@ -8,7 +8,8 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from synmask.config.schema import Config, Corpus, Experiment
+from synmask.config.published import Published
+from synmask.config.schema import Config, Corpus
 from synmask.files import UserError
 
 
@@ -69,11 +70,25 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     try:
         config = Config.model_validate(_inherit(values))
         _check_names(config)
+        _check_tables(config)
     except ValidationError as error:
         raise UserError(_first_fault(error, sources)) from None
     except _NameFault as fault:
         raise UserError(f"{_where(fault.path, sources)}: {fault}") from None
     return config
+
+
+def read_published(path: str | Path) -> Published:
+    """Read and check published.yaml.
+
+    Raises:
+        UserError: no such file, an unknown key, a number that is none, or one given twice (one line).
+    """
+    values = read_yaml(path)
+    try:
+        return Published.model_validate(values)
+    except ValidationError as error:
+        raise UserError(_first_fault(error, {str(path): values}, Published)) from None
 
 
 class _NameFault(Exception):
@@ -114,40 +129,61 @@ def _inherit(values: Mapping[str, Any]) -> dict:
     return values
 
 
+def _known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        raise _NameFault(path, kind, name, names)
+
+
 def _check_names(config: Config) -> None:
     """Every name that an entry mentions must exist."""
 
-    def known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
-        if name not in names:
-            raise _NameFault(path, kind, name, names)
-
     for position, target in enumerate(config.targets):
-        known(("targets", position), "experiment", target, config.experiments)
+        _known(("targets", position), "experiment", target, {**config.experiments, **config.tables})
     for name in config.mirrors:
         downloads = {c.download for c in config.corpora.values() if c.url}
-        known(("mirrors", name), "downloaded corpus", name, downloads)
+        _known(("mirrors", name), "downloaded corpus", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
         if isinstance(experiment, list):
             for member in experiment:
-                known(path, "experiment", member, config.experiments)
-                if not isinstance(config.experiments[member], Experiment):
+                _known(path, "experiment", member, {**config.experiments, **config.tables})
+                if isinstance(config.experiments.get(member), list):
                     raise _NameFault(path, "experiment (a group)", member, config.plain_experiments)
             continue
-        known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
+        _known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
         languages = config.corpora[experiment.corpus].languages
         for system in experiment.systems:
-            known((*path, "systems"), "system", system, config.systems)
+            _known((*path, "systems"), "system", system, config.systems)
         for direction in experiment.directions:
             source, target = direction.split("-")
-            known((*path, "directions"), "language", source, languages)
-            known((*path, "directions"), "language", target, set(languages) - {source})
+            _known((*path, "directions"), "language", source, languages)
+            _known((*path, "directions"), "language", target, set(languages) - {source})
         if "parsing" in experiment.tables:
             guided = {name for name, system in config.systems.items() if system.guide != "none"}
             if not guided & set(experiment.systems):
                 raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
             if config.gold_trees(experiment.corpus, "valid", languages[0]) is None:
                 raise _NameFault((*path, "tables"), "table (the corpus has no `trees`)", "parsing", [])
+
+
+def _check_tables(config: Config) -> None:
+    """Tables have names of their own, and rows and columns that something fills."""
+    published = read_published(config.published)
+    for name, entry in config.plain_experiments.items():
+        for peer in entry.peers:
+            _known(("experiments", name, "peers"), "published system", peer, published.systems)
+    taken = {*config.experiments, *(f"{name}-parsing" for name in config.experiments)}
+    for name, table in config.tables.items():
+        path = ("tables", name)
+        if name in taken:
+            raise _NameFault(path, "table (an experiment has this name)", name, [])
+        for experiment in table.experiments:
+            _known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
+        for system in table.systems:
+            _known((*path, "systems"), "system", system, {**config.systems, **published.systems})
+        if table.benchmark:
+            benchmarks = {result.corpus for result in published.results}
+            _known((*path, "benchmark"), "benchmark", table.benchmark, benchmarks)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
@@ -183,9 +219,9 @@ def _section_of(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_section_of, get_args(annotation))), None)
 
 
-def _known_keys(path: tuple) -> set[str]:
-    """The keys that the section at `path` may hold."""
-    section: type[BaseModel] = Config
+def _known_keys(path: tuple, root: type[BaseModel]) -> set[str]:
+    """The keys that the section at `path` below `root` may hold."""
+    section = root
     for part in path:  # a part that is no field is the user's own name for an entry: same section
         if field := section.model_fields.get(str(part)):
             section = _section_of(field.annotation) or section
@@ -193,7 +229,7 @@ def _known_keys(path: tuple) -> set[str]:
     return keys | {"based_on"} if section is Corpus else keys
 
 
-def _first_fault(error: ValidationError, sources: Mapping[str, Any]) -> str:
+def _first_fault(error: ValidationError, sources: Mapping[str, Any], root: type[BaseModel] = Config) -> str:
     """One line for the first fault that pydantic found."""
     faults = error.errors()
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
@@ -204,7 +240,7 @@ def _first_fault(error: ValidationError, sources: Mapping[str, Any]) -> str:
     path = tuple(part for part in path if part not in ("Experiment", "GrammarOptions"))
     where = _where(path, sources)
     if fault["type"] == "extra_forbidden":
-        return f"{where}: unknown key {path[-1]!r}{_nearest(str(path[-1]), _known_keys(path[:-1]))}"
+        return f"{where}: unknown key {path[-1]!r}{_nearest(str(path[-1]), _known_keys(path[:-1], root))}"
     message = fault["msg"].removeprefix("Value error, ")
     given = fault["input"]
     shown = "" if isinstance(given, Mapping) or fault["type"] == "missing" else f" (given: {given!r})"

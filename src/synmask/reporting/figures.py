@@ -12,7 +12,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from synmask.files import UserError, writing
-from synmask.reporting.tables import RUN, arrow, read_scores
+from synmask.reporting.layout import arrow
+from synmask.reporting.runs import RUN, read_scores
 from synmask.syntax.tree import check_fit, not_punctuation, restricted_spans, spans_of_distances, word_starts
 from synmask.syntax.treebank import Tree
 
