@@ -171,7 +171,10 @@ def _check_tables(config: Config) -> None:
     published = read_published(config.published)
     for name, entry in config.plain_experiments.items():
         for peer in entry.peers:
-            _known(("experiments", name, "peers"), "published system", peer, published.systems)
+            path = ("experiments", name, "peers")
+            _known(path, "published system", peer, published.systems)
+            if peer in entry.systems:
+                raise _NameFault(path, "published system (it is among the systems)", peer, [])
     taken = {*config.experiments, *(f"{name}-parsing" for name in config.experiments)}
     for name, table in config.tables.items():
         path = ("tables", name)

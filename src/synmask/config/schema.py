@@ -190,12 +190,6 @@ class Experiment(Section):
     seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
     tables: tuple[Literal["translation", "parsing"], ...] = ("translation",)
 
-    @model_validator(mode="after")
-    def _a_row_once(self) -> "Experiment":
-        if twice := [name for name in self.peers if name in self.systems]:
-            raise ValueError(f"{twice[0]} is among both `systems` and `peers`")
-        return self
-
 
 class Table(Section):
     """A target: runs of some experiments beside published numbers; its first system is the baseline."""
@@ -238,7 +232,9 @@ class Config(Section):
         if name in self.tables:
             return list(self.tables[name].experiments)
         entry = self.experiments[name]
-        return [name] if isinstance(entry, Experiment) else [m for n in entry for m in self.members(n)]
+        if isinstance(entry, Experiment):
+            return [name]
+        return list(dict.fromkeys(member for part in entry for member in self.members(part)))
 
     def own_experiments(self, target: str) -> list[str]:
         """The plain experiments that a target builds as a whole: itself, or those that a group lists."""

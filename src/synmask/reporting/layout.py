@@ -74,29 +74,18 @@ def arrow(direction: str) -> str:
     return direction
 
 
-def write_markdown(path: Path, table: Layout) -> None:
-    """The title, the blocks, and a paragraph a note."""
-    lines = [f"# {table.title}"]
-    for name, block in table.blocks():
-        lines += [*(["", f"**{name}**"] if name else []), "", *_markdown(block)]
-    write_lines(path, [*lines, *(part for note in table.notes for part in ("", note))])
+def write_markdown(path: Path, *tables: Layout) -> None:
+    """Tables under each other, each with its title above it and a paragraph a note below it."""
+    lines = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
+    write_lines(path, itertools.islice(lines, 1, None))
 
 
-def write_latex(path: Path, table: Layout) -> None:
-    """A table environment for the packages booktabs and graphicx, with the notes in small print below.
+def write_latex(path: Path, *tables: Layout) -> None:
+    """Table environments for the packages booktabs and graphicx, with the notes in small print below.
 
     What is wider than the line is scaled down to it.
     """
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
-    for name, block in table.blocks():
-        lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
-        lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
-        lines += [*_tabular(block), r"}\par\smallskip"]
-    if table.notes:
-        lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
-        lines += [rf"{escape(note)}\par" for note in table.notes]
-        lines.append(r"\end{minipage}")
-    write_lines(path, [*lines, r"\end{table}"])
+    write_lines(path, itertools.chain.from_iterable(map(_latex, tables)))
 
 
 def escape(text: str) -> str:
@@ -106,6 +95,13 @@ def escape(text: str) -> str:
 
 
 def _markdown(table: Layout) -> list[str]:
+    lines = [f"# {table.title}"]
+    for name, block in table.blocks():
+        lines += [*(["", f"**{name}**"] if name else []), "", *_pipes(block)]
+    return [*lines, *(part for note in table.notes for part in ("", note))]
+
+
+def _pipes(table: Layout) -> list[str]:
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
@@ -116,6 +112,19 @@ def _markdown(table: Layout) -> list[str]:
         for words, cells in table.rows
     ]
     return [line([*table.stubs, *heads]), rule, *rows]
+
+
+def _latex(table: Layout) -> list[str]:
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
+    for name, block in table.blocks():
+        lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
+        lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
+        lines += [*_tabular(block), r"}\par\smallskip"]
+    if table.notes:
+        lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
+        lines += [rf"{escape(note)}\par" for note in table.notes]
+        lines.append(r"\end{minipage}")
+    return [*lines, r"\end{table}"]
 
 
 def _tabular(table: Layout) -> list[str]:
