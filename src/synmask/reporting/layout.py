@@ -7,7 +7,7 @@ from pathlib import Path
 
 from synmask.files import write_lines
 
-WIDEST = 6  # columns of numbers
+WIDEST = 8  # columns of numbers
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
