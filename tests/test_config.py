@@ -142,7 +142,7 @@ def test_every_key_is_explained_in_config_yaml():
     from synmask.config import schema as module
 
     for section in (module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.GrammarOptions, module.Corpus, module.Experiment):  # fmt: skip
+                    module.System, module.GrammarOptions, module.Corpus, module.Experiment, module.Table):  # fmt: skip
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing

@@ -24,6 +24,16 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
     option = add(
         verbs,
+        "excerpt",
+        _excerpt,
+        "Copy a table into a page of the documentation; between <!-- table --> and <!-- end of table -->.",
+    )
+    option("table", "prefix of the table's .md and .csv")
+    option("page", "a Markdown file with the marks")
+    option("data", "output: a copy of the .csv")
+
+    option = add(
+        verbs,
         "parse-table",
         _parse_table,
         "Make a table of parsing scores: mean and deviation over seeds, CSV, Markdown and LaTeX.",
@@ -68,6 +78,12 @@ def _table(a: Arguments) -> None:
     from synmask.reporting.tables import write_table
 
     write_table(a.plan, read_published(a.published), a.scores, a.parses, a.comparisons, a.output)
+
+
+def _excerpt(a: Arguments) -> None:
+    from synmask.reporting.excerpt import write_excerpt
+
+    write_excerpt(a.table, a.page, a.data)
 
 
 def _parse_table(a: Arguments) -> None:

@@ -12,6 +12,9 @@ from synmask.config.tables import Plan
 from synmask.evaluation.significance import Difference, over_seeds
 
 
+SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
+
+
 class Metric(NamedTuple):
     """How a metric is printed: its value times `scale`, to so many digits."""
 
@@ -89,8 +92,8 @@ def cell_text(cell: Cell) -> str:
     text = f"{cell.mean:.{digits}f}"
     if cell.sd is not None:
         text += f" ± {cell.sd:.{digits}f}"
-    if cell.p is not None and cell.p < 0.05:
-        text += "‡" if cell.p < 0.01 else "†"
+    if cell.p is not None and cell.p < SIGNIFICANT:
+        text += "‡" if cell.p < VERY_SIGNIFICANT else "†"
     if cell.difference is not None and not math.isnan(cell.difference):
         difference = round(cell.difference, digits) + 0.0  # no "-0.00"
         text += f" ({difference:+.{digits}f})".replace("-", "−")

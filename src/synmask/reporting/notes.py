@@ -6,7 +6,7 @@ import pandas as pd
 
 from synmask.config.published import Published
 from synmask.config.tables import Plan, asked_runs
-from synmask.reporting.cells import METRICS, Cell
+from synmask.reporting.cells import METRICS, SIGNIFICANT, VERY_SIGNIFICANT, Cell
 from synmask.reporting.layout import arrow
 from synmask.reporting.runs import RUN, SCORES
 
@@ -64,12 +64,14 @@ def _marks(plan: Plan, cells: Sequence[Cell], tests: pd.DataFrame) -> str:
         return ""
     label = dict(map(tuple, plan["rows"]))[plan["baseline"]]
     trials = dict(part.split(":") for part in tests["signature"].iloc[0].split("|"))["ar"]
-    how = f"approximate randomisation seed by seed ({trials} trials)"
+    over = f"over the test set (approximate randomisation seed by seed, {trials} trials)"
     if all(cell.p_seeds is None for cell in tested):
-        over = f"over the test set by {how}; one seed says nothing about the spread over seeds"
+        over += "; one seed says nothing about the spread over seeds"
     else:
-        over = f"both over the test set by {how} and over the seeds by Welch's t-test"
-    return f"† p < 0.05, ‡ p < 0.01: differs from {label}, {over}."
+        over = f"both {over} and over the seeds (Welch's t-test)"
+    if min(cell.p for cell in tested) < SIGNIFICANT:
+        return f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {label}, {over}."
+    return f"No difference from {label} is significant (p < {SIGNIFICANT}) {over}."
 
 
 def _published(published: Published, cells: Sequence[Cell]) -> str:
