@@ -207,27 +207,22 @@ def test_marks_need_the_seeds_to_agree(run, table, test_of):
     assert cells(markdown, "Grammar", "here")[0].startswith("**32.20 ± 4.01 (")
 
 
-def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table):
+def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table, test_of):
     plan = plan_of(["transformer", "grammar"], seeds=[1, 2, 3, 4, 5], directions=["de-en", "en-de"])
     runs = [run("transformer", seed, 30.0) for seed in (1, 2, 3, 4, 5)]
-    runs += [
-        run("grammar", 1, 31.0),
-        run("grammar", 2, float("nan")),
-        run("grammar", 4, 33.0),
-        run("grammar", 5, None),
-    ]
-    rows, _, markdown = table(plan, runs)
-    assert cells(markdown, "Grammar", "here") == ["**32.00 ± 1.41 (−3.80) [2 of 5]**", "–"]
+    scores = {1: 31.0, 2: float("nan"), 4: float("inf"), 5: None}
+    runs += [run("grammar", seed, score) for seed, score in scores.items()]
+    tests = [test_of("grammar", seed, 1.0, 0.03) for seed in scores]
+    rows, _, markdown = table(plan, runs, tests=tests)
+    assert cells(markdown, "Grammar", "here") == ["**31.00† (−4.80) [1 of 5]**", "–"]
     assert cells(markdown, "Transformer", "here") == ["30.00 ± 0.00 (−4.71)", "–"]
-    assert (rows[1]["seeds"], rows[1]["asked"]) == ("2", "5")
+    assert (rows[1]["seeds"], rows[1]["asked"], rows[1]["p"]) == ("1", "5", "0.03")
     notes = "\n".join(markdown)
     assert "in brackets how many of the seeds there are" in notes
     missing = "Grammar De→En (seed 3); Transformer En→De (all seeds); Grammar En→De (all seeds)"
     assert f"Missing: {missing}. To make what is missing: `snakemake " in notes
-    assert (
-        "No finite score, so left out of the means: Grammar demo De→En (seed 2); Grammar demo De→En (seed 5)."
-        in notes
-    )
+    diverged = "; ".join(f"Grammar demo De→En (seed {seed})" for seed in (2, 4, 5))
+    assert f"No finite score, so left out of the means: {diverged}." in notes
 
 
 def test_a_table_without_any_run_shows_what_is_published(table):

@@ -11,7 +11,6 @@ from synmask.config.published import Number, Published
 from synmask.config.tables import Plan
 from synmask.evaluation.significance import Difference, over_seeds
 
-
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
 
