@@ -14,6 +14,7 @@ if not CONFIG.partial:  # else there is nothing that could start a training
 
     include: "workflow/rules/corpus.smk"
     include: "workflow/rules/bpe.smk"
+    include: "workflow/rules/syntax.smk"
     include: "workflow/rules/train.smk"
     include: "workflow/rules/decode.smk"
     include: "workflow/rules/parse.smk"
@@ -27,6 +28,7 @@ rule all:
     default_target: True
     input:
         [path for target in CONFIG.targets for path in target_files(target)],
+        [] if CONFIG.partial else "results/report.html",
     localrule: True
 
 

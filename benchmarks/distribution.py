@@ -8,14 +8,14 @@ for the parents of every span, as the published implementations have. Prints a M
 
 import argparse
 import os
-import time
+from functools import partial
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the memory profiler is silent; read when torch is imported
 
 import torch
 from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
 
+from synmask.engine.speed import peak_bytes, seconds
 from synmask.induction.distribution import dependency_distribution
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
@@ -52,54 +52,30 @@ def step(function, distance: Tensor, height: Tensor, upstream: Tensor) -> None:
     torch.autograd.grad(function(distance, height), (distance, height), upstream)
 
 
-def seconds(function, *arguments: Tensor) -> float:
-    """Best time of a step, of at least 3 and about 2 s of them, after a warm-up.
-
-    The best, not the median: what else runs on the machine only ever adds to a time.
-    """
-    synchronise = torch.cuda.synchronize if arguments[0].is_cuda else lambda: None
-    times = []
-    step(function, *arguments)
-    while len(times) < 3 or (sum(times) < 2 and len(times) < 300):
-        synchronise()
-        start = time.perf_counter()
-        step(function, *arguments)
-        synchronise()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def peak_bytes(function, *arguments: Tensor) -> int:
-    """The most memory that a step holds at once beyond its arguments.
-
-    On the CPU from the allocator's own events, so that what operators allocate inside counts too.
-    """
-    if arguments[0].is_cuda:
-        torch.cuda.reset_peak_memory_stats()
-        held = torch.cuda.memory_allocated()
-        step(function, *arguments)
-        return torch.cuda.max_memory_allocated() - held
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        step(function, *arguments)
-    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
-    held = peak = 0
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        held += event.nbytes()
-        peak = max(peak, held)
-    return peak
-
-
 def measure(n: int, batch: int, device: str, ours) -> dict:
     """One row of the table; the dense columns are None where its arrays would be too large."""
     generator = torch.Generator().manual_seed(n)
     shapes = (batch, n - 1), (batch, n), (batch, n, n)
     distance, height, upstream = (torch.randn(s, generator=generator).to(device) for s in shapes)
     arguments = distance.requires_grad_(), height.requires_grad_(), upstream
-    row = {"n": n, "batch": batch, "time": seconds(ours, *arguments), "memory": peak_bytes(ours, *arguments)}
     if 4 * batch * n**3 > DENSE_BYTES:
-        return row | {"dense_time": None, "dense_memory": None}
+        return {"n": n, "batch": batch, "dense_time": None, "dense_memory": None} | costs(
+            {"": ours}, arguments
+        )
     torch.testing.assert_close(ours(*arguments[:2]), dense(*arguments[:2]), rtol=0, atol=5e-6)
-    return row | {"dense_time": seconds(dense, *arguments), "dense_memory": peak_bytes(dense, *arguments)}
+    return {"n": n, "batch": batch} | costs({"": ours, "dense_": dense}, arguments)
+
+
+def costs(functions: dict, arguments: tuple[Tensor, ...]) -> dict[str, float]:
+    """Best time and peak memory of a step of each function, under its name."""
+    steps, device = (
+        [partial(step, function, *arguments) for function in functions.values()],
+        arguments[0].device,
+    )
+    values = {}
+    for name, run, best in zip(functions, steps, seconds(steps, device), strict=True):
+        values |= {f"{name}time": best, f"{name}memory": peak_bytes(run, device)}
+    return values
 
 
 def table(rows: list[dict]) -> str:

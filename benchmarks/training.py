@@ -26,7 +26,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from fairseq.optim.adam import Adam
 from torch.utils.flop_counter import FlopCounterMode
 
-from synmask.engine.train import fairseq_config
+from synmask.engine.trainer import fairseq_config
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 SIZES = {"iwslt14": (8848, 6632), "nc11": (14000, 12000), "aspec": (40000, 40000)}

@@ -95,12 +95,18 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
         (lambda v: v["corpora"]["aspec"]["training"].update(mlm_weight={"zh-ja": 0.3, "jazh": 1}), "corpora.aspec.training.mlm_weight"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions: unknown language 'de'; did you mean 'en'?"),
-        (lambda v: v["experiments"]["multi30k"].update(tables=["parsing"]), "tables: unknown table (the corpus has no `trees`) 'parsing'"),
+        (lambda v: v["experiments"]["aspec"].update(tables=["parsing"]), "tables: unknown table (corpus aspec has no `trees` for zh) 'parsing'"),
+        (lambda v: v["experiments"]["multi30k"].update(directions=["de-en", "fr-en"]), "tables: unknown table (corpus multi30k has no `trees` for fr) 'parsing'"),
+        (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: Input should be 'corenlp'"),
+        (lambda v: v["corpora"]["nc11"].update(trees={"vald": "x"}), "corpora.nc11.trees"),
+        (lambda v: v["corpora"]["demo"].update(trees="corenlp"), "corpora.demo: a generated corpus has gold `trees`"),
+        (lambda v: v["corenlp"]["jars"].update({"stanford-corenlp.jar": "0" * 64}), "corenlp.jars.stanford-corenlp.jar"),
+        (lambda v: v["corenlp"]["languages"]["de"].update(parsr="x"), "corenlp.languages.de.parsr: unknown key 'parsr'; did you mean 'parser'?"),
         (lambda v: v["experiments"]["demo"].update(systems=["transformer"]), "experiments.demo.tables: unknown table (no system here induces trees) 'parsing'"),
         (lambda v: v["experiments"]["demo"].update(seeds=[]), "experiments.demo.seeds"),
         (lambda v: v["experiments"]["paper"].append("demoo"), "experiments.paper: unknown experiment 'demoo'; did you mean 'demo'?"),
         (lambda v: v.update(targets=["dem"]), "targets.0: unknown experiment 'dem'; did you mean 'demo'?"),
-        (lambda v: v.update(mirrors={"multi30": "x"}), "mirrors.multi30: unknown downloaded corpus 'multi30'; did you mean 'multi30k'?"),
+        (lambda v: v.update(mirrors={"multi30": "x"}), "mirrors.multi30: unknown download 'multi30'; did you mean 'multi30k'?"),
         (lambda v: v.pop("systems"), "systems: Field required"),
         (lambda v: v["training"].update(lr="fast"), "training.lr: Input should be a valid number"),
     ],
@@ -142,7 +148,26 @@ def test_every_key_is_explained_in_config_yaml():
     from synmask.config import schema as module
 
     for section in (module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.GrammarOptions, module.Corpus, module.Experiment, module.Table):  # fmt: skip
+                    module.System, module.GrammarOptions, module.Corpus, module.Experiment, module.Table,
+                    module.CoreNLP, module.CoreNLPModels):  # fmt: skip
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing
+
+
+@pytest.mark.parametrize(
+    ("systems", "swept"),
+    [
+        ({f"dim{size}": {"options": {"bpe_dim": size}} for size in (2, 16, 256)}, "system.options.bpe_dim"),
+        ({f"layers{n}": {"options": {"layers": n}} for n in (1, 2, 3)}, "system.options.layers"),
+        ({f"mlm{n}": {"mask_rate": 0.15, "mlm_weight": n / 10} for n in (2, 4, 6)}, "system.mlm_weight"),
+        ({f"dim{size}": {"options": {"bpe_dim": size}} for size in (2, 16)}, None),  # two are no sweep
+        ({n: {"options": {"bpe": n}} for n in ("none", "add", "concatenate")}, None),  # no number
+        ({f"n{n}": {"options": {"layers": n, "conv_layers": n}} for n in (1, 2, 3)}, None),  # two settings
+        ({"a": {}, "b": {"options": {"layers": 2}}, "c": {"options": {"bpe_dim": 2}}}, None),
+    ],
+)
+def test_an_experiment_sweeps_the_one_number_in_which_its_systems_differ(values, systems, swept):
+    values["systems"] |= {name: {"guide": "grammar"} | system for name, system in systems.items()}
+    values["experiments"]["demo"]["systems"] = [*systems]
+    assert load(values).swept_setting("demo") == swept

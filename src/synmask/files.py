@@ -1,10 +1,13 @@
 """Reading and writing: strict UTF-8 in, whole files or none out, errors a user can act on."""
 
+import glob
 import gzip
 import hashlib
 import io
 import json
 import os
+import re
+import socket
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,19 +22,71 @@ class UserError(Exception):
     """
 
 
+class TryAgain(UserError):
+    """A fault that passes, such as a training that was stopped: the same command goes on later.
+
+    The command line exits with `EXIT_CODE`, which `sysexits.h` calls EX_TEMPFAIL.
+    """
+
+    EXIT_CODE = 75
+
+
+def machine_fault(error: BaseException) -> str | None:
+    """One line for what the machine refused: space, permission or memory; None for any other error."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'writing'}: {error.strerror or error}"
+    text = str(error)
+    if isinstance(error, MemoryError) or re.search(r"out of memory|can't allocate memory", text, re.I):
+        where = "on the GPU" if "CUDA" in text else "for this job"
+        return (
+            f"not enough memory {where}; give it more (resources.mem_mb, another machine), or make "
+            "batches smaller (training.batch.tokens, decoding.max_tokens)"
+        )
+    return None
+
+
+@contextmanager
+def renamed(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` that becomes `path` at the end, once its bytes are on the disk.
+
+    If the block raises, the temporary file is removed and `path` stays as it was. What processes of this
+    machine left when they were killed in the middle of writing `path` is removed.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname())
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{host}-*.tmp"):
+        if not _alive(int(left.name.removesuffix(".tmp").rpartition("-")[2])):
+            left.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{host}-{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb") as handle:  # some file systems say only here that they are full
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        pass
+    return True
+
+
 @contextmanager
 def writing(path: str | Path, mode: str = "w") -> Iterator[IO]:
-    """Open a temporary file beside `path` for writing and rename it to `path` at the end.
+    """Open a temporary file beside `path` for writing; it becomes `path` at the end, as `renamed` says.
 
-    If the block raises, the temporary file is removed and `path` stays as it was.
     Text is UTF-8 with "\\n" line ends; a name ending in .gz is compressed (without a time stamp, so
     that the same text gives the same bytes); `mode` is "w" or "wb".
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    try:
+    with renamed(path) as temporary:
         if path.suffix == ".gz":
             with open(temporary, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
                 if "b" in mode:
@@ -42,9 +97,6 @@ def writing(path: str | Path, mode: str = "w") -> Iterator[IO]:
         else:
             with open(temporary, mode, **text) as handle:
                 yield handle
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_lines(path: str | Path) -> Iterator[str]:

@@ -84,15 +84,15 @@ def test_a_table_of_several_experiments(planned):
 
 
 def test_parsing_needs_gold_trees(values, planned):
-    values["corpora"]["iwslt14"].pop("trees", None)
-    table = planned("parsing")
-    assert asked_runs(table) == []
-    assert table["notes"] == ["No runs here: corpora.iwslt14 has no `trees` to compare with."]
-    values["corpora"]["iwslt14"]["trees"] = {"valid": "trees/{language}"}
     table = planned("parsing")
     assert len(asked_runs(table)) == 2 * 2 * 5
     assert table["files"] == ["parse.json"]
     assert compared(table) == []
+    values["corpora"]["iwslt14"].pop("trees")
+    values["experiments"]["iwslt14"]["tables"] = ["translation"]
+    table = planned("parsing")
+    assert asked_runs(table) == []
+    assert table["notes"] == ["No runs here: corpora.iwslt14 has no `trees` to compare with."]
 
 
 def test_a_benchmark_has_published_columns_and_no_runs(planned):

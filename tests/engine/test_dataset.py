@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from synmask.engine.task import GuidedTranslation
-from synmask.engine.train import fairseq_config
+from synmask.engine.trainer import fairseq_config
 from synmask.text.labels import bpe_labels
 
 

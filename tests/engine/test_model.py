@@ -10,7 +10,7 @@ from torch import nn
 
 from synmask.config import load, read_yaml
 from synmask.engine.model import GuidedTransformer
-from synmask.engine.train import fairseq_config
+from synmask.engine.trainer import fairseq_config
 
 ROOT = Path(__file__).parents[2]
 COPIES = ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")

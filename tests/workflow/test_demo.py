@@ -54,12 +54,33 @@ def test_everything_is_there(built):
     )
     assert "over the test set (approximate randomisation seed by seed, 10000 trials)" in table
     assert "parameters (M)" in (built.folder / "results/tables/demo-cost.md").read_text()
-    for name in ("demo-bleu", "demo-de-en-curves", "demo-de-en-tree", "demo-de-en-distribution"):
+    figures = ("curves", "distribution", "source", "speed", "tree")
+    for name in ("method", "demo-bleu", *(f"demo-de-en-{name}" for name in figures)):
         ElementTree.parse(built.folder / f"results/figures/{name}.svg")
     parse = json.loads((built.folder / RUNS / "grammar/seed1/parse.json").read_text())
     assert parse["sentences"] + parse["skipped"] == 20
     assert {"induced", "right-branching", "random", "oracle"} <= parse["rows"].keys()
     assert not (built.folder / RUNS / "transformer/seed1/trees.jsonl").exists()
+
+
+def test_the_page_shows_what_was_run(built, open_page):
+    script = """return JSON.stringify({
+        width: document.scrollingElement.scrollWidth,
+        missing: document.querySelectorAll(".missing").length,
+        tables: document.querySelectorAll("table").length,
+        pictures: [...document.querySelectorAll("img")].filter((e) => e.naturalWidth > 0).length,
+        runs: document.querySelectorAll("details[id]").length,
+    })"""
+    page = open_page(built.folder / "results/report.html", script, width=400)
+    assert not page.console
+    said = json.loads(page.said)
+    assert said == {"width": 400, "missing": 0, "tables": 4, "pictures": 7, "runs": 2}
+
+
+def test_an_experiment_has_a_page_of_its_own(built):
+    assert {rule for rule, _ in built.planned("demo")} == {"page"}
+    (page,) = {output for _, output in built.planned("demo")}
+    assert page == "results/report-demo.html"
 
 
 def test_the_same_command_again_does_nothing(built):
@@ -76,8 +97,8 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
     built.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
     jobs = built.planned()
     assert {rule for rule, _ in jobs} == {
-        "train", "average", "decode", "score", "significance", "parse", "parseval",
-        "table", "parse_table", "curves", "bleu_figure", "tree_figure", "distribution_figure",
+        "train", "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+        "curves", "bleu_figure", "source_figure", "speed_figure", "tree_figure", "distribution_figure",
     }  # fmt: skip
     runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
     assert runs
@@ -87,12 +108,8 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
 def test_the_beam_reruns_decoding_and_scoring(built, restore):
     built.config["corpora"]["demo"]["decoding"] = {"beam": 2}
     assert {rule for rule, _ in built.planned()} == {
-        "decode",
-        "score",
-        "significance",
-        "table",
-        "bleu_figure",
-    }
+        "decode", "score", "significance", "sentences", "table", "bleu_figure", "source_figure", "page",
+    }  # fmt: skip
 
 
 def test_threads_memory_and_mirrors_rerun_nothing(built, restore):
@@ -133,8 +150,8 @@ def test_a_deleted_average_rebuilds_its_branch_alone(built):
     try:
         jobs = built.planned()
         assert {rule for rule, _ in jobs} == {
-            "average", "decode", "score", "significance", "parse", "parseval",
-            "table", "parse_table", "bleu_figure", "tree_figure", "distribution_figure",
+            "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+            "bleu_figure", "source_figure", "speed_figure", "tree_figure", "distribution_figure",
         }  # fmt: skip
         assert not [output for _, output in jobs if "/transformer/" in output]
     finally:
@@ -153,10 +170,11 @@ def test_translate_raw_text(built):
     assert done.stdout == expected + "\n"
 
 
-def test_report_is_one_file_without_outside_addresses(built):
+def test_snakemakes_report_is_one_file_without_outside_addresses(built):
     built.snakemake("--report", "report.html")
     page = (built.folder / "report.html").read_text()
     assert "demo-de-en-tree.svg" in page
+    assert "BLEU by system: bars are means" in page  # captions
     for loader in ('src="http', "src='http", 'rel="stylesheet" href="http', "@import"):
         assert loader not in page
 

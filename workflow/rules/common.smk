@@ -1,4 +1,6 @@
 # The configuration, where things lie, and what each target consists of. Everything else is in the library.
+import glob
+import itertools
 import json
 import os
 import re
@@ -22,6 +24,7 @@ DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if c
 TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_names(CONFIG)}
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
+METHOD = "results/figures/method.svg"
 SRC = "src/synmask"
 
 
@@ -39,14 +42,14 @@ def of_figure(name):
     return f"results/figures/{{experiment}}-{name}"
 
 
-def captioned(stem, caption, labels):
+def captioned(stem, caption, labels, subcategory="{experiment}"):
     """The three files of a figure; the SVG stands in Snakemake's report."""
     return {
         "svg": report(
             f"{stem}.svg",
             caption=f"../report/{caption}.rst",
             category="Figures",
-            subcategory="{experiment}",
+            subcategory=subcategory,
             labels=labels,
         ),
         "pdf": f"{stem}.pdf",
@@ -77,6 +80,7 @@ wildcard_constraints:
     experiment=any_of(CONFIG.plain_experiments),
     table=any_of(TABLES),
     direction="[a-z]{2,3}-[a-z]{2,3}",
+    page=f"report|report-({any_of(CONFIG.experiments)})",
 
 
 def code(*paths):
@@ -123,12 +127,19 @@ def need(name):
     return lambda wildcards: getattr(corpus_of(wildcards).resources, name)
 
 
+def of_experiment(name):
+    """What the trainings of an experiment ask of the machine."""
+    return lambda wildcards: getattr(
+        CONFIG.corpora[CONFIG.plain_experiments[wildcards.experiment].corpus].resources, name
+    )
+
+
 def engine_code(*stage):
     """Source files behind a system's model and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
         guide = CONFIG.systems[wildcards.system].guide
-        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task")]
+        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task", "trainer")]
         guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
         return code(*engine, "guides/__init__", "text/labels", *guided, *stage)
 
@@ -182,6 +193,15 @@ def table_path(name):
     return f"results/tables/{name}.md"
 
 
+def run_triples(experiment, direction=None):
+    """Direction, system and seed of the runs of `run_files`, in its order, as JSON."""
+    entry = CONFIG.plain_experiments[experiment]
+    directions = [direction] if direction else entry.directions
+    return settings.as_json(
+        [*itertools.product(directions, entry.systems, CONFIG.experiment_seeds(experiment))]
+    )
+
+
 def inducing(experiment):
     """The systems of an experiment that induce syntax."""
     return [
@@ -195,52 +215,107 @@ def labels(systems):
 
 
 def downloaded_files(target):
-    """The raw files of a target's corpora that come from the network."""
-    return sorted(
-        {
-            CONFIG.raw_file(entry.corpus, split, language)
-            for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target))
-            if CONFIG.corpora[entry.corpus].url
-            for split in settings.SPLITS
-            for direction in entry.directions
-            for language in direction.split("-")
-        }
-    )
+    """What a target needs from the network: the raw files of its corpora, the jars that parse them."""
+    files = set()
+    for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
+        languages = {language for direction in entry.directions for language in direction.split("-")}
+        for source in {direction.split("-")[0] for direction in entry.directions}:
+            if pair := CONFIG.parsed_pair(entry.corpus, source):
+                files.update(CONFIG.corenlp_jars(source))
+                languages.update(pair.split("-"))
+        if CONFIG.corpora[entry.corpus].url:
+            files.update(
+                CONFIG.raw_file(entry.corpus, split, language)
+                for split in settings.SPLITS
+                for language in languages
+            )
+    return sorted(files)
 
 
 def target_files(target):
-    """The tables, figures and models of a target; with `partial`, its tables."""
-    experiments = [] if CONFIG.partial else CONFIG.own_experiments(target)
-    return [*target_tables(target), *(path for name in experiments for path in experiment_files(name))]
+    """The tables, figures, models and page of a target; with `partial`, its tables."""
+    if CONFIG.partial:
+        return target_tables(target)
+    page = [f"results/report-{target}.html"] if target in CONFIG.experiments else []
+    whole = (
+        path
+        for experiment in CONFIG.own_experiments(target)
+        for path in [*experiment_figures(experiment), *run_files(experiment, "average.pt")]
+    )
+    return [*target_tables(target), *whole, *page]
 
 
 def target_tables(target):
     """The tables of a target alone."""
-    own = [path for name in CONFIG.own_experiments(target) for path in experiment_tables(name)]
-    return [*own, *map(table_path, CONFIG.tables_of(target))]
+    own = [path for experiment in CONFIG.own_experiments(target) for path in experiment_tables(experiment)]
+    return list(dict.fromkeys([*own, *map(table_path, CONFIG.tables_of(target))]))
 
 
 def experiment_tables(experiment):
-    """The experiment's own tables."""
+    """The tables of one experiment."""
     chosen = CONFIG.plain_experiments[experiment].tables
     parsed = "parsing" in chosen and run_files(experiment, "parse.json", inducing(experiment))
     return [
         *([table_path(experiment)] if "translation" in chosen else []),
         *([table_path(f"{experiment}-parsing")] if parsed else []),
+        *map(table_path, CONFIG.tables_of(experiment)),
     ]
 
 
-def experiment_files(experiment):
-    """The experiment's figures and models."""
-    entry, figures = CONFIG.plain_experiments[experiment], f"results/figures/{experiment}"
-    files = [f"{figures}-bleu.svg", *run_files(experiment, "average.pt")]
+def experiment_figures(experiment):
+    entry, stem = CONFIG.plain_experiments[experiment], f"results/figures/{experiment}"
+    files = [f"{stem}-bleu.svg"]
+    if CONFIG.swept_setting(experiment):
+        files.append(f"{stem}-sweep.svg")
     for direction in entry.directions:
-        files.append(f"{figures}-{direction}-curves.svg")
+        files += [f"{stem}-{direction}-{name}.svg" for name in ("source", "curves", "speed")]
         if inducing(experiment):
-            files.append(f"{figures}-{direction}-distribution.svg")
+            files.append(f"{stem}-{direction}-distribution.svg")
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):
-                files.append(f"{figures}-{direction}-tree.svg")
+                files.append(f"{stem}-{direction}-tree.svg")
     return files
+
+
+def page_target(wildcards):
+    """The experiments on a page: results/report.html has those of `targets`, report-NAME.html those of NAME."""
+    names = [wildcards.page.removeprefix("report-")] if wildcards.page != "report" else CONFIG.targets
+    return list(dict.fromkeys(experiment for name in names for experiment in CONFIG.own_experiments(name)))
+
+
+def page_files(wildcards):
+    """What a page shows."""
+    return [METHOD] + [
+        path
+        for experiment in page_target(wildcards)
+        for path in [
+            *experiment_tables(experiment),
+            *experiment_figures(experiment),
+            *(
+                path
+                for name in ("scores.json", "train.json", "hypothesis.txt")
+                for path in run_files(experiment, name)
+            ),
+        ]
+    ]
+
+
+def page_plan(wildcards):
+    """What a page consists of, as JSON."""
+    experiments = [
+        {
+            "name": name,
+            "title": entry.title,
+            "corpus": entry.corpus,
+            "directions": entry.directions,
+            "systems": [[system, CONFIG.label(system)] for system in entry.systems],
+            "seeds": CONFIG.experiment_seeds(name),
+            "tables": experiment_tables(name),
+            "figures": experiment_figures(name),
+        }
+        for name, entry in ((name, CONFIG.plain_experiments[name]) for name in page_target(wildcards))
+    ]
+    title = "Report: " + " · ".join(entry["title"] for entry in experiments)
+    return settings.as_json({"title": title, "figures": [METHOD], "experiments": experiments})
 
 
 def system_labels(wildcards):

@@ -58,3 +58,26 @@ rule score:
         "synmask score --hypothesis {params.hypothesis:q} --reference {input.reference:q}"
         " --reference-tokens {input.reference_tokens:q} {params.lowercase} --run {params.run:q}"
         " --train {input.train:q} --output {output:q} 2> {log:q}"
+
+
+rule sentences:
+    input:
+        hypothesis=of_run("hypothesis.txt"),
+        reference=of_pair("text/test.{target}"),
+        source=of_pair("bpe/test.{source}"),
+        code=code("evaluation/sentences"),
+    output:
+        of_run("sentences.csv"),
+    log:
+        of_run("logs/sentences.{source}-{target}.log"),
+    benchmark:
+        of_run("benchmarks/sentences.{source}-{target}.tsv")
+    group:
+        "evaluate"
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
+    shell:
+        "synmask sentences --hypothesis {input.hypothesis:q} --reference {input.reference:q} --source {input.source:q}"
+        " {params.lowercase} --output {output:q} 2> {log:q}"

@@ -1,4 +1,4 @@
-# Scores → figures, and the parsing table. All local: each takes a second.
+# Scores → figures, the parsing table, the page. All but `speed` are local: each takes a second.
 
 
 rule parse_table:
@@ -37,7 +37,7 @@ rule curves:
         histories=lambda wildcards: run_files(
             wildcards.experiment, "history.csv", direction=wildcards.direction
         ),
-        code=code("reporting/figures"),
+        code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-curves"), "curves", {"figure": "training curves, {direction}"}),
     log:
@@ -62,8 +62,8 @@ rule curves:
 
 rule bleu_figure:
     input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
-        code=code("reporting/figures"),
+        sentences=lambda wildcards: run_files(wildcards.experiment, "sentences.csv"),
+        code=code("evaluation/sentences", "reporting/bleu_figures", "reporting/style"),
     output:
         **captioned(of_figure("bleu"), "bleu", {"figure": "BLEU"}),
     log:
@@ -74,10 +74,117 @@ rule bleu_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        runs=lambda wildcards: run_triples(wildcards.experiment),
         labels=system_labels,
         output=of_figure("bleu"),
     shell:
-        "synmask bleu-figure --inputs {input.scores:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
+        "synmask bleu-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
+        " --output {params.output:q} 2> {log:q}"
+
+
+rule source_figure:
+    input:
+        sentences=lambda wildcards: run_files(
+            wildcards.experiment, "sentences.csv", direction=wildcards.direction
+        ),
+        code=code("evaluation/sentences", "reporting/bleu_figures", "reporting/style"),
+    output:
+        **captioned(of_figure("{direction}-source"), "source", {"figure": "BLEU by source, {direction}"}),
+    log:
+        "results/logs/source_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/source_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        runs=lambda wildcards: run_triples(wildcards.experiment, wildcards.direction),
+        labels=system_labels,
+        output=of_figure("{direction}-source"),
+    shell:
+        "synmask source-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
+        " --output {params.output:q} 2> {log:q}"
+
+
+rule sweep_figure:
+    input:
+        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
+        code=code("reporting/bleu_figures", "reporting/style"),
+    output:
+        **captioned(of_figure("sweep"), "sweep", {"figure": "sweep"}),
+    log:
+        "results/logs/sweep_figure.{experiment}.log",
+    benchmark:
+        "results/benchmarks/sweep_figure.{experiment}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
+        output=of_figure("sweep"),
+    shell:
+        "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
+
+
+rule speed:
+    input:
+        models=first_runs("average.pt", lambda experiment: CONFIG.plain_experiments[experiment].systems),
+        code=code("engine/average", "engine/model", "engine/speed"),
+    output:
+        "results/speed/{experiment}.{direction}.json",
+    log:
+        "results/logs/speed.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/speed.{experiment}.{direction}.tsv"
+    conda:
+        "../envs/synmask.yaml"
+    threads: of_experiment("threads")
+    resources:
+        cpus_per_task=of_experiment("threads"),
+        mem_mb=of_experiment("mem_mb"),
+        gpu=lambda wildcards: min(1, of_experiment("gpus")(wildcards)),
+    params:
+        labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
+    shell:
+        "synmask speed --models {input.models:q} --labels {params.labels:q} --output {output:q}"
+        " --threads {resources.cpus_per_task} 2> {log:q}"
+
+
+rule speed_figure:
+    input:
+        costs=rules.speed.output,
+        code=code("reporting/figures", "reporting/style"),
+    output:
+        **captioned(of_figure("{direction}-speed"), "speed", {"figure": "time and memory, {direction}"}),
+    log:
+        "results/logs/speed_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/speed_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        output=of_figure("{direction}-speed"),
+    shell:
+        "synmask speed-figure --input {input.costs:q} --output {params.output:q} 2> {log:q}"
+
+
+rule diagram:
+    input:
+        code=code("reporting/diagram", "reporting/style", "induction/distribution"),
+    output:
+        **captioned("results/figures/method", "method", {"figure": "the method"}, "Method"),
+    log:
+        "results/logs/diagram.log",
+    benchmark:
+        "results/benchmarks/diagram.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        output="results/figures/method",
+    shell:
+        "synmask diagram --output {params.output:q} 2> {log:q}"
 
 
 rule tree_figure:
@@ -108,7 +215,7 @@ rule tree_figure:
 rule distribution_figure:
     input:
         distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),
-        code=code("reporting/figures"),
+        code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-distribution"), "distribution", {"figure": "P_D, {direction}"}),
     log:
@@ -124,3 +231,25 @@ rule distribution_figure:
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"
+
+
+rule page:
+    input:
+        files=page_files,
+        captions=sorted(glob.glob("workflow/report/*.rst")),
+        template=expand("{src}/reporting/page/page.{kind}", src=SRC, kind=["html", "css", "js"]),
+        code=code("reporting/entries", "reporting/examples", "reporting/report"),
+    output:
+        "results/{page}.html",
+    log:
+        "results/logs/{page}.log",
+    benchmark:
+        "results/benchmarks/{page}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        plan=page_plan,
+        captions=lambda wildcards, input: os.path.dirname(input.captions[0]),
+    shell:
+        "synmask report --plan {params.plan:q} --captions {params.captions:q} --output {output:q} 2> {log:q}"

@@ -4,9 +4,10 @@
 rule train:
     input:
         data=rules.binarise.output,
-        code=engine_code("engine/train"),
+        code=engine_code("engine/train", "engine/checkpoints"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
+    # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash and tee wait.
     # Snakemake cuts `threads` down to the cores at hand; the process takes `cpus_per_task`, which stays as it is,
     # since another number of threads gives other bytes.
     output:
@@ -24,15 +25,18 @@ rule train:
         mem_mb=need("mem_mb"),
         runtime=need("runtime"),
         gpu=need("gpus"),
+        # here, not in params: how often is saved must not rerun what depends on it
+        checkpoint_minutes=need("checkpoint_minutes"),
     params:
         settings=run_settings,
         keep=lambda wildcards: corpus_of(wildcards).training.average,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
-        "synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
+        "trap : TERM; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --code {input.code:q} --threads {resources.cpus_per_task} 2>&1 | tee {log:q} >&2"
+        " --code {input.code:q} --threads {resources.cpus_per_task}"
+        " --checkpoint-minutes {resources.checkpoint_minutes} 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
 
 
 rule average:
@@ -41,7 +45,7 @@ rule average:
         data=rules.binarise.output,
         codes=of_pair("bpe/codes"),
         vocabulary=of_pair("bpe/vocabulary.{source}"),
-        code=engine_code("engine/average"),
+        code=engine_code("engine/average", "engine/checkpoints"),
     output:
         of_run("average.pt"),
     log:
@@ -52,6 +56,8 @@ rule average:
         "evaluate"
     conda:
         "../envs/synmask.yaml"
+    resources:
+        keep_checkpoints=lambda wildcards: int(corpus_of(wildcards).resources.keep_checkpoints),
     params:
         settings=run_settings,
         text=section("text", include={"tokenise", "lowercase"}),
@@ -63,4 +69,5 @@ rule average:
         "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"
         " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold}"
         " --source {wildcards.source} --target {wildcards.target} --text {params.text:q}"
-        " --settings {params.settings:q} --output {output:q} 2> {log:q}"
+        " --settings {params.settings:q} --output {output:q}"
+        " --keep-checkpoints {resources.keep_checkpoints} 2> {log:q}"

@@ -31,6 +31,19 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("run", "what was run and the baseline's name, as JSON", type=json.loads)
     option("output", "significance-BASELINE.json")
 
+    option = add(
+        verbs,
+        "sentences",
+        _sentences,
+        "Count what BLEU counts in each test sentence, beside its source's length and split words; "
+        "for confidence intervals and groups of sentences.",
+    )
+    option("hypothesis", "detokenised hypotheses")
+    option("reference", "plain reference text")
+    option("source", "source sentences in BPE")
+    option("lowercase", "compare without case", action="store_true")
+    option("output", "CSV, a row a sentence")
+
     option = add(verbs, "parse", _parse, "Induce distances, heights and heads of source sentences.")
     option("model", "a model file of `average` with a guide that induces syntax")
     option("input", "source sentences in BPE")
@@ -83,6 +96,12 @@ def _significance(a: Arguments) -> None:
         for metric, (kind, reference, tokenise) in sides.items()
     }
     write_json(a.output, a.run | {"metrics": metrics})
+
+
+def _sentences(a: Arguments) -> None:
+    from synmask.evaluation.sentences import write_sentences
+
+    write_sentences(a.hypothesis, a.reference, a.source, a.output, lowercase=a.lowercase)
 
 
 def _parse(a: Arguments) -> None:

@@ -26,11 +26,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         verbs,
         "train",
         _train,
-        "Train one system with one seed; called again it goes on after the last finished epoch, "
-        "unless settings, data or code have changed.",
+        "Train one system with one seed; called again it goes on where it was, "
+        "unless settings, data or code have changed. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.",
     )
     option("data", "folder of binarised data")
-    option("run", "folder of the run: checkpoints/, history.csv, train.json")
+    option("run", "folder of the run: checkpoints/, lock, history.csv, train.json")
     languages(option)
     option("settings", "JSON, see `synmask settings`", type=json.loads)
     option("seed", "random seed", type=int)
@@ -38,6 +38,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("code", "source files whose change makes old checkpoints invalid", nargs="*", default=[])
     option("threads", "CPU threads a process; the same number gives the same bytes", type=int, default=1)
     option("processes", "data-parallel workers; default: one a visible GPU", type=int, default=None)
+    option("checkpoint-minutes", "save at least this often", type=float, default=15.0)
 
     option = add(verbs, "average", _average, "Average the last epochs into one model file that stands alone.")
     option("run", "folder of the run")
@@ -50,6 +51,18 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("text", "the corpus' text settings as JSON", type=json.loads)
     option("settings", "the run's settings as JSON", type=json.loads)
     option("output", "the model file")
+    option("keep-checkpoints", "0: remove them afterwards", type=int, default=1)
+
+    option = add(
+        verbs,
+        "speed",
+        _speed,
+        "Measure time and memory of models' encoders by length of the sentences.",
+    )
+    option("models", "model files of `average`", nargs="+")
+    option("labels", "what each of them is called", nargs="+", type=str)
+    option("output", "JSON, a row a model and length")
+    option("threads", "CPU threads", type=int, default=1)
 
     option = add(verbs, "decode", _decode, "Translate a BPE file by beam search.")
     option("model", "a model file of `average`")
@@ -87,11 +100,14 @@ def _train(a: Arguments) -> None:
     train(
         a.data, a.run, a.source, a.target, a.settings, a.seed,
         keep=a.keep, code=a.code, threads=a.threads, processes=a.processes,
+        checkpoint_minutes=a.checkpoint_minutes,
     )  # fmt: skip
 
 
 def _average(a: Arguments) -> None:
     from synmask.engine.average import average, save_model
+    from synmask.engine.checkpoints import retire
+    from synmask.engine.lock import locked
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
 
@@ -102,7 +118,17 @@ def _average(a: Arguments) -> None:
         "codes": "\n".join(read_lines(a.codes)),
         "vocabulary": sorted(frequent(a.vocabulary, threshold)) if threshold else None,
     }
-    save_model(a.output, average(a.run / "checkpoints", a.last), a.data, text, a.settings)
+    checkpoints = a.run / "checkpoints"
+    with locked(a.run):
+        save_model(a.output, average(checkpoints, a.last), a.data, text, a.settings)
+        if not a.keep_checkpoints:
+            retire(checkpoints, a.output, a.last)
+
+
+def _speed(a: Arguments) -> None:
+    from synmask.engine.speed import measure_files
+
+    measure_files(dict(zip(a.labels, a.models, strict=True)), a.output, a.threads)
 
 
 def _decode(a: Arguments) -> None:

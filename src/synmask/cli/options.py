@@ -9,11 +9,17 @@ Verb = Callable[[Arguments], None]
 
 
 def add(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str, epilog: str = "") -> Callable:
-    """Add a verb and return a shorthand for its options: paths unless `type` says otherwise, required."""
+    """Add a verb and return a shorthand for its options: paths unless `type` says otherwise, required.
+
+    A name in capitals is a positional argument.
+    """
     parser = verbs.add_parser(name, help=text.split(";")[0].split(". ")[0], description=text, epilog=epilog)
     parser.set_defaults(verb=verb, verb_name=name)
 
     def option(flag: str, text: str, **how) -> None:  # noqa: ANN003
+        if flag.isupper():
+            parser.add_argument(flag.lower(), metavar=flag, help=text, **how)
+            return
         if how.get("action") != "store_true":
             how.setdefault("type", Path)
             how.setdefault("required", "default" not in how)

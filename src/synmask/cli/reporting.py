@@ -49,9 +49,26 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("runs", "system and seed of each input, as a JSON list of pairs", type=json.loads)
     option("output", "prefix of .svg, .pdf and .csv")
 
-    option = add(verbs, "bleu-figure", _bleu_figure, "Plot BLEU by system, with its spread over seeds.")
+    for name, verb, what in (
+        ("bleu-figure", _bleu_figure, "by system, with 95% intervals over test sentences"),
+        ("source-figure", _source_figure, "by length of the source and by its split words, of one direction"),
+    ):
+        option = add(verbs, name, verb, f"Plot BLEU {what}.")
+        option("inputs", "output of `sentences`, a file a run", nargs="+")
+        option("runs", "direction, system and seed of each, as a JSON list of triples", type=json.loads)
+        option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
+        option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(verbs, "sweep-figure", _sweep_figure, "Plot BLEU against a number in the settings.")
     option("inputs", "scores.json of the runs", nargs="+")
-    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
+    option("setting", "where the number stands, e.g. system.options.bpe_dim", type=str)
+    option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(verbs, "speed-figure", _speed_figure, "Plot time and memory by length of the sentences.")
+    option("input", "output of `speed`")
+    option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(verbs, "diagram", _diagram, "Draw the method: how induced syntax masks attention.")
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
@@ -67,6 +84,17 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("distribution", "output of `parse`")
     option("title", "heads the figure", type=str)
     option("output", "prefix of .svg, .pdf and .csv")
+
+    option = add(
+        verbs,
+        "report",
+        _report,
+        "Write one page on what was run: tables, figures, translations and runs; it opens without a network. "
+        "What does not exist is called missing.",
+    )
+    option("plan", "what belongs to it, as JSON: see `snakemake -np results/report.html`", type=json.loads)
+    option("captions", "folder of the figures' captions, a NAME.rst each")
+    option("output", "the HTML file, in the folder of the results")
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -100,9 +128,45 @@ def _curves(a: Arguments) -> None:
 
 
 def _bleu_figure(a: Arguments) -> None:
-    from synmask.reporting.figures import bleu_bars
+    from synmask.evaluation.sentences import intervals
+    from synmask.reporting.bleu_figures import bleu_bars
 
-    bleu_bars(a.inputs, a.output, a.labels)
+    bleu_bars(intervals(_runs(a)), a.output, [*a.labels.values()])
+
+
+def _source_figure(a: Arguments) -> None:
+    from synmask.evaluation.sentences import GROUPS, by_source
+    from synmask.reporting.bleu_figures import bleu_by_source
+
+    runs = _runs(a)
+    bleu_by_source({column: by_source(runs, column) for column in GROUPS}, a.output)
+
+
+def _runs(a: Arguments) -> dict:
+    from synmask.evaluation.sentences import Run
+
+    return {
+        Run(direction, a.labels[system], seed): path
+        for (direction, system, seed), path in zip(a.runs, a.inputs, strict=True)
+    }
+
+
+def _sweep_figure(a: Arguments) -> None:
+    from synmask.reporting.bleu_figures import sweep
+
+    sweep(a.inputs, a.setting, a.output)
+
+
+def _speed_figure(a: Arguments) -> None:
+    from synmask.reporting.figures import speed
+
+    speed(a.input, a.output)
+
+
+def _diagram(a: Arguments) -> None:
+    from synmask.reporting.diagram import diagram
+
+    diagram(a.output)
 
 
 def _tree_figure(a: Arguments) -> None:
@@ -124,3 +188,9 @@ def _distribution_figure(a: Arguments) -> None:
 
     value = read_json(a.distribution)
     distribution(value["tokens"], value["distribution"], a.output, a.title)
+
+
+def _report(a: Arguments) -> None:
+    from synmask.reporting.report import write_report
+
+    write_report(a.plan, a.output, captions=a.captions)

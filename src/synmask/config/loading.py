@@ -140,8 +140,8 @@ def _check_names(config: Config) -> None:
     for position, target in enumerate(config.targets):
         _known(("targets", position), "experiment", target, {**config.experiments, **config.tables})
     for name in config.mirrors:
-        downloads = {c.download for c in config.corpora.values() if c.url}
-        _known(("mirrors", name), "downloaded corpus", name, downloads)
+        downloads = {c.download for c in config.corpora.values() if c.url} | {"corenlp"}
+        _known(("mirrors", name), "download", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
         if isinstance(experiment, list):
@@ -162,8 +162,10 @@ def _check_names(config: Config) -> None:
             guided = {name for name, system in config.systems.items() if system.guide != "none"}
             if not guided & set(experiment.systems):
                 raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
-            if config.gold_trees(experiment.corpus, "valid", languages[0]) is None:
-                raise _NameFault((*path, "tables"), "table (the corpus has no `trees`)", "parsing", [])
+            for source in (direction.split("-")[0] for direction in experiment.directions):
+                if config.gold_trees(experiment.corpus, "valid", source) is None:
+                    kind = f"table (corpus {experiment.corpus} has no `trees` for {source})"
+                    raise _NameFault((*path, "tables"), kind, "parsing", [])
 
 
 def _check_tables(config: Config) -> None:
@@ -238,7 +240,9 @@ def _first_fault(error: ValidationError, sources: Mapping[str, Any], root: type[
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     fault = (unknown or faults)[0]
     path = tuple(
-        part for part in fault["loc"] if part not in ("[key]",) and not str(part).startswith("list[")
+        part
+        for part in fault["loc"]
+        if part != "[key]" and not str(part).startswith(("list[", "dict[", "literal["))
     )
     path = tuple(part for part in path if part not in ("Experiment", "GrammarOptions"))
     where = _where(path, sources)

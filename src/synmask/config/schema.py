@@ -23,7 +23,23 @@ def _plain_name(name: str) -> str:
     return name
 
 
+def _one_line(text: str) -> str:
+    """Titles, labels and paths stand in logs, tables and commands of one line."""
+    if not text.isprintable():
+        raise ValueError("a line break or another character that cannot be shown is in it")
+    return text
+
+
+def _plain_path(path: str) -> str:
+    """Snakemake would read other braces in a path as wildcards."""
+    if re.search(r"[{}]", path.replace("{language}", "")):
+        raise ValueError("no braces in a path but {language}")
+    return path
+
+
 Name = Annotated[str, AfterValidator(_plain_name)]
+Line = Annotated[str, AfterValidator(_one_line)]
+PathText = Annotated[Line, AfterValidator(_plain_path)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -55,7 +71,7 @@ class GrammarOptions(Section):
 class System(Section):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
-    label: str | None = None
+    label: Line | None = None
     guide: Literal["none", "grammar"] = "none"
     options: GrammarOptions | None = None
     mask_rate: Rate = 0.0
@@ -137,6 +153,32 @@ class Resources(Section):
     mem_mb: Count = 8000
     runtime: Count = 720
     gpus: Annotated[int, Field(ge=0)] = 0
+    checkpoint_minutes: Count = 15
+    keep_checkpoints: bool = False
+
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
+
+
+class CoreNLPModels(Section):
+    """What CoreNLP parses one language with."""
+
+    jars: dict[Jar, Sha256] = {}
+    tagger: str
+    parser: str
+    dependencies: str | None = None
+
+
+class CoreNLP(Section):
+    """The parser behind `trees: corenlp`."""
+
+    jars: dict[Jar, Sha256] = {}
+    languages: dict[Language, CoreNLPModels] = {}
+    max_words: Count = 200
+    threads: Count = 2
+    mem_mb: Count = 6000
+    runtime: Count = 720
 
 
 class Generate(Section):
@@ -153,10 +195,10 @@ class Corpus(Section):
 
     languages: tuple[Language, ...] = Field(min_length=2)
     generate: Generate | None = None
-    files: dict[Literal["train", "valid", "test"], str] | None = None
-    url: str | None = None
-    sha256: dict[str, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] = {}
-    trees: dict[Literal["valid", "test"], str] = {}
+    files: dict[Literal["train", "valid", "test"], PathText] | None = None
+    url: Line | None = None
+    sha256: dict[str, Sha256] = {}
+    trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
     sentence: Count | None = None
     text: Text = Text()
     bpe: Bpe = Bpe()
@@ -170,6 +212,8 @@ class Corpus(Section):
     def _one_origin(self) -> "Corpus":
         if (self.generate is None) == (self.files is None):
             raise ValueError("give either `generate` or `files`")
+        if self.generate is not None and self.trees:
+            raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
         if self.files is not None:
             if missing := [split for split in SPLITS if split not in self.files]:
                 raise ValueError(f"files: no entry for {', '.join(missing)}")
@@ -182,7 +226,7 @@ class Corpus(Section):
 class Experiment(Section):
     """A target: which systems run on which corpus, and which tables come of it."""
 
-    title: str
+    title: Line
     corpus: Name
     directions: tuple[Direction, ...] = Field(min_length=1)
     systems: tuple[Name, ...] = Field(min_length=1)
@@ -209,12 +253,13 @@ class Table(Section):
 
 class Config(Section):
     targets: tuple[Name, ...] = Field(min_length=1)
-    data_dir: str = "data"
-    mirrors: dict[Name, str] = {}
+    data_dir: PathText = "data"
+    mirrors: dict[Name, Line] = {}
     seeds: tuple[Count, ...] = Field(min_length=1)
     training: Training = Training()
     decoding: Decoding = Decoding()
     resources: Resources = Resources()
+    corenlp: CoreNLP = CoreNLP()
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
     experiments: dict[Name, Experiment | list[Name]]
@@ -267,10 +312,47 @@ class Config(Section):
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
         entry = self.corpora[corpus]
+        if split == "train":
+            return None
         if entry.generate is not None:
-            return f"results/{corpus}/raw/{split}.{language}.trees" if split != "train" else None
+            return f"results/{corpus}/raw/{split}.{language}.trees"
+        if entry.trees == "corenlp":
+            pair = self.parsed_pair(corpus, language)
+            return f"results/{corpus}/{pair}/syntax/{split}.{language}.trees" if pair else None
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
+
+    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the gold dependency heads of a split, None where the corpus has none."""
+        trees = self.gold_trees(corpus, split, language)
+        if trees is None or self.corpora[corpus].trees not in ({}, "corenlp"):
+            return None
+        return trees.removesuffix(".trees") + ".heads"
+
+    def parsed_pair(self, corpus: str, language: str) -> str | None:
+        """The language pair in whose folder CoreNLP parses a language, once for all directions.
+
+        The corpus' first language has the second as its partner, every other has the first. None where
+        CoreNLP does not parse the language.
+        """
+        entry = self.corpora[corpus]
+        if entry.generate is not None or entry.trees != "corenlp" or language not in self.corenlp.languages:
+            return None
+        first, second = entry.languages[:2]
+        return f"{first}-{second if language == first else language}"
+
+    def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
+        """Path → (Maven's coordinates, sha256) of the jars that a language needs, or any language."""
+        languages = self.corenlp.languages
+        jars = dict(self.corenlp.jars)
+        for models in languages.values() if language is None else [languages[language]]:
+            jars |= models.jars
+        return {f"{self.data_dir}/corenlp/{_jar_file(jar)}": (jar, sum_) for jar, sum_ in jars.items()}
+
+    def corenlp_settings(self, language: str) -> str:
+        """What the trees of a language depend on besides its sentences and jars, as JSON."""
+        models = self.corenlp.languages[language].model_dump(mode="json", exclude={"jars"})
+        return as_json({**models, "max_words": self.corenlp.max_words})
 
     def run_settings(self, corpus: str, direction: str, system: str) -> str:
         """All that a training depends on besides its data and seed, as JSON with sorted keys."""
@@ -298,6 +380,39 @@ class Config(Section):
                 },
             }
         )
+
+    def swept_setting(self, experiment: str) -> str | None:
+        """The number that an experiment sweeps: the only setting in which its systems (three or more) differ.
+
+        Returns:
+            where it stands in a run's settings, e.g. "system.options.bpe_dim"; None where nothing is swept.
+        """
+        entry = self.plain_experiments[experiment]
+        direction = entry.directions[0]
+        runs = [flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems]
+        differing = {key for key in set().union(*runs) if len({json.dumps(run.get(key)) for run in runs}) > 1}
+        if len(runs) < 3 or len(differing) != 1:
+            return None
+        (key,) = differing
+        values = {run.get(key) for run in runs if type(run.get(key)) in (int, float)}
+        return key if len(values) == len(runs) else None
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one mapping with dotted keys."""
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            values |= flat(value, f"{prefix}{key}.")
+        else:
+            values[prefix + key] = tuple(value) if isinstance(value, list) else value
+    return values
+
+
+def _jar_file(coordinates: str) -> str:
+    """The file name that Maven gives to group:artifact:version:jar[:classifier]."""
+    _, artifact, version, _, *classifier = coordinates.split(":")
+    return "-".join([artifact, version, *classifier]) + ".jar"
 
 
 def as_json(settings: Any) -> str:

@@ -1,37 +1,44 @@
 """Averaging epoch checkpoints into one model file that stands alone: to decode, parse and translate."""
 
 import io
-import pickle
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
 
+from synmask.engine.checkpoints import load
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
-from synmask.engine.train import fairseq_config
+from synmask.engine.trainer import fairseq_config
 from synmask.files import UserError, writing
 
 
 def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     """The mean, in float32, of the models of the last `last` epochs in the folder `checkpoints`.
 
+    Where the epochs' models were removed after averaging, it is what `retire` has kept of them.
+
     Raises:
-        UserError: fewer than `last` epochs are there, or a file is damaged.
+        UserError: neither is there, or a file is damaged.
     """
     epochs = sorted(
         (int(match[1]), path)
         for path in checkpoints.glob("epoch*.pt")
         if (match := re.fullmatch(r"epoch(\d+)\.pt", path.name))
     )[-last:]
+    kept = checkpoints / f"average{last}.pt"
     if len(epochs) < last:
-        raise UserError(f"{checkpoints}: {len(epochs)} epochs there, {last} to average; train further")
+        if kept.exists():
+            return load(kept)["model"]
+        raise UserError(
+            f"{checkpoints}: {len(epochs)} epochs there, {last} to average; delete "
+            f"{checkpoints.parent}/train.json and rerun to train again"
+        )
     mean: dict[str, torch.Tensor] = {}
     for _, path in epochs:
-        for name, value in _load(path).items():
+        for name, value in load(path).items():
             mean[name] = mean.get(name, 0) + value.double() / last
     return {name: value.float() for name, value in mean.items()}
 
@@ -60,7 +67,7 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     Raises:
         UserError: not a model file, or damaged.
     """
-    saved = _load(path)
+    saved = load(path)
     if "dictionaries" not in saved:
         raise UserError(f"{path}: not a model file of `synmask average`")
     dictionaries = [
@@ -72,19 +79,3 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     model = task.build_model(cfg.model)
     model.load_state_dict(saved["model"])
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), task, text
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (
-        RuntimeError,
-        EOFError,
-        pickle.UnpicklingError,
-        zipfile.BadZipFile,
-        ValueError,
-        KeyError,
-    ) as error:
-        raise UserError(f"{path}: damaged checkpoint ({type(error).__name__}); delete it and rerun") from None

@@ -1,15 +1,12 @@
 """BPE text → fairseq's dictionaries and binary, memory-mapped data, as `fairseq-preprocess` writes them."""
 
-import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 
-from synmask.files import UserError, read_lines, writing
+from synmask.files import UserError, read_lines, renamed, writing
 
 
 def binarise(text: Path, output: Path, source: str, target: str) -> None:
@@ -55,7 +52,7 @@ def _dictionary(path: Path) -> Dictionary:
 
 
 def _binarise_file(path: Path, prefix: Path, dictionary: Dictionary) -> None:
-    with _renamed(Path(f"{prefix}.idx")) as index, _renamed(Path(f"{prefix}.bin")) as data:
+    with renamed(Path(f"{prefix}.idx")) as index, renamed(Path(f"{prefix}.bin")) as data:
         builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=len(dictionary))
         count = 0
         for line in read_lines(path):
@@ -64,14 +61,3 @@ def _binarise_file(path: Path, prefix: Path, dictionary: Dictionary) -> None:
         if not count:
             raise UserError(f"{path}: empty")
         builder.finalize(str(index))
-
-
-@contextmanager
-def _renamed(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that becomes `path` when all went well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -1,10 +1,12 @@
 """The translation task: fairseq's, with our data set, and with models that the settings describe."""
 
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary, indexed_dataset
 from fairseq.tasks.translation import TranslationTask
 
 from synmask.engine.dataset import AnnotatedPairs
@@ -35,12 +37,9 @@ class GuidedTranslation(TranslationTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         source, target = self.cfg.source_lang, self.cfg.target_lang
         prefix = Path(self.cfg.data) / f"{split}.{source}-{target}"
-        sides = [
-            data_utils.load_indexed_dataset(f"{prefix}.{language}", dictionary, "mmap")
-            for language, dictionary in ((source, self.src_dict), (target, self.tgt_dict))
-        ]
-        if None in sides:
-            raise UserError(f"{prefix}.*: binarised data missing or incomplete; rerun the rule `binarise`")
+        sides = [_sentences(f"{prefix}.{language}") for language in (source, target)]
+        if len(sides[0]) != len(sides[1]):
+            raise _unusable(f"{prefix}.*")
         self.datasets[split] = self._pairs(*sides, masked=split == "train", shuffle=split != "test")
 
     def sources(self, sentences: list[torch.Tensor]) -> AnnotatedPairs:
@@ -65,3 +64,33 @@ class GuidedTranslation(TranslationTask):
             mask_rate=system["mask_rate"] if masked else 0.0,
             seed=self.seed,
         )
+
+
+def _sentences(path: str) -> indexed_dataset.MMapIndexedDataset:
+    """One side of a binarised split, whose two files are there and fit each other."""
+    try:
+        fit = _end(Path(f"{path}.idx").read_bytes()) == os.path.getsize(f"{path}.bin")
+    except FileNotFoundError:
+        fit = False
+    if not fit:  # fairseq itself would show a page of tracebacks
+        raise _unusable(path)
+    return indexed_dataset.MMapIndexedDataset(path)
+
+
+def _end(index: bytes) -> int | None:
+    """Where the last sentence ends in the data that belong to `index`, in bytes; None: not a whole index.
+
+    An index is a magic number (9 bytes), a version (8), the type of the ids (1), the number of sentences (8),
+    and of each sentence its length (4) and where it starts (8).
+    """
+    magic, count = index[:9], int.from_bytes(index[18:26], "little")
+    kind = indexed_dataset._code_to_dtype.get(index[17]) if len(index) > 17 else None
+    whole = magic == indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC and len(index) == 26 + 12 * count
+    if not count or kind is None or not whole:
+        return None
+    length, start = index[26 + 4 * (count - 1) :][:4], index[-8:]
+    return int.from_bytes(start, "little") + int.from_bytes(length, "little") * np.dtype(kind).itemsize
+
+
+def _unusable(path: str) -> UserError:
+    return UserError(f"{path}: binarised data missing or damaged; delete its folder and rerun")

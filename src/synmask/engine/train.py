@@ -1,32 +1,31 @@
-"""Training: fairseq's trainer under a loop that resumes, shows progress and keeps what averaging needs."""
+"""Training: fairseq's trainer under a loop that saves, stops and goes on without changing the result."""
 
 import csv
-import hashlib
-import json
 import logging
 import math
-import os
 import re
-import shutil
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import options
+from fairseq import utils
 from fairseq.data import iterators
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.distributed import utils as distributed
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
-from omegaconf import DictConfig, open_dict
+from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
-from synmask.engine.criterion import MixedLoss
-from synmask.engine.task import GuidedTranslation
-from synmask.files import UserError, sha256, write_json, writing
+from synmask.engine import checkpoints
+from synmask.engine.lock import locked
+from synmask.engine.progress import Progress
+from synmask.engine.stopping import Stop
+from synmask.engine.trainer import build_trainer, fairseq_config, join
+from synmask.files import TryAgain, UserError, machine_fault, write_json, writing
 from synmask.provenance import commit, versions
 
 HISTORY = (
@@ -41,6 +40,33 @@ HISTORY = (
 )
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What the workers of a training have in common."""
+
+    data: Path
+    run: Path
+    source: str
+    target: str
+    settings: dict[str, Any]
+    seed: int
+    keep: int
+    threads: int
+    processes: int
+    checkpoint_minutes: float
+    start: Path | None  # the checkpoint to go on from
+    stop: Stop
+    check_lock: Callable[[], None]
+
+    @property
+    def epochs(self) -> int:
+        return self.settings["training"]["max_epochs"]
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.run / "checkpoints"
+
+
 def train(
     data: Path,
     run: Path,
@@ -53,199 +79,164 @@ def train(
     code: Iterable[Path] = (),
     threads: int = 1,
     processes: int | None = None,
+    checkpoint_minutes: float = 15.0,
 ) -> None:
     """Train one system with one seed, or go on where an earlier call stopped.
 
-    Writes `run`/checkpoints/ (last.pt to resume from; epoch<N>.pt, models alone, of the last `keep` epochs),
-    `run`/history.csv and, when all epochs are done, `run`/train.json. A run whose settings, data, seed or
-    code differ from those of the checkpoints that lie there starts again from nothing.
+    Writes `run`/checkpoints/ (see engine/checkpoints.py), `run`/history.csv and, when all epochs are done,
+    `run`/train.json. A run whose settings, data, seed or code differ from those of the checkpoints that lie
+    there starts again from nothing.
 
     Args:
         data: folder of binarised data.
         settings: `model`, `training` and `system`, as `Config.run_settings` gives them.
+        keep: how many of the last epochs' models will be averaged.
         code: the source files that decide what a training computes.
         threads: CPU threads of each process. The same number gives the same bytes on CPU.
         processes: data-parallel workers; default: one a visible GPU, one without a GPU.
+        checkpoint_minutes: how long training goes on at most before it saves where it is.
 
     Raises:
-        UserError: data missing, loss no longer finite, or more workers than GPUs.
+        UserError: data missing, loss no longer finite, out of memory, or more workers than GPUs.
+        TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
     """
     gpus = torch.cuda.device_count()
     processes = processes or max(1, gpus)
     if gpus and processes > gpus:
         raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
+    binary, code = checkpoints.digest(data.glob("train.*")), checkpoints.digest(code)
+    with locked(run) as check_lock:
+        folder, epochs = run / "checkpoints", settings["training"]["max_epochs"]
+        checkpoints.claim(folder, {"settings": settings, "seed": seed, "data": binary, "code": code})
+        if done := checkpoints.finished(folder, epochs, keep):
+            print(f"{run}: all {epochs} epochs are done", file=sys.stderr)
+            return _write_results(run, **done)
+        stop, start = Stop(processes), checkpoints.latest(folder, epochs, keep)
+        job = _Job(
+            data, run, source, target, settings, seed, keep, threads, processes, checkpoint_minutes, start,
+            stop, check_lock,
+        )  # fmt: skip
+        with stop.listening():
+            _run_workers(job)
+        if (done := checkpoints.finished(folder, epochs, keep)) is None:
+            raise TryAgain(f"{run}: stopped by a signal, and saved; the same command goes on from there")
+        _write_results(run, **done)
+
+
+def _write_results(run: Path, history: list[dict[str, Any]], summary: dict[str, Any]) -> None:
+    _write_history(run, history)
+    write_json(run / "train.json", summary)
+
+
+def _write_history(run: Path, history: list[dict[str, Any]]) -> None:
+    with writing(run / "history.csv") as handle:
+        table = csv.DictWriter(handle, HISTORY, lineterminator="\n")
+        table.writeheader()
+        table.writerows(history)
+
+
+def _run_workers(job: _Job) -> None:
+    if job.processes == 1:
+        return _worker(0, None, job)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    try:
+        torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", job), nprocs=job.processes)
+    except ProcessExitedException as error:
+        how = error.signal_name or f"exit code {error.exit_code}"
+        raise UserError(
+            f"{job.run}: worker {error.error_index} ended with {how} (SIGKILL is often too little memory: "
+            "resources.mem_mb); the same command goes on from the last checkpoint"
+        ) from None
+    except ProcessRaisedException as error:
+        if fault := re.search(r"\.(UserError|TryAgain): (.+)", str(error)):
+            raise (TryAgain if fault[1] == "TryAgain" else UserError)(fault[2]) from None
+        raise
+
+
+def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    run.mkdir(parents=True, exist_ok=True)
-    stamp = {"settings": settings, "seed": seed, "data": _digest(data.glob("train.*")), "code": _digest(code)}
-    _claim(run, stamp)
-    arguments = (data, run, source, target, settings, seed, keep, threads, processes)
-    if processes == 1:
-        _worker(0, None, *arguments)
-    else:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        try:
-            torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", *arguments), nprocs=processes)
-        except torch.multiprocessing.ProcessRaisedException as error:
-            if fault := re.search(r"UserError: (.+)", str(error)):
-                raise UserError(fault[1]) from None
-            raise
+    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # pages on GPU memory before our line
+    torch.set_num_threads(job.threads)
+    cfg = fairseq_config(job.data, job.run, job.source, job.target, job.settings, job.seed, job.processes)
+    if init_method is None:
+        return _Loop(build_trainer(cfg, job.settings, job.seed), job).run()
+    try:
+        with job.stop.listening():
+            join(cfg, rank, init_method, job.processes)
+            _Loop(build_trainer(cfg, job.settings, job.seed), job).run()
+    except Exception as error:
+        if line := machine_fault(error):  # only text gets from a worker to its parent
+            raise UserError(line) from None
+        raise
 
 
-def _digest(paths: Iterable[Path]) -> str:
-    lines = sorted(f"{path.name} {sha256(path)}" for path in paths)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _claim(run: Path, stamp: dict[str, Any]) -> None:
-    """Keep the checkpoints of `run` if they belong to this very training; else remove them."""
-    path, checkpoints = run / "checkpoints" / "stamp.json", run / "checkpoints"
-    if checkpoints.exists():
-        there = json.loads(path.read_text()) if path.exists() else {}
-        changed = [key for key in stamp if there.get(key) != stamp[key]]
-        if changed:
-            print(f"{checkpoints}: from other {' and '.join(changed)}; starting again", file=sys.stderr)
-            shutil.rmtree(checkpoints)
-    write_json(path, stamp)
-
-
-def _worker(
-    rank: int,
-    init_method: str | None,
-    data: Path,
-    run: Path,
-    source: str,
-    target: str,
-    settings: dict[str, Any],
-    seed: int,
-    keep: int,
-    threads: int,
-    processes: int,
-) -> None:
-    torch.set_num_threads(threads)
-    cfg = fairseq_config(data, run, source, target, settings, seed, processes)
-    if init_method is not None:
-        _join(cfg, rank, init_method, processes)
-    trainer = build_trainer(cfg, settings, seed)
-    _Loop(trainer, cfg, run, settings["training"]["max_epochs"], keep).run()
-
-
-def fairseq_config(
-    data: Path, run: Path, source: str, target: str, settings: dict[str, Any], seed: int, processes: int = 1
-) -> DictConfig:
-    """The run's settings as fairseq's configuration.
-
-    Gradients are accumulated so that an update sees gpus x updates x tokens target tokens (`training.batch`)
-    whatever the number of workers.
-    """
-    model, training, batch = settings["model"], settings["training"], settings["training"]["batch"]
-    updates = math.ceil(batch["gpus"] * batch["updates"] / processes)
-    words = {
-        "--task": "translation",
-        "--source-lang": source,
-        "--target-lang": target,
-        "--arch": "transformer",
-        "--encoder-layers": model["encoder_layers"],
-        "--decoder-layers": model["decoder_layers"],
-        "--encoder-embed-dim": model["embed_dim"],
-        "--decoder-embed-dim": model["embed_dim"],
-        "--encoder-ffn-embed-dim": model["ffn_dim"],
-        "--decoder-ffn-embed-dim": model["ffn_dim"],
-        "--encoder-attention-heads": model["heads"],
-        "--decoder-attention-heads": model["heads"],
-        "--dropout": training["dropout"],
-        "--attention-dropout": training["attention_dropout"],
-        "--optimizer": "adam",
-        "--adam-betas": str(tuple(training["adam_betas"])),
-        "--weight-decay": training["weight_decay"],
-        "--clip-norm": training["clip_norm"],
-        "--lr": training["lr"],
-        "--lr-scheduler": "inverse_sqrt",
-        "--warmup-updates": training["warmup_updates"],
-        "--warmup-init-lr": 1e-7,
-        "--max-tokens": batch["tokens"],
-        "--update-freq": updates,
-        "--max-epoch": training["max_epochs"],
-        "--seed": seed,
-        "--num-workers": 0,
-        "--save-dir": run / "checkpoints",
-        "--distributed-world-size": processes,
-        "--ddp-backend": "legacy_ddp",
-    }
-    flags = ["--share-decoder-input-output-embed", "--no-progress-bar"]
-    if not torch.cuda.is_available():
-        flags.append("--cpu")
-    elif training["precision"] != "fp32":
-        flags.append(f"--{training['precision']}")
-    parser = options.get_training_parser()
-    line = [str(data), *(str(word) for pair in words.items() for word in pair), *flags]
-    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, line))
-
-
-def _join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
-    """Join the group of data-parallel workers."""
-    with open_dict(cfg):
-        cfg.distributed_training.distributed_init_method = init_method
-        cfg.distributed_training.distributed_rank = rank
-        cfg.distributed_training.device_id = rank
-        cfg.distributed_training.distributed_backend = "nccl" if torch.cuda.is_available() else "gloo"
-    if torch.cuda.is_available():
-        torch.cuda.set_device(rank)
-    cfg.distributed_training.distributed_rank = distributed.distributed_init(cfg)
-
-
-def build_trainer(cfg: DictConfig, settings: dict[str, Any], seed: int) -> Trainer:
-    """fairseq's trainer around our task, model and criterion, with the data loaded."""
-    torch.manual_seed(seed)
-    data = Path(cfg.task.data)
-    dictionaries = []
-    for language in (cfg.task.source_lang, cfg.task.target_lang):
-        path = data / f"dict.{language}.txt"
-        if not path.exists():
-            raise UserError(f"{path}: no such file; binarise the corpus first")
-        dictionaries.append(GuidedTranslation.load_dictionary(str(path)))
-    task = GuidedTranslation(cfg.task, *dictionaries, settings, seed)
-    model = task.build_model(cfg.model)
-    criterion = MixedLoss(task, settings["training"]["label_smoothing"], settings["system"]["mlm_weight"])
-    task.load_dataset("valid")
-    return Trainer(cfg, task, model, criterion)
+class _Stopped(Exception):
+    """The loop has saved where it is and ends."""
 
 
 class _Loop:
-    """Epochs: train, validate, save, report."""
+    """Epochs: train, validate, save, report.
 
-    def __init__(self, trainer: Trainer, cfg: DictConfig, run: Path, max_epochs: int, keep: int) -> None:
-        self.trainer, self.cfg, self.run_folder = trainer, cfg, run
-        self.max_epochs, self.keep = max_epochs, keep
+    What a checkpoint need not hold: fairseq seeds torch before each update from seed and update, batches are
+    shuffled from seed and epoch, and masks are drawn from seed, epoch and sentence (engine/dataset.py), so no
+    state of a random generator outlives an update.
+    """
+
+    def __init__(self, trainer: Trainer, job: _Job) -> None:
+        self.trainer, self.job = trainer, job
         self.master = trainer.is_data_parallel_master
-        self.checkpoints = run / "checkpoints"
         self.history: list[dict[str, Any]] = []
-        self.update_freq = cfg.optimization.update_freq[0]
+        self.update_freq = trainer.cfg.optimization.update_freq[0]
+        self.updates = 0  # since this call started
+        self.saved = time.monotonic()
 
     def run(self) -> None:
-        last = self.checkpoints / "last.pt"
-        state = self.trainer.load_checkpoint(str(last)) if last.exists() else None
-        if state:
-            self.history = state["history"]
-            self._say(f"going on after epoch {len(self.history)} of {self.max_epochs}")
-        first = len(self.history) + 1
-        batches = self.trainer.get_train_iterator(first)
-        for epoch in range(first, self.max_epochs + 1):
-            self.history.append(self._epoch(batches, epoch))
-            self._save(batches, epoch)
-        if self.master:
-            self._finish()
+        batches, partial = self._start()
+        with suppress(_Stopped):
+            for epoch in range(len(self.history) + 1, self.job.epochs + 1):
+                self.history.append(self._epoch(batches, epoch, partial))
+                partial = None
+                self._save_epoch(batches, epoch)
+            if self.master:
+                self._finish()
 
-    def _epoch(self, batches: iterators.EpochBatchIterator, epoch: int) -> dict[str, Any]:
-        started = time.perf_counter()
+    def _start(self) -> tuple[iterators.EpochBatchIterator, dict[str, Any] | None]:
+        """Load the checkpoint, if there is one → batches, and what is known of an epoch that was begun."""
+        if self.job.start is None:
+            return self.trainer.get_train_iterator(1), None
+        state = self.trainer.load_checkpoint(str(self.job.start))
+        self.history = state["history"]
+        epoch, partial = len(self.history) + 1, state["partial"]
+        where = (
+            f"update {self.trainer.get_num_updates()} in epoch {epoch}" if partial else f"epoch {epoch - 1}"
+        )
+        self._say(f"going on after {where} of {self.job.epochs}")
+        batches = self.trainer.get_train_iterator(epoch)
+        if partial:
+            # Workers take turns in an update, so its batches are the same for any number of them.
+            updates = partial["batches"] // (self.job.processes * self.update_freq)
+            batches.load_state_dict(
+                {"version": 2, "epoch": epoch, "iterations_in_epoch": updates * self.update_freq}
+            )
+        return batches, partial
+
+    def _epoch(
+        self, batches: iterators.EpochBatchIterator, epoch: int, partial: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        started = time.perf_counter() - (partial["seconds"] if partial else 0.0)
         self.trainer.begin_epoch(epoch)
         groups = iterators.GroupedIterator(batches.next_epoch_itr(), self.update_freq)
-        progress = _Progress(self._say, epoch, self.max_epochs, len(groups), self.history)
+        progress = Progress(self._say, epoch, self.job.epochs, len(groups), self.history, started)
         with metrics.aggregate(new_root=True) as totals:
+            if partial:
+                totals.load_state_dict(partial["totals"])
             for samples in groups:
                 self._step(samples)
-                progress.show(totals)
+                progress.show(totals, groups.n)
+                if groups.has_next():
+                    self._save_or_stop(batches, totals, started)
         train = totals.get_smoothed_values()
         seconds = time.perf_counter() - started
         valid = self._validate()
@@ -264,13 +255,14 @@ class _Loop:
         return row
 
     def _step(self, samples: list[dict]) -> None:
+        self.updates += 1
         try:
-            self.trainer.train_step(samples)
+            self.trainer.train_step(samples, raise_oom=True)  # without it, fairseq leaves the batch out
         except FloatingPointError:
-            (self.checkpoints / "crash.pt").unlink(missing_ok=True)
+            (self.job.checkpoints / "crash.pt").unlink(missing_ok=True)
             update = self.trainer.get_num_updates()
             raise UserError(
-                f"{self.run_folder}: the loss is no longer finite at update {update}; lower training.lr or "
+                f"{self.job.run}: the loss is no longer finite at update {update}; lower training.lr or "
                 "lengthen training.warmup_updates"
             ) from None
 
@@ -283,96 +275,69 @@ class _Loop:
                 self.trainer.valid_step(sample)
         return totals.get_smoothed_values()
 
-    def _save(self, batches: iterators.EpochBatchIterator, epoch: int) -> None:
-        """last.pt with all that resuming needs, epoch<N>.pt with the model alone; older ones are removed."""
-        if self.master:
+    def _save_or_stop(
+        self, batches: iterators.EpochBatchIterator, totals: metrics.MetersDict, started: float
+    ) -> None:
+        """Within an epoch: save when it is time to, and leave when it is asked."""
+        stop = self.job.stop.due(self.updates, self.master)
+        late = time.monotonic() - self.saved > self.job.checkpoint_minutes * 60
+        if self.master and (stop or late):
+            # Sums and counts only; fairseq's clocks would mean nothing in another process.
+            sums = [meter for meter in totals.state_dict() if meter[2] == "AverageMeter"]
+            seen = batches.iterations_in_epoch * self.job.processes
+            seconds = time.perf_counter() - started
+            self._save(batches, {"totals": sums, "batches": seen, "seconds": seconds})
+        if stop:
+            raise _Stopped
+
+    def _save_epoch(self, batches: iterators.EpochBatchIterator, epoch: int) -> None:
+        if not self.master:
+            return
+        if epoch in checkpoints.averaged_epochs(self.job.epochs, self.job.keep):
             model = {
                 name: value.cpu()
                 for name, value in self.trainer.get_model().state_dict().items()
                 if not name.endswith("_float_tensor")  # uninitialised memory, there only for its type
             }
-            _replace(self.checkpoints / f"epoch{epoch}.pt", lambda path: torch.save(model, path))
-            (self.checkpoints / f"epoch{epoch - self.keep}.pt").unlink(missing_ok=True)
+            self.job.check_lock()
+            checkpoints.save(self.job.checkpoints / f"epoch{epoch}.pt", model)
+        self._save(batches, None)
+        _write_history(self.job.run, self.history)
+
+    def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
+        """last.pt, with all that going on needs, which is the same in every worker."""
+        self.job.check_lock()
         self.trainer.consolidate_optimizer()  # fairseq wants it before it hands out its state
-        extra = {"train_iterator": batches.state_dict(), "history": self.history}
-        if self.master:
-            _replace(self.checkpoints / "last.pt", lambda path: self.trainer.save_checkpoint(path, extra))
-            with writing(self.run_folder / "history.csv") as handle:
-                table = csv.DictWriter(handle, HISTORY, lineterminator="\n")
-                table.writeheader()
-                table.writerows(self.history)
+        state = utils.move_to_cpu(self.trainer.state_dict())
+        state["extra_state"] |= {
+            "metrics": {},  # fairseq's own, which nothing reads
+            "train_iterator": batches.state_dict(),
+            "history": self.history,
+            "partial": utils.move_to_cpu(partial),
+        }
+        checkpoints.save_last(self.job.checkpoints, state)
+        self.saved = time.monotonic()
 
     def _finish(self) -> None:
-        parameters = sum(p.numel() for p in self.trainer.get_model().parameters())
         seconds = sum(row["seconds"] for row in self.history)
         speed = sum(row["tokens_per_second"] * row["seconds"] for row in self.history) / seconds
-        workers = self.cfg.distributed_training.distributed_world_size
-        write_json(
-            self.run_folder / "train.json",
-            {
-                "parameters": parameters,
-                "train_seconds": round(seconds, 1),
-                "tokens_per_second": round(speed, 1),
-                "updates": self.history[-1]["updates"],
-                "epochs": len(self.history),
-                "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
-                "threads": torch.get_num_threads(),
-                "workers": workers,
-                "accumulated_batches": self.update_freq,
-                "versions": versions(),
-                "commit": commit(),
-            },
-        )
+        summary = {
+            "parameters": sum(p.numel() for p in self.trainer.get_model().parameters()),
+            "train_seconds": round(seconds, 1),
+            "tokens_per_second": round(speed, 1),
+            "updates": self.history[-1]["updates"],
+            "epochs": len(self.history),
+            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+            "threads": torch.get_num_threads(),
+            "workers": self.job.processes,
+            "accumulated_batches": self.update_freq,
+            "versions": versions(),
+            "commit": commit(),
+        }
+        write_json(self.job.checkpoints / "finished.json", {"summary": summary, "history": self.history})
 
     def _say(self, text: str) -> None:
         """One line, headed by system and seed, since several trainings may write to one terminal."""
         if self.master:
-            print(f"{'/'.join(self.run_folder.parts[-2:])}  {text}", file=sys.stderr, flush=True)
-
-
-def _replace(path: Path, save: Any) -> None:
-    """Write a checkpoint under a temporary name, then rename it, so that what has the name is whole."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    save(str(temporary))
-    os.replace(temporary, path)
-
-
-class _Progress:
-    """One line every ten seconds and one at each epoch's end: loss, tokens/s, time left."""
-
-    INTERVAL = 10.0
-
-    def __init__(
-        self, say: Callable[[str], None], epoch: int, epochs: int, steps: int, history: list[dict]
-    ) -> None:
-        self.say, self.epoch, self.epochs, self.steps = say, epoch, epochs, steps
-        self.earlier = sum(row["seconds"] for row in history)
-        self.step = 0
-        self.started = self.last = time.perf_counter()
-
-    def show(self, totals: Any) -> None:
-        self.step += 1
-        now = time.perf_counter()
-        if now - self.last > self.INTERVAL:
-            self.last = now
-            done = (self.epoch - 1) + self.step / self.steps
-            left = (self.earlier + now - self.started) * (self.epochs / done - 1)
-            self.say(
-                f"epoch {self.epoch}/{self.epochs}  batch {self.step}/{self.steps}  "
-                f"loss {totals['loss'].avg:.3f}  "
-                f"{float(totals['ntokens'].sum) / (now - self.started):,.0f} tokens/s  "
-                f"{_duration(left)} left"
-            )
-
-    def end(self, row: dict[str, Any]) -> None:
-        left = (self.earlier + row["seconds"]) * (self.epochs / self.epoch - 1)
-        self.say(
-            f"epoch {self.epoch}/{self.epochs} done  loss {row['train_loss']:.3f}  "
-            f"validation loss {row['valid_loss']:.3f}, perplexity {row['valid_ppl']:.2f}  "
-            f"{row['tokens_per_second']:,.0f} tokens/s  {_duration(left)} left"
-        )
-
-
-def _duration(seconds: float) -> str:
-    hours, rest = divmod(int(seconds), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+            with suppress(OSError):  # a full disk or a reader that went away must not end a training
+                print(f"{'/'.join(self.job.run.parts[-2:])}  {text}", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""Figures as SVG and PDF, each with its data as CSV; the same data gives the same bytes."""
+"""Training curves, trees and heat maps of P_D."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -8,36 +8,22 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
 
-from synmask.files import UserError, writing
-from synmask.reporting.layout import arrow
-from synmask.reporting.runs import RUN, read_scores
+from synmask.files import UserError, read_json
+from synmask.reporting.style import COLOURS, DARK, GREY, STYLE, in_style, legend_below, look, panels
+from synmask.reporting.style import save as _save
+from synmask.reporting.style import text_width as _text_width
 from synmask.syntax.tree import check_fit, not_punctuation, restricted_spans, spans_of_distances, word_starts
 from synmask.syntax.treebank import Tree
 
-# Okabe and Ito's palette, told apart by the colour-blind; black and yellow left out.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
-LINES = ["-", "--", ":"]
-GREY, DARK, RIGHT, PIECE = "#8C8C8C", "#333333", "#009E73", "#D55E00"
-STYLE = {
-    "font.family": "DejaVu Sans",  # matplotlib brings it
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E5E5E5",
-    "legend.frameon": False,
-    "svg.hashsalt": "synmask",  # else element ids are random
-    "pdf.fonttype": 42,
-}
+RIGHT, PIECE = "#009E73", "#D55E00"
 
 
+@in_style
 def curves(histories: dict[tuple[str, int], Path], out: Path) -> None:
     """Training and validation loss by epoch: a line a system (mean over seeds), a band from min to max.
+
+    Where a system has several seeds, each is a thin line in the band.
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
@@ -49,67 +35,56 @@ def curves(histories: dict[tuple[str, int], Path], out: Path) -> None:
     if not frames:
         raise UserError(f"{out}: no training history given; name at least one run")
     data = pd.concat(frames, ignore_index=True)
-    with mpl.rc_context(STYLE):
-        figure, panels = _panels(1, 2, width=4.6, height=3.4)
-        for axes, column, name in zip(
-            panels[0], ["train_loss", "valid_loss"], ["Training loss", "Validation loss"], strict=True
-        ):
-            for index, (system, runs) in enumerate(data.groupby("system", sort=False)):
-                by_epoch = runs.groupby("epoch")[column]
-                mean, colour = by_epoch.mean(), COLOURS[index % len(COLOURS)]
-                style = {"linestyle": LINES[index // len(COLOURS) % len(LINES)], "linewidth": 1.8}
-                marker = "o" if len(mean) == 1 else None
-                axes.plot(mean.index, mean, color=colour, label=system, marker=marker, **style)
-                axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.2, lw=0)
-            axes.set(title=name, xlabel="Epoch")
-            axes.xaxis.get_major_locator().set_params(integer=True)
-        _legend_below(figure, panels[0, 0])
-        _save(figure, out, data)
+    figure, rows = panels(1, 2, width=4.6, height=3.4)
+    titles = {"train_loss": "Training loss", "valid_loss": "Validation loss"}
+    for axes, (column, title) in zip(rows[0], titles.items(), strict=True):
+        for index, (system, runs) in enumerate(data.groupby("system", sort=False)):
+            by_epoch = runs.groupby("epoch")[column]
+            mean, colour = by_epoch.mean(), COLOURS[index % len(COLOURS)]
+            marker = "o" if len(mean) == 1 else None
+            axes.plot(mean.index, mean, label=system, marker=marker, linewidth=1.8, **look(index))
+            axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.15, lw=0)
+            if runs["seed"].nunique() > 1:
+                for _, run in runs.groupby("seed"):
+                    axes.plot(run["epoch"], run[column], color=colour, linewidth=0.6, alpha=0.6)
+        axes.set(title=title, xlabel="Epoch", ylabel="nats a target token")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    legend_below(figure, rows[0, 0])
+    _save(figure, out, data)
 
 
-def bleu_bars(scores: Sequence[Path], out: Path, systems: Mapping[str, str]) -> None:
-    """sacreBLEU by system: bars are means, error bars sample standard deviations, points single seeds.
-
-    A panel a direction, in the order in which they come in `scores`.
+@in_style
+def speed(costs: Path, out: Path) -> None:
+    """Time and memory of the encoder a sentence, against its length; a line a system.
 
     Args:
-        scores: scores.json files.
-        systems: the systems' names in the order of the bars, and the label of each.
+        costs: the JSON file of `engine.speed.measure_files`.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: as `tables.read_scores`.
+        UserError: the file is missing or not such a file.
     """
-    runs = read_scores(scores)[[*RUN, "sacrebleu"]]
-    directions = list(dict.fromkeys(runs["direction"]))
-    with mpl.rc_context(STYLE):
-        figure, panels = _panels(1, len(directions), width=4.2, height=1.1 + 0.5 * len(systems), sharey=True)
-        for axes, direction in zip(panels[0], directions, strict=True):
-            column = runs[runs["direction"] == direction]
-            groups = column.groupby("system")["sacrebleu"]
-            means, deviations = groups.mean(), groups.std(ddof=1).fillna(0)
-            for row, system in enumerate(systems):
-                if system not in means:
-                    axes.annotate("–", (0, row), xytext=(4, 0), textcoords="offset points", va="center")
-                    continue
-                mean, points = means[system], column[column["system"] == system]["sacrebleu"]
-                colour = COLOURS[row % len(COLOURS)]
-                axes.barh(row, mean, height=0.6, color=colour, alpha=0.55)
-                axes.errorbar(mean, row - 0.12, xerr=deviations[system], color=DARK, capsize=3, linewidth=1.2)
-                axes.plot(points, [row + 0.12] * len(points), "o", color=colour, markersize=4.5, mec="white")
-                edge = max(points.max(), mean + deviations[system])
-                axes.annotate(
-                    f"{mean:.2f}", (edge, row), xytext=(7, 0), textcoords="offset points", va="center"
-                )
-            axes.set(
-                title=arrow(direction),
-                xlabel="sacreBLEU",
-                yticks=range(len(systems)),
-                yticklabels=[*systems.values()],
-            )
-            axes.set_xlim(0, max(column["sacrebleu"].max(), 1) * 1.25)
-            axes.set_ylim(len(systems) - 0.5, -0.5)
-            axes.grid(visible=False, axis="y")
-        _save(figure, out, runs)
+    cost = read_json(costs)
+    if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
+        raise UserError(f"{costs}: not an output of `synmask speed`; delete it and rerun")
+    data = pd.DataFrame(cost["rows"])
+    where = (
+        f"CPU, {cost['threads']} thread{'s' * (cost['threads'] > 1)}"
+        if cost["device"] == "CPU"
+        else cost["device"]
+    )
+    figure, rows = panels(1, 2, width=4.6, height=3.4)
+    units = {"milliseconds": "ms a sentence", "megabytes": "MB a sentence"}
+    lengths = sorted(set(data["length"]))
+    for axes, (column, unit) in zip(rows[0], units.items(), strict=True):
+        for index, (system, table) in enumerate(data.groupby("model", sort=False)):
+            axes.plot(table["length"], table[column], label=system, marker="o", markersize=4, **look(index))
+        axes.set(title=f"Encoder ({where})", xlabel="Sub-words in the sentence", ylabel=unit)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(lengths, [*map(str, lengths)])
+        axes.minorticks_off()
+    legend_below(figure, rows[0, 0])
+    _save(figure, out, data.assign(device=cost["device"], threads=cost["threads"]))
 
 
 def trees(gold: Tree, induced: dict[str, tuple[Sequence[str], Sequence[float]]], out: Path) -> None:
@@ -146,7 +121,7 @@ def trees(gold: Tree, induced: dict[str, tuple[Sequence[str], Sequence[float]]],
     steps = {title: _step(title, rows) for title, rows in nodes.items()}
     heights = [steps[title] * _levels(rows) + 0.75 for title, rows in nodes.items()]
     with mpl.rc_context(STYLE):
-        figure = _figure(width + 0.4, sum(heights))
+        figure = Figure(figsize=(width + 0.4, sum(heights)), layout="constrained")
         panels = figure.subplots(len(nodes), 1, squeeze=False, height_ratios=heights)[:, 0]
         for axes, heading, (title, rows) in zip(panels, headings, nodes.items(), strict=True):
             leaves, texts = (words, gold.leaves()) if title == "gold" else (pieces, tokens)
@@ -224,41 +199,6 @@ def _read_history(path: Path, system: str, seed: int) -> pd.DataFrame:
     if lacking:
         raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train {system}, seed {seed}, again")
     return pd.concat([pd.DataFrame({"system": system, "seed": seed}, index=history.index), history], axis=1)
-
-
-def _figure(width: float, height: float) -> Figure:
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _panels(
-    rows: int, columns: int, *, width: float, height: float, **options: bool
-) -> tuple[Figure, np.ndarray]:
-    figure = _figure(width * columns, height * rows)
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
-
-
-def _legend_below(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
-
-
-def _save(figure: Figure, out: Path, data: pd.DataFrame) -> None:
-    """Write `out`.svg, .pdf and .csv, without the date."""
-    out = Path(out)
-    _settle(figure)
-    for extension, undated in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
-        with writing(out.with_name(f"{out.name}.{extension}"), "wb") as handle:
-            figure.savefig(handle, format=extension, metadata=undated)
-    with writing(out.with_name(f"{out.name}.csv")) as handle:
-        data.to_csv(handle, index=False, lineterminator="\n")
-
-
-def _settle(figure: Figure) -> None:
-    """Lay the panels out and round where they lie: the solver's last bits change from call to call."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for axes in figure.axes:
-        axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
 
 
 # A node of a drawn tree: its span in sub-words, its label, the gold span it hits, its height above the words.
@@ -354,12 +294,6 @@ def _token_centres(tokens: list[str], gold: list[Node]) -> tuple[np.ndarray, flo
         widths[start:end] = np.maximum(widths[start:end], _text_width(label) / (end - start))
     edges = np.concatenate(([0], np.cumsum(np.maximum(widths, 0.3) + 0.14)))
     return (edges[:-1] + edges[1:]) / 2, float(edges[-1])
-
-
-def _text_width(text: str) -> float:
-    """In inches, in the figures' font at its usual size."""
-    font = FontProperties(family=STYLE["font.family"], size=STYLE["font.size"])
-    return TextPath((0, 0), text, prop=font).get_extents().width / 72 if text.strip() else 0.0
 
 
 def _node_data(nodes: dict[str, list[Node]], tokens: list[str]) -> pd.DataFrame:

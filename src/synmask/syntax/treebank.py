@@ -1,31 +1,36 @@
 """Constituency trees, and bracketed (Penn-style) files of them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from synmask.files import UserError, read_lines
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+FLAT = "FLAT"  # the label of trees that nobody parsed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A constituency tree. Every word stands alone under its preterminal: `Tree("NN", ("dog",))`.
 
-    No method recurses, so that trees of any depth work; trees are equal if they are written the same.
+    Only the flat tree of an empty sentence has no words. No method recurses, so that trees of any depth
+    work; trees are equal if they are written the same.
     """
 
     label: str
     children: tuple["Tree | str", ...]
+
+    def is_preterminal(self) -> bool:
+        return bool(self.children) and isinstance(self.children[0], str)
 
     def preterminals(self) -> Iterator["Tree"]:
         """The subtrees that hold one word each, from left to right."""
         stack: list[Tree] = [self]
         while stack:
             tree = stack.pop()
-            if isinstance(tree.children[0], str):
+            if tree.is_preterminal():
                 yield tree
             else:
                 stack.extend(reversed(tree.children))
@@ -50,7 +55,7 @@ class Tree:
             node = stack.pop()
             if isinstance(node, int):
                 spans[node] = (spans[node][0], position, spans[node][2])
-            elif isinstance(node.children[0], str):
+            elif node.is_preterminal():
                 position += 1
             else:
                 stack.append(len(spans))
@@ -66,9 +71,8 @@ class Tree:
             node = stack.pop()
             if isinstance(node, str):
                 parts.append(node)
-            elif isinstance(node.children[0], str):
-                word = node.children[0].replace("(", "-LRB-").replace(")", "-RRB-")
-                parts.append(f" ({node.label} {word})")
+            elif node.is_preterminal():
+                parts.append(f" ({node.label} {escaped(node.children[0])})")
             else:
                 parts.append(f" ({node.label}")
                 stack.append(")")
@@ -85,11 +89,22 @@ class Tree:
         return hash(str(self))
 
 
+def escaped(word: str) -> str:
+    """The word as it stands in a bracketed file."""
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def flat_tree(words: Sequence[str]) -> Tree:
+    """The tree of a sentence that nobody parsed: (FLAT (X a) (X b)); (FLAT) if it is empty."""
+    return Tree(FLAT, tuple(Tree("X", (word,)) for word in words))
+
+
 def read_trees(path: str | Path) -> Iterator[Tree]:
     """Yield the trees of a bracketed file, one tree a line or many lines a tree (.gz or plain).
 
     An outer bracket without a label is taken off. Function tags and indices (NP-SBJ-1, NP=2) are cut from
     labels, traces (-NONE-) and constituents without words are removed, and bracket words are unescaped.
+    Empty lines mean nothing; the tree of an empty sentence is written (FLAT).
 
     Raises:
         UserError: with file and line: brackets that do not close or were not opened, text outside of
@@ -141,6 +156,8 @@ class _Bracket:
     def tree(self, outermost: bool) -> Tree | None:
         """The constituent, or None if no word is left in it."""
         children = tuple(child for child in self.children if child is not None)
+        if outermost and self.label == FLAT and not self.children:
+            return flat_tree([])
         if self.label == "-NONE-" or not children:
             if outermost:
                 raise ValueError("a tree without words")

@@ -1,0 +1,35 @@
+"""What a target will take."""
+
+import argparse
+from pathlib import Path
+
+from synmask.cli.options import Arguments, add
+from synmask.files import UserError
+
+
+def add_verbs(verbs: argparse._SubParsersAction) -> None:
+    option = add(
+        verbs,
+        "plan",
+        _plan,
+        "Say what a target will take before it runs: trainings, parameters, hours and disk, and whether "
+        "there is space for it.",
+        "Hours are measured, not guessed: they are known for a system on a corpus once one of its trainings "
+        "has run. `~` marks parameters that are estimated, because the corpus has no vocabulary yet.",
+    )
+    option("TARGET", "experiments of the configuration; default: its targets", nargs="*")
+    option("config", "configuration file", default=Path("config.yaml"))
+
+
+def _plan(a: Arguments) -> None:
+    from synmask.config import load, read_yaml
+    from synmask.engine.plan import lines, plan
+
+    config = load(read_yaml(a.config), [a.config])
+    for target in a.target:
+        if target not in config.experiments:
+            raise UserError(
+                f"{a.config}: no experiment {target!r}; there are: {', '.join(config.experiments)}"
+            )
+    for line in lines(plan(config, a.target or config.targets)):
+        print(line)

@@ -1,0 +1,152 @@
+"""The checkpoints of a run: whose they are, whether they are whole, which one to go on from.
+
+In `run`/checkpoints lie last.pt and previous.pt, to go on from; epoch<N>.pt, the models to average;
+average<K>.pt, the mean of the last K of them, which stays when the others are removed; stamp.json, what
+training they come from; finished.json, its summary, once all epochs are done.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from synmask.files import UserError, read_json, renamed, sha256, write_json, writing
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """A checksum of the names and the content of files, whatever their order."""
+    lines = sorted(f"{path.name} {sha256(path)}" for path in paths)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def claim(folder: Path, stamp: dict[str, Any]) -> None:
+    """Keep the checkpoints in `folder` if they are of the training that `stamp` tells; else remove them."""
+    path = folder / "stamp.json"
+    if folder.exists():
+        there = {}
+        with contextlib.suppress(UserError):
+            there = read_json(path)
+        if changed := [key for key in stamp if there.get(key) != stamp[key]]:
+            if any(folder.glob("*.pt")):
+                print(f"{folder}: from other {' and '.join(changed)}; starting again", file=sys.stderr)
+            shutil.rmtree(folder)
+    write_json(path, stamp)
+    for left in folder.glob(".*.tmp"):  # of a process that was killed while it wrote
+        left.unlink()
+
+
+def save(path: Path, value: Any) -> None:
+    """Write what torch can save, whole or not at all."""
+    with writing(path, "wb") as handle:
+        try:
+            torch.save(value, handle)
+        except RuntimeError as error:  # torch's complaint of a file that could not be written, such as: full
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+
+
+def save_last(folder: Path, state: dict[str, Any]) -> None:
+    """Write last.pt, after what had that name has become previous.pt."""
+    save(folder / "next.pt", state)
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(folder / "last.pt", folder / "previous.pt")
+    os.replace(folder / "next.pt", folder / "last.pt")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What `save` wrote, on the CPU. No code in the file is run (`weights_only`).
+
+    Raises:
+        UserError: no such file, or damaged.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: no such file")
+    if problem := fault(path):
+        raise UserError(f"{path}: damaged checkpoint ({problem}); delete it and rerun")
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def fault(path: Path) -> str | None:
+    """What is wrong with a file of `save`, None if it is whole.
+
+    torch itself does not compare the checksums that it writes (CRC-32, as every zip file has them).
+    """
+    with open(path, "rb") as handle:
+        try:
+            with zipfile.ZipFile(handle) as archive:
+                if broken := archive.testzip():
+                    return f"wrong checksum of {broken}"
+            torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except MemoryError:
+            raise
+        except Exception as error:  # what a damaged file makes of these two is not limited
+            return f"{type(error).__name__}"
+    return None
+
+
+def averaged_epochs(epochs: int, keep: int) -> range:
+    """The numbers of the epochs, of `epochs` in all, whose models are averaged."""
+    return range(max(1, epochs - keep + 1), epochs + 1)
+
+
+def latest(folder: Path, epochs: int, keep: int) -> Path | None:
+    """The checkpoint to go on from, None to start from nothing; says so when it is not the last one.
+
+    A checkpoint after epoch e is of use only if the models up to e that will be averaged are there, too.
+    """
+    for path in (folder / "last.pt", folder / "previous.pt"):
+        if not path.exists():
+            continue
+        if (problem := fault(path) or _gap(folder, path, averaged_epochs(epochs, keep))) is None:
+            return path
+        print(f"{path}: of no use ({problem}); going back to the one before", file=sys.stderr)
+        path.unlink()  # so that it does not become previous.pt
+    return None
+
+
+def _gap(folder: Path, checkpoint: Path, wanted: range) -> str | None:
+    """Which model that training has made before `checkpoint` and that is `wanted` is not there."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
+    done = len(state["extra_state"]["history"])
+    for epoch in wanted:
+        if epoch <= done and not _whole(folder / f"epoch{epoch}.pt"):
+            return f"epoch{epoch}.pt, a model before it, is missing or damaged"
+    return None
+
+
+def finished(folder: Path, epochs: int, keep: int) -> dict[str, Any] | None:
+    """`summary` and `history` of a training that has nothing left to do, None if it has.
+
+    It is done when all epochs are and their average can be taken, or has been.
+    """
+    path = folder / "finished.json"
+    models = [folder / f"epoch{epoch}.pt" for epoch in averaged_epochs(epochs, keep)]
+    if path.exists():
+        if all(map(_whole, models)) or _whole(folder / f"average{keep}.pt"):
+            return read_json(path)
+        path.unlink()
+        print(f"{folder}: models of the last {keep} epochs are missing or damaged", file=sys.stderr)
+    return None
+
+
+def _whole(path: Path) -> bool:
+    return path.exists() and fault(path) is None
+
+
+def retire(folder: Path, average: Path, last: int) -> None:
+    """Remove what training left, but keep its `average` of the last epochs, under a second name."""
+    with renamed(folder / f"average{last}.pt") as temporary:
+        temporary.unlink(missing_ok=True)
+        try:
+            os.link(average, temporary)  # takes no space
+        except OSError:  # the file system has no hard links
+            shutil.copyfile(average, temporary)
+    for path in folder.glob("*.pt"):
+        if path.name != f"average{last}.pt":
+            path.unlink()

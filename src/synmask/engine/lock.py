@@ -1,0 +1,153 @@
+"""One process a run: a lock that names its owner, and that the death of the owner opens."""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from synmask.files import TryAgain
+
+BEAT = 20.0  # seconds between two signs of life
+PATIENCE = 90.0  # seconds without one after which an owner on another machine is taken for dead
+
+
+@contextlib.contextmanager
+def locked(run: Path) -> Iterator[Callable[[], None]]:
+    """Hold `run`/lock while the block runs; gives a check, to call before writing, that it still is held.
+
+    Where file locks (flock) work across machines, they decide. They do not on every shared file system, so
+    the owner also renews the file's time stamp; one that finds the lock of another machine waits for a change
+    of it. Time stamps are compared with each other only, never with a clock.
+
+    Raises:
+        TryAgain: another process works on the run (the message names it).
+    """
+    path = run / "lock"
+    run.mkdir(parents=True, exist_ok=True)
+    myself = _myself()
+    handle = _acquire(path, myself)
+    done = threading.Event()
+    beat = threading.Thread(target=_beat, args=(handle, done), daemon=True)
+    beat.start()
+    try:
+        yield partial(_check, path, myself)
+    finally:
+        done.set()
+        beat.join()
+        if _owner(path) == myself:
+            path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _check(path: Path, myself: dict[str, str]) -> None:
+    """A machine that stood still for long is taken for dead: when it goes on, it must not write."""
+    if _owner(path) != myself:
+        raise _taken(path)
+
+
+def _acquire(path: Path, myself: dict[str, str]) -> int:
+    while True:
+        try:
+            handle, new = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):  # its owner has just finished
+                handle, new = os.open(path, os.O_RDWR), False
+        try:
+            works = _flock(handle, path)
+            watched = not new and _take_over(handle, path, works)
+            if _is(handle, path):  # else its owner has finished and removed it
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, json.dumps(myself).encode(), 0)
+                if watched:  # another one may have watched it, too
+                    time.sleep(PATIENCE / 50)
+                    _check(path, myself)
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _flock(handle: int, path: Path) -> bool:
+    """Lock the file; False where the file system cannot."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _taken(path) from None
+    except OSError:
+        return False
+    return True
+
+
+def _is(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _take_over(handle: int, path: Path, works: bool) -> bool:
+    """Make sure that the lock's owner is dead, and say so; True if that took watching the file."""
+    owner = _owner(path)
+    watch = not (works and owner.get("boot") == _boot())
+    if watch:
+        print(f"{path}: left by {_name(owner)}; watching it for {PATIENCE:.0f} s", file=sys.stderr)
+        before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + PATIENCE
+        while time.monotonic() < end and _is(handle, path):
+            time.sleep(PATIENCE / 100)
+            with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server anew
+                if path.stat().st_mtime_ns != before:
+                    raise _taken(path)
+    print(f"{path}: {_name(owner)} is gone; taking over", file=sys.stderr)
+    return watch
+
+
+def _taken(path: Path) -> TryAgain:
+    owner = _owner(path)
+    cancel = f", or end it: scancel {owner['job']}" if owner.get("job") else ""
+    return TryAgain(f"{path.parent}: {_name(owner)} works on this run; wait for it to finish{cancel}")
+
+
+def _name(owner: dict[str, str]) -> str:
+    if not owner:
+        return "another process"
+    job = f"SLURM job {owner['job']}, " if owner.get("job") else ""
+    return f"{job}process {owner['process']} on {owner['host']}, started {owner['started']}"
+
+
+def _owner(path: Path) -> dict[str, str]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # it has not written its name yet, or never will
+        return {}
+
+
+def _myself() -> dict[str, str]:
+    return {
+        "host": socket.gethostname(),
+        "boot": _boot(),
+        "process": str(os.getpid()),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
+        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
+    }
+
+
+def _boot() -> str:
+    """What tells this machine, since it started, from all others."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # not Linux
+        return socket.gethostname()
+
+
+def _beat(handle: int, done: threading.Event) -> None:
+    while not done.wait(BEAT):
+        with contextlib.suppress(OSError):
+            os.utime(handle)

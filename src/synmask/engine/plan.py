@@ -1,0 +1,189 @@
+"""What a target will ask of the machine: trainings, parameters, hours, disk. Nothing is run."""
+
+import json
+import shutil
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+
+from synmask.config import Config
+from synmask.engine.model import GuidedTransformer
+from synmask.engine.trainer import fairseq_config
+from synmask.files import read_json
+
+BYTES = 4  # of a parameter
+RESUME = 3  # parameters and Adam's two moments, in last.pt and previous.pt
+
+
+@dataclass(frozen=True)
+class Row:
+    """The trainings of one system in one direction of a corpus, one a seed."""
+
+    corpus: str
+    direction: str
+    system: str
+    seeds: tuple[int, ...]
+    done: int  # how many of them have been trained
+    parameters: int
+    estimated: bool  # the size of the vocabulary is not known yet
+    device_hours: float | None  # of one training: time on one device, times devices; None: none has run
+    device: str  # what those hours were measured on
+    kept: int  # bytes of one training when it is over
+    working: int  # bytes on top of those while it runs
+
+    @property
+    def left(self) -> int:
+        return len(self.seeds) - self.done
+
+
+def plan(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[Row]:
+    """A row for each corpus, direction and system that `targets` (experiments or groups of them) train.
+
+    Parameters are counted on a model without weights. Before a corpus is prepared, each of its vocabularies
+    is taken to have as many sub-words as there are merge operations, which is more than there will be.
+    Hours are those of trainings in `results` of the same corpus and system.
+    """
+    seeds: dict[tuple[str, str, str], set[int]] = {}
+    for name in dict.fromkeys(member for target in targets for member in config.members(target)):
+        entry = config.plain_experiments[name]
+        for direction in entry.directions:
+            for system in entry.systems:
+                seeds.setdefault((entry.corpus, direction, system), set()).update(
+                    config.experiment_seeds(name)
+                )
+    return [_row(config, *key, tuple(sorted(numbers)), results) for key, numbers in seeds.items()]
+
+
+def _row(
+    config: Config, corpus: str, direction: str, system: str, seeds: tuple[int, ...], results: Path
+) -> Row:
+    entry = config.corpora[corpus]
+    sizes = [
+        _vocabulary(results / corpus / direction / "bin" / f"dict.{s}.txt") for s in direction.split("-")
+    ]
+    parameters = count_parameters(
+        config.run_settings(corpus, direction, system), *(size or entry.bpe.merges for size in sizes)
+    )
+    model, average = parameters * BYTES, entry.training.average
+    checkpoints = model * (average + 2 * RESUME)
+    keep = entry.resources.keep_checkpoints
+    summaries = list(_summaries(results / corpus, system))
+    hours = [summary["train_seconds"] * summary["workers"] / 3600 for summary in summaries]
+    folder = results / corpus / direction / system
+    return Row(
+        corpus, direction, system, seeds,
+        done=sum((folder / f"seed{seed}" / "train.json").exists() for seed in seeds),
+        parameters=parameters,
+        estimated=None in sizes,
+        device_hours=sum(hours) / len(hours) if hours else None,
+        device=" or ".join(sorted({summary["device"] for summary in summaries})),
+        kept=model + checkpoints * keep,
+        working=model * RESUME + checkpoints * (not keep),  # a third resumable one while it is written
+    )  # fmt: skip
+
+
+def _vocabulary(dictionary: Path) -> int | None:
+    """How many symbols a binarised corpus has on one side, None before it is made."""
+    if not dictionary.exists():
+        return None
+    with open(dictionary, encoding="utf-8") as lines:
+        return sum(1 for _ in lines) + Dictionary().nspecial
+
+
+def _summaries(corpus: Path, system: str) -> Iterator[dict[str, Any]]:
+    for path in corpus.glob(f"*/{system}/seed*/train.json"):
+        yield read_json(path)
+
+
+@lru_cache
+def count_parameters(settings: str, source: int, target: int) -> int:
+    """Parameters of the system in `settings` (JSON of a run) with vocabularies of these sizes."""
+    values = json.loads(settings)
+    cfg = fairseq_config(Path("data"), Path("run"), "source", "target", values, seed=1)
+    words = [_dictionary(size) for size in (source, target)]
+    with torch.device("meta"):
+        task = Namespace(source_dictionary=words[0], target_dictionary=words[1])
+        model = GuidedTransformer.build(cfg.model, task, values["system"])
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@lru_cache
+def _dictionary(size: int) -> Dictionary:
+    dictionary = Dictionary()
+    for number in range(size - len(dictionary)):
+        dictionary.add_symbol(str(number))
+    return dictionary
+
+
+def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
+    """The plan as text: a table, the sums, and a warning when the disk is too small."""
+    table = [("corpus", "direction", "system", "trainings", "done", "parameters", "hours", "disk", "working")]
+    for row in rows:
+        hours = "?" if row.device_hours is None else f"{row.device_hours:.2f}"
+        count = f"{'~' * row.estimated}{row.parameters / 1e6:.2f} M"
+        table.append(
+            (
+                row.corpus,
+                row.direction,
+                row.system,
+                str(len(row.seeds)),
+                str(row.done),
+                count,
+                hours,
+                _size(row.kept),
+                _size(row.working),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        yield "  ".join(
+            cell.ljust(width) if column < 3 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+    left = [row for row in rows if row.left]
+    trainings, pairs = sum(len(row.seeds) for row in rows), {(row.corpus, row.direction) for row in rows}
+    yield ""
+    yield (
+        f"trainings  {trainings}, {sum(row.done for row in rows)} of them done; with --profile slurm at most "
+        f"{2 * trainings + len(pairs)} jobs for corpora, trainings and what follows from each"
+    )
+    yield from _hours(left)
+    disk, most = sum(row.kept * row.left for row in left), max((row.working for row in left), default=0)
+    free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
+    yield (
+        f"disk       {_size(disk)} for models still to come, and up to {_size(most)} more for each training "
+        f"that runs at a time; {_size(free)} are free; each direction of a corpus takes six times its text"
+    )
+    if free < disk + most:
+        needed = _size(disk + most)
+        yield f"WARNING    {results}: not enough space: {_size(free)} free, {needed} needed at least"
+
+
+def _hours(left: list[Row]) -> Iterator[str]:
+    known = [row for row in left if row.device_hours is not None]
+    if known:
+        hours = sum(row.device_hours * row.left for row in known)
+        devices = ", ".join(sorted({row.device for row in known}))
+        count = sum(row.left for row in known)
+        yield f"hours      {hours:.1f} device hours for {count} trainings (as measured on {devices})"
+    if unknown := [row for row in left if row.device_hours is None]:
+        count, row = sum(row.left for row in unknown), unknown[0]
+        run = f"results/{row.corpus}/{row.direction}/{row.system}/seed{row.seeds[0]}"
+        yield (
+            f"hours      not known for {count} trainings, since none of their system has run on it; "
+            f"measure one: snakemake {run}/train.json"
+        )
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

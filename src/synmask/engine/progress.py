@@ -1,0 +1,50 @@
+"""What a training says while it runs."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Progress:
+    """One line every ten seconds and one at each epoch's end: loss, tokens/s, time left."""
+
+    INTERVAL = 10.0
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        epoch: int,
+        epochs: int,
+        steps: int,
+        history: list[dict],
+        started: float,
+    ) -> None:
+        self.say, self.epoch, self.epochs, self.steps, self.started = say, epoch, epochs, steps, started
+        self.earlier = sum(row["seconds"] for row in history)
+        self.last = time.perf_counter()
+
+    def show(self, totals: Any, step: int) -> None:
+        now = time.perf_counter()
+        if now - self.last > self.INTERVAL:
+            self.last = now
+            done = (self.epoch - 1) + step / self.steps
+            left = (self.earlier + now - self.started) * (self.epochs / done - 1)
+            self.say(
+                f"epoch {self.epoch}/{self.epochs}  batch {step}/{self.steps}  "
+                f"loss {totals['loss'].avg:.3f}  "
+                f"{float(totals['ntokens'].sum) / (now - self.started):,.0f} tokens/s  "
+                f"{_duration(left)} left"
+            )
+
+    def end(self, row: dict[str, Any]) -> None:
+        left = (self.earlier + row["seconds"]) * (self.epochs / self.epoch - 1)
+        self.say(
+            f"epoch {self.epoch}/{self.epochs} done  loss {row['train_loss']:.3f}  "
+            f"validation loss {row['valid_loss']:.3f}, perplexity {row['valid_ppl']:.2f}  "
+            f"{row['tokens_per_second']:,.0f} tokens/s  {_duration(left)} left"
+        )
+
+
+def _duration(seconds: float) -> str:
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"

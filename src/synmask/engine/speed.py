@@ -1,0 +1,104 @@
+"""Time and memory of a model's encoder against the length of its sentences."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from synmask.engine.average import load_model
+from synmask.files import write_json
+
+LENGTHS = (16, 32, 64, 128, 256)
+TOKENS = 2048  # a batch, at every length
+Step = Callable[[], Any]
+
+
+def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> None:
+    """Write the cost of a forward and backward pass through each model's encoder, by length of the sentences.
+
+    The sentences are LENGTHS random sub-words without pads, TOKENS of them a batch; what the guide does is in
+    it, dropout is not.
+
+    Args:
+        models: name → model file. They are measured in turns, so that what else the machine does meets all.
+        output: JSON with `device`, `threads` and `rows`, one a model and length: `model`, `length` n,
+            `sentences` in the batch, `milliseconds` and `megabytes` a sentence (10^6 bytes, the most held at
+            once beyond parameters and batch).
+        threads: CPU threads.
+    """
+    torch.set_num_threads(threads)
+    loaded = {name: load_model(path)[:2] for name, path in models.items()}
+    device = next(parameter.device for model, _ in loaded.values() for parameter in model.parameters())
+    rows = []
+    for n in LENGTHS:
+        count = TOKENS // n
+        steps = [_step(model.encoder, _batch(task, count, n), device) for model, task in loaded.values()]
+        for name, step, best in zip(loaded, steps, seconds(steps, device), strict=True):
+            row = {"milliseconds": 1e3 * best, "megabytes": peak_bytes(step, device) / 1e6}
+            cost = {key: round(value / count, 6) for key, value in row.items()}
+            rows.append({"model": name, "length": n, "sentences": count} | cost)
+    where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    write_json(output, {"device": where, "threads": threads, "rows": rows})
+
+
+def _step(encoder: Any, net: dict[str, Any], device: torch.device) -> Step:
+    tokens = net["src_tokens"].to(device)
+    annotations = {name: value.to(device) for name, value in net["annotations"].items()}
+    parameters = [*encoder.parameters()]
+
+    def step() -> None:
+        states = encoder(tokens, annotations=annotations)["encoder_out"][0]
+        torch.autograd.grad(states.square().sum(), parameters, allow_unused=True)
+
+    return step
+
+
+def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
+    """The best time of each step, after a warm-up: in turns, at least 3 times and about half a second.
+
+    The best, not the median: what else runs on the machine only ever adds to a time.
+    """
+    synchronise = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+    times: list[list[float]] = [[] for _ in steps]
+    for step in steps:
+        step()
+    while len(times[0]) < 3 or (sum(map(sum, times)) < 0.5 * len(steps) and len(times[0]) < 300):
+        for step, own in zip(steps, times, strict=True):
+            synchronise()
+            start = time.perf_counter()
+            step()
+            synchronise()
+            own.append(time.perf_counter() - start)
+    return [min(own) for own in times]
+
+
+def peak_bytes(step: Step, device: torch.device | str) -> int:
+    """The most memory that a step holds at once, beyond what is held before it.
+
+    On the CPU from the allocator's own events, so that what operators allocate inside counts too.
+    """
+    if torch.device(device).type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        step()
+        return torch.cuda.max_memory_allocated() - held
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def _batch(task: Any, count: int, n: int) -> dict[str, Any]:
+    """`count` sentences of n sub-words, `</s>` included, with the annotations that the guide reads."""
+    generator = torch.Generator().manual_seed(n)
+    sentences = torch.randint(task.src_dict.nspecial, len(task.src_dict), (count, n), generator=generator)
+    sentences[:, -1] = task.src_dict.eos()
+    sources = task.sources(list(sentences))
+    return sources.collater([sources[index] for index in range(count)])["net_input"]

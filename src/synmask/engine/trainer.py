@@ -1,0 +1,101 @@
+"""fairseq's trainer, built from a run's settings."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.distributed import utils as distributed
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig, open_dict
+
+from synmask.engine.criterion import MixedLoss
+from synmask.engine.task import GuidedTranslation
+from synmask.files import UserError
+
+
+def fairseq_config(
+    data: Path, run: Path, source: str, target: str, settings: dict[str, Any], seed: int, processes: int = 1
+) -> DictConfig:
+    """The run's settings as fairseq's configuration.
+
+    Gradients are accumulated so that an update sees gpus x updates x tokens target tokens (`training.batch`)
+    whatever the number of workers.
+    """
+    model, training, batch = settings["model"], settings["training"], settings["training"]["batch"]
+    updates = math.ceil(batch["gpus"] * batch["updates"] / processes)
+    words = {
+        "--task": "translation",
+        "--source-lang": source,
+        "--target-lang": target,
+        "--arch": "transformer",
+        "--encoder-layers": model["encoder_layers"],
+        "--decoder-layers": model["decoder_layers"],
+        "--encoder-embed-dim": model["embed_dim"],
+        "--decoder-embed-dim": model["embed_dim"],
+        "--encoder-ffn-embed-dim": model["ffn_dim"],
+        "--decoder-ffn-embed-dim": model["ffn_dim"],
+        "--encoder-attention-heads": model["heads"],
+        "--decoder-attention-heads": model["heads"],
+        "--dropout": training["dropout"],
+        "--attention-dropout": training["attention_dropout"],
+        "--optimizer": "adam",
+        "--adam-betas": str(tuple(training["adam_betas"])),
+        "--weight-decay": training["weight_decay"],
+        "--clip-norm": training["clip_norm"],
+        "--lr": training["lr"],
+        "--lr-scheduler": "inverse_sqrt",
+        "--warmup-updates": training["warmup_updates"],
+        "--warmup-init-lr": 1e-7,
+        "--max-tokens": batch["tokens"],
+        "--update-freq": updates,
+        "--max-epoch": training["max_epochs"],
+        "--seed": seed,
+        "--num-workers": 0,
+        "--save-dir": run / "checkpoints",
+        "--distributed-world-size": processes,
+        "--ddp-backend": "legacy_ddp",
+    }
+    flags = [
+        "--share-decoder-input-output-embed",
+        "--no-progress-bar",
+        "--load-checkpoint-on-all-dp-ranks",  # fairseq's broadcast of one is refused by torch's weights_only
+    ]
+    if not torch.cuda.is_available():
+        flags.append("--cpu")
+    elif training["precision"] != "fp32":
+        flags.append(f"--{training['precision']}")
+    parser = options.get_training_parser()
+    line = [str(data), *(str(word) for pair in words.items() for word in pair), *flags]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, line))
+
+
+def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
+    """Join the group of data-parallel workers."""
+    with open_dict(cfg):
+        cfg.distributed_training.distributed_init_method = init_method
+        cfg.distributed_training.distributed_rank = rank
+        cfg.distributed_training.device_id = rank
+        cfg.distributed_training.distributed_backend = "nccl" if torch.cuda.is_available() else "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(rank)
+    cfg.distributed_training.distributed_rank = distributed.distributed_init(cfg)
+
+
+def build_trainer(cfg: DictConfig, settings: dict[str, Any], seed: int) -> Trainer:
+    """fairseq's trainer around our task, model and criterion, with the data loaded."""
+    torch.manual_seed(seed)
+    data = Path(cfg.task.data)
+    dictionaries = []
+    for language in (cfg.task.source_lang, cfg.task.target_lang):
+        path = data / f"dict.{language}.txt"
+        if not path.exists():
+            raise UserError(f"{path}: no such file; binarise the corpus first")
+        dictionaries.append(GuidedTranslation.load_dictionary(str(path)))
+    task = GuidedTranslation(cfg.task, *dictionaries, settings, seed)
+    model = task.build_model(cfg.model)
+    criterion = MixedLoss(task, settings["training"]["label_smoothing"], settings["system"]["mlm_weight"])
+    task.load_dataset("valid")
+    return Trainer(cfg, task, model, criterion)

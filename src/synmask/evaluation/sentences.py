@@ -1,0 +1,145 @@
+"""BLEU sentence by sentence: confidence intervals, and BLEU of groups of sentences.
+
+BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). A file a run
+holds these ten counts of each test sentence, beside how long and how much split its source is.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sacrebleu.metrics import BLEU
+
+from synmask.files import UserError, read_lines, writing
+
+COUNTS = [
+    *(f"matches_{n}" for n in range(1, 5)),
+    *(f"ngrams_{n}" for n in range(1, 5)),
+    "words",
+    "reference",
+]
+SOURCE = ["source_words", "split_words"]
+GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # where each begins
+SAMPLES = 1000
+
+
+class Run(NamedTuple):
+    direction: str
+    system: str
+    seed: int
+
+
+def write_sentences(
+    hypothesis: Path, reference: Path, source: Path, output: Path, *, lowercase: bool = False
+) -> None:
+    """Write one row a test sentence: what sacreBLEU counts in it, the words of its source, the split ones.
+
+    Args:
+        hypothesis, reference: detokenised hypotheses and raw references, as for `bleu.score`.
+        source: the source sentences in BPE.
+        lowercase: compare without case.
+    Raises:
+        UserError: the files do not have the same number of lines, or none.
+    """
+    sides = [list(read_lines(path)) for path in (hypothesis, reference, source)]
+    if len({*map(len, sides)}) > 1 or not sides[0]:
+        lines = ", ".join(
+            f"{path} {len(side)}" for path, side in zip((hypothesis, reference, source), sides, strict=True)
+        )
+        raise UserError(f"lines differ, or there are none: {lines}; decode the test set again")
+    metric = BLEU(lowercase=lowercase, effective_order=True)  # the order matters for no count
+    rows = []
+    for line, expected, tokens in zip(*sides, strict=True):
+        found = metric.sentence_score(line, [expected])
+        words = (tokens + " ").replace("@@ ", "@@").split()
+        split = sum("@@" in word for word in words)
+        rows.append([*found.counts, *found.totals, found.sys_len, found.ref_len, len(words), split])
+    with writing(output) as handle:
+        pd.DataFrame(rows, columns=[*COUNTS, *SOURCE]).to_csv(handle, index=False, lineterminator="\n")
+
+
+def read_sentences(path: Path) -> pd.DataFrame:
+    """A file of `write_sentences`.
+
+    Raises:
+        UserError: no such file, or not such a file.
+    """
+    try:
+        rows = pd.read_csv(path, dtype=np.int64)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; decode and score this run first") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not a table of counts ({error}); delete it and rerun") from None
+    if list(rows.columns) != [*COUNTS, *SOURCE] or rows.empty:
+        raise UserError(f"{path}: not a table of counts; delete it and rerun")
+    return rows
+
+
+def bleu(sums: np.ndarray) -> float:
+    """sacreBLEU of summed counts (10,)."""
+    return BLEU.compute_bleu(
+        [*sums[:4]], [*sums[4:8]], sys_len=int(sums[8]), ref_len=int(sums[9]), smooth_method="exp"
+    ).score
+
+
+def intervals(runs: Mapping[Run, Path]) -> pd.DataFrame:
+    """sacreBLEU of each run, and of each system its mean over seeds with a 95% interval.
+
+    The interval is a percentile bootstrap over the test sentences: all seeds of a system are scored on the
+    same resampled sentences, and their scores averaged. It says how far the score depends on which sentences
+    are in the test set, not on the seed: that is what the single runs show.
+
+    Returns:
+        a row a run: direction, system, seed, sentences, bleu; mean, low, high of its system.
+    """
+    return _by_system(runs, lambda rows: pd.Series("all", rows.index)).drop(columns="group")
+
+
+def by_source(runs: Mapping[Run, Path], column: str) -> pd.DataFrame:
+    """As `intervals`, for groups of sentences by `column`: source_words or split_words.
+
+    Returns:
+        the columns of `intervals` and `group` ("6–10"); empty groups are left out.
+    """
+    begins = GROUPS[column]
+    names = [
+        str(low) if after == low + 1 else f"{low}–{after - 1}" for low, after in itertools.pairwise(begins)
+    ]
+    names.append(f"{begins[-1]}+")
+    return _by_system(runs, lambda rows: pd.cut(rows[column], [*begins, np.inf], right=False, labels=names))
+
+
+def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
+    systems: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
+    for run, path in runs.items():
+        systems.setdefault((run.direction, run.system), {})[run.seed] = read_sentences(path)
+    results = []
+    for (direction, system), seeds in systems.items():
+        first = next(iter(seeds.values()))
+        if any(not table[SOURCE].equals(first[SOURCE]) for table in seeds.values()):
+            raise UserError(
+                f"{system} {direction}: its seeds have different test sentences; decode all again"
+            )
+        for group, rows in first.groupby(group_of(first), observed=True).groups.items():
+            counts = [table.loc[rows, COUNTS].to_numpy() for table in seeds.values()]
+            scores = [bleu(table.sum(axis=0)) for table in counts]
+            low, high = _interval(counts)
+            head = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
+            tail = {"mean": np.mean(scores), "low": low, "high": high}
+            results += [
+                head | {"seed": seed, "bleu": score} | tail for seed, score in zip(seeds, scores, strict=True)
+            ]
+    columns = ["direction", "system", "seed", "group", "sentences", "bleu", "mean", "low", "high"]
+    return pd.DataFrame(results, columns=columns)
+
+
+def _interval(tables: list[np.ndarray]) -> tuple[float, float]:
+    """95% interval of the mean BLEU of seeds, each (sentences, 10); the same resamples for all of them."""
+    size = len(tables[0])
+    weights = np.random.default_rng(1).multinomial(size, np.full(size, 1 / size), SAMPLES)  # (samples, size)
+    samples = np.mean([[bleu(sums) for sums in weights @ table] for table in tables], axis=0)
+    low, high = np.percentile(samples, [2.5, 97.5])
+    return float(low), float(high)

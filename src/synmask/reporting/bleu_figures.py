@@ -1,0 +1,131 @@
+"""BLEU by system, by kind of sentence, and against a setting that an experiment sweeps."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from synmask.files import UserError, read_json
+from synmask.reporting.layout import arrow
+from synmask.reporting.runs import read_scores
+from synmask.reporting.style import COLOURS, DARK, in_style, legend_below, look, panels, save
+
+GROUPS = {
+    "source_words": "Words in the source sentence",
+    "split_words": "Words of it that BPE splits",
+}
+
+
+@in_style
+def bleu_bars(results: pd.DataFrame, out: Path, systems: Sequence[str]) -> None:
+    """sacreBLEU by system: bars are means over seeds, points single seeds, error bars 95% intervals.
+
+    A panel a direction; a system without runs has a dash.
+
+    Args:
+        results: `evaluation.sentences.intervals` with the systems' labels.
+        systems: the labels in the order of the bars.
+        out: the figure's path without extension; .svg, .pdf and .csv are written.
+    """
+    directions = list(dict.fromkeys(results["direction"]))
+    figure, rows = panels(1, len(directions), width=4.2, height=1.1 + 0.5 * len(systems), sharey=True)
+    for axes, direction in zip(rows[0], directions, strict=True):
+        column = results[results["direction"] == direction]
+        for row, system in enumerate(systems):
+            runs = column[column["system"] == system]
+            if runs.empty:
+                axes.annotate("–", (0, row), xytext=(4, 0), textcoords="offset points", va="center")
+            else:
+                _bar(axes, row, runs)
+        axes.set(title=arrow(direction), xlabel="sacreBLEU", yticks=range(len(systems)), yticklabels=systems)
+        axes.set_xlim(0, max(column[["bleu", "high"]].max().max(), 1) * 1.22)
+        axes.set_ylim(len(systems) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+    save(figure, out, results)
+
+
+def _bar(axes: Axes, row: int, runs: pd.DataFrame) -> None:
+    colour, first = COLOURS[row % len(COLOURS)], runs.iloc[0]
+    mean, low, high = first["mean"], first["low"], first["high"]
+    axes.barh(row, mean, height=0.6, color=colour, alpha=0.55)
+    axes.errorbar(mean, row - 0.12, xerr=[[mean - low], [high - mean]], color=DARK, capsize=3, linewidth=1.2)
+    axes.plot(runs["bleu"], [row + 0.14] * len(runs), "o", color=colour, markersize=4.5, mec="white")
+    edge = max(runs["bleu"].max(), high)
+    axes.annotate(f"{mean:.2f}", (edge, row), xytext=(7, 0), textcoords="offset points", va="center")
+
+
+@in_style
+def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path) -> None:
+    """sacreBLEU by length of the source sentence and by how many of its words are split.
+
+    Points are means over seeds, error bars 95% intervals; under each group the number of its sentences.
+
+    Args:
+        results: source_words, split_words → `evaluation.sentences.by_source`, of one direction.
+        out: the figure's path without extension; .svg, .pdf and .csv are written.
+    """
+    figure, rows = panels(1, len(results), width=4.8, height=3.6, sharey=True)
+    for axes, (column, table) in zip(rows[0], results.items(), strict=True):
+        counts = table.drop_duplicates("group").set_index("group")["sentences"]
+        places = {group: place for place, group in enumerate(counts.index)}
+        systems = table["system"].unique()
+        for index, system in enumerate(systems):
+            means = table[table["system"] == system].drop_duplicates("group")
+            shift = (index - (len(systems) - 1) / 2) * min(0.12, 0.6 / len(systems))
+            x = means["group"].map(places).astype(float) + shift
+            errors = [means["mean"] - means["low"], means["high"] - means["mean"]]
+            style = {"marker": "o", "markersize": 4, "linewidth": 1, "capsize": 2} | look(index)
+            axes.errorbar(x, means["mean"], yerr=errors, label=system, **style)
+        axes.set_xticks(range(len(counts)), [f"{group}\n({count:,})" for group, count in counts.items()])
+        axes.set_xlabel(f"{GROUPS[column]} (sentences)")
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=False, axis="x")
+    rows[0, 0].set_ylabel("sacreBLEU")
+    legend_below(figure, rows[0, 0])
+    save(figure, out, pd.concat([table.assign(by=column) for column, table in results.items()]))
+
+
+@in_style
+def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
+    """sacreBLEU against one number in the systems' settings: means over seeds, their range, single seeds.
+
+    A panel a direction. Numbers that grow by factors stand on a logarithmic axis.
+
+    Args:
+        scores: scores.json files.
+        setting: where the number stands in their `settings`, e.g. system.options.bpe_dim.
+        out: the figure's path without extension; .svg, .pdf and .csv are written.
+    Raises:
+        UserError: as `runs.read_scores`; the setting is missing or is not a number.
+    """
+    runs = read_scores(scores)
+    runs["value"] = [_number(path, setting) for path in scores]
+    runs = runs[["corpus", "direction", "system", "seed", "value", "sacrebleu"]]
+    directions = list(dict.fromkeys(runs["direction"]))
+    figure, rows = panels(1, len(directions), width=4.6, height=3.4)
+    values = sorted(set(runs["value"]))
+    for index, (axes, direction) in enumerate(zip(rows[0], directions, strict=True)):
+        column = runs[runs["direction"] == direction]
+        groups = column.groupby("value")["sacrebleu"]
+        mean, colour = groups.mean(), COLOURS[index % len(COLOURS)]
+        axes.fill_between(mean.index, groups.min(), groups.max(), color=colour, alpha=0.15, lw=0)
+        axes.plot(mean.index, mean, marker="o", color=colour, linewidth=1.8)
+        axes.plot(column["value"], column["sacrebleu"], "o", color=colour, markersize=3, alpha=0.6)
+        if values[0] > 0 and values[-1] / values[0] >= 16:
+            axes.set_xscale("log", base=2)
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set(title=arrow(direction), xlabel=setting.removeprefix("system.").removeprefix("options."))
+    rows[0, 0].set_ylabel("sacreBLEU")
+    save(figure, out, runs)
+
+
+def _number(path: Path, setting: str) -> float:
+    value: Any = read_json(path).get("settings")
+    for key in setting.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise UserError(f"{path}: settings.{setting} is no number, but {value!r}; sweep another setting")
+    return value

@@ -1,0 +1,146 @@
+"""The runs of an experiment as the page shows them: what is there, what it says, what is missing."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from synmask.config.schema import flat
+from synmask.files import UserError, read_json, read_lines
+
+METRICS = {"sacrebleu": "sacreBLEU", "bleu_tokenised": "BLEU on tokens", "chrf": "chrF"}
+LOG_LINES = 12
+FILES = {  # what a run's entry links to, where it exists
+    "scores.json": "scores",
+    "parse.json": "parsing scores",
+    "train.log": "training log",
+    "history.csv": "losses by epoch",
+    "hypothesis.txt": "translations",
+    "sentences.csv": "counts by sentence",
+    "trees.jsonl": "trees",
+}
+
+
+@dataclass
+class Run:
+    """One training of an experiment; `scores` is empty where it has not been scored."""
+
+    direction: str
+    system: str
+    label: str
+    seed: int
+    folder: Path
+    scores: dict[str, Any] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+    when: datetime | None = None
+
+    @property
+    def there(self) -> bool:
+        return bool(self.scores)
+
+    @property
+    def target(self) -> str:
+        """What Snakemake is asked for to make it."""
+        return str(self.folder / "scores.json")
+
+    def value(self, metric: str) -> float | None:
+        """A translation score; None where it is missing or no finite number (a run that diverged)."""
+        value = self.scores.get("scores", {}).get(metric)
+        return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+    @property
+    def minutes(self) -> float | None:
+        """How long the training took."""
+        seconds = self.scores.get("train_seconds")
+        return seconds / 60 if isinstance(seconds, int | float) else None
+
+    def files(self) -> list[tuple[str, Path]]:
+        """What is there to look at, and where."""
+        return [(name, self.folder / file) for file, name in FILES.items() if (self.folder / file).exists()]
+
+
+def read_runs(experiment: Mapping[str, Any], results: Path) -> list[Run]:
+    """The runs of an experiment, in the order direction, system, seed.
+
+    Args:
+        experiment: `corpus`, `directions`, `systems` (name → label) and `seeds`.
+        results: the folder that holds the corpora's results.
+    Raises:
+        UserError: a scores.json is not JSON, or has no scores.
+    """
+    corpus = results / experiment["corpus"]
+    return [
+        _read(Run(direction, system, label, seed, corpus / direction / system / f"seed{seed}"))
+        for direction in experiment["directions"]
+        for system, label in experiment["systems"].items()
+        for seed in experiment["seeds"]
+    ]
+
+
+def _read(run: Run) -> Run:
+    path = run.folder / "scores.json"
+    if path.exists():
+        scores = read_json(path)
+        if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
+            raise UserError(f"{path}: no scores in it; delete it and rerun")
+        run.scores = scores
+        run.when = datetime.fromtimestamp(path.stat().st_mtime, UTC).replace(microsecond=0)
+    if (run.folder / "train.log").exists():
+        run.log = list(read_lines(run.folder / "train.log"))[-LOG_LINES:]
+    return run
+
+
+def summary(runs: list[Run]) -> dict[str, Any]:
+    """What, when, where and with what the runs that are there were made."""
+    there = [run for run in runs if run.there]
+    return {
+        "there": len(there),
+        "asked": len(runs),
+        "first": min((run.when for run in there), default=None),
+        "last": max((run.when for run in there), default=None),
+        "commits": _all(there, "commit"),
+        "devices": _all(there, "device"),
+        "hours": sum(run.scores.get("train_seconds") or 0 for run in there) / 3600,
+        "versions": _versions(there),
+    }
+
+
+def _all(runs: list[Run], key: str) -> list[str]:
+    return list(dict.fromkeys(str(run.scores[key]) for run in runs if run.scores.get(key)))
+
+
+def _versions(runs: list[Run]) -> dict[str, str]:
+    """Package → version; all of them where runs differ."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for package, version in (run.scores.get("versions") or {}).items():
+            found.setdefault(package, {})[version] = None
+    return {package: " and ".join(versions) for package, versions in sorted(found.items())}
+
+
+@dataclass
+class Settings:
+    """The settings of an experiment's systems: those that all share, and those in which they differ."""
+
+    systems: list[str]
+    shared: dict[str, str]
+    differing: dict[str, list[str]]  # a value a system, "–" where it has no such setting
+
+
+def settings(runs: list[Run]) -> Settings:
+    """Settings by their dotted names, of each system's first run that is there."""
+    found: dict[str, dict[str, str]] = {}
+    for run in runs:
+        if run.there and run.label not in found:
+            parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
+            found[run.label] = {
+                key: value if isinstance(value, str) else json.dumps(value)
+                for key, value in flat(parts).items()
+            }
+    keys = sorted({key for flat in found.values() for key in flat})
+    values = {key: [flat.get(key, "–") for flat in found.values()] for key in keys}
+    shared = {key: each[0] for key, each in values.items() if len(set(each)) == 1}
+    return Settings([*found], shared, {key: each for key, each in values.items() if key not in shared})

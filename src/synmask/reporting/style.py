@@ -1,0 +1,76 @@
+"""The one look of all figures, and how they are saved; the same data gives the same bytes."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from synmask.files import writing
+
+# Okabe and Ito's palette, told apart by the colour-blind; black and yellow left out.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+LINES = ["-", "--", ":"]
+GREY, DARK = "#8C8C8C", "#333333"
+STYLE = {
+    "font.family": "DejaVu Sans",  # matplotlib brings it
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E5E5E5",
+    "legend.frameon": False,
+    "svg.hashsalt": "synmask",  # else element ids are random
+    "pdf.fonttype": 42,
+}
+in_style = mpl.rc_context(STYLE)  # a decorator
+
+
+def look(index: int) -> dict:
+    """Colour and line of the system with this number: a new colour each, then the same ones dashed."""
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": LINES[index // len(COLOURS) % len(LINES)]}
+
+
+def panels(
+    rows: int, columns: int, *, width: float, height: float, **options: bool
+) -> tuple[Figure, np.ndarray]:
+    """A figure of rows x columns axes, each of this size in inches, laid out without overlaps."""
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """The entries of `axes` under all panels, at most four a row."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+
+
+def text_width(text: str) -> float:
+    """In inches, in the figures' font at its usual size."""
+    font = FontProperties(family=STYLE["font.family"], size=STYLE["font.size"])
+    return TextPath((0, 0), text, prop=font).get_extents().width / 72 if text.strip() else 0.0
+
+
+def save(figure: Figure, out: Path, data: pd.DataFrame) -> None:
+    """Write `out`.svg, .pdf and .csv, without the date."""
+    out = Path(out)
+    settle(figure)
+    for extension, undated in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+        with writing(out.with_name(f"{out.name}.{extension}"), "wb") as handle:
+            figure.savefig(handle, format=extension, metadata=undated)
+    with writing(out.with_name(f"{out.name}.csv")) as handle:
+        data.to_csv(handle, index=False, lineterminator="\n")
+
+
+def settle(figure: Figure) -> None:
+    """Lay the panels out and round where they lie: the solver's last bits change from call to call."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 6))

@@ -1,0 +1,184 @@
+"""Constituency trees and dependency heads of a file by Stanford CoreNLP; what is interrupted goes on."""
+
+import hashlib
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from synmask import files
+from synmask.files import UserError, read_lines, write_json, write_lines
+from synmask.syntax.jvm import PROGRAM, Machine, Models, answers
+from synmask.syntax.treebank import escaped, flat_tree
+
+PROGRESS = 10.0  # seconds between two lines of progress
+MOSES_ESCAPES = {
+    "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]",
+    "&amp;": "&",
+}  # fmt: skip
+MOSES_ESCAPE = re.compile("|".join(MOSES_ESCAPES))
+
+Answers = dict[int, list[str]]  # line number → ["ok", tree, heads] or ["failed", why]
+
+
+def parse_file(
+    sentences: Path,
+    tokens: Path,
+    output: Path,
+    *,
+    language: str,
+    models: Models,
+    jars: Sequence[Path],
+    max_words: int,
+    machine: Machine,
+) -> None:
+    """Parse a file of tokenised sentences; write `output`.trees, `output`.heads and `output`.json.
+
+    A line of .trees is a bracketed tree whose leaves are the tokens (`treebank.read_trees` gives them back),
+    a line of .heads the tokens' heads (from 1, 0 = root). A sentence that is empty, has more than
+    `max_words` tokens or that CoreNLP cannot parse gets a flat tree, (FLAT (X a) (X b)), in which all words
+    hang on the first. The JSON says how many got one and why, the speed, versions and the jars' checksums.
+
+    What is finished stands in `output`.partial until all is, so that an interrupted run goes on; it
+    belongs to these sentences, models and jars, and is dropped if any of them changes.
+
+    Args:
+        sentences: what the parser reads: Moses tokens in their true case.
+        tokens: what stands in the trees: the same tokens as the corpus has them (perhaps lower-cased).
+        language: its code; English has a rule of its own (`parser_words`).
+    Raises:
+        UserError: the files do not fit each other, a token cannot stand in a tree, a jar is missing, Java is
+            absent or too old, CoreNLP does not start, was killed or ran out of memory.
+    """
+    words, leaves = _read(sentences, tokens, language)
+    report = {
+        "sentences": len(words),
+        "language": language,
+        "models": asdict(models),
+        "jars": {jar.name: _checksum(jar) for jar in jars},
+    }
+    side = Path(f"{output}.partial")
+    finished = _resume(side, words, report)
+    todo = {
+        n: sentence for n, sentence in words.items() if 0 < len(sentence) <= max_words and n not in finished
+    }
+    try:
+        report |= _parse(todo, finished, side, str(sentences), models, jars, machine)
+    except UserError as error:
+        kept = f"; {len(finished):,} sentences are kept, run again to go on" if finished else ""
+        raise UserError(f"{error}{kept}") from None
+    trees, heads, fates = _lines(leaves, finished, max_words)
+    write_lines(f"{output}.trees", trees)
+    write_lines(f"{output}.heads", heads)
+    write_json(f"{output}.json", report | {"flat": fates, "max_words": max_words})
+    side.unlink(missing_ok=True)
+
+
+def parser_words(tokens: Sequence[str], language: str) -> list[str]:
+    """Moses tokens as CoreNLP's models know them: escapes undone, English "isn 't" as "is n't"."""
+    words = [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
+    if language == "en":
+        for before, word in enumerate(words[1:]):
+            if word.lower() == "'t" and re.search(".n$", words[before], re.I):
+                words[before], words[before + 1] = words[before][:-1], words[before][-1] + word
+    return words
+
+
+def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[str]], list[list[str]]]:
+    """The words for the parser by line number, and the leaves of every tree."""
+    cased, leaves = ([line.split() for line in read_lines(path)] for path in (sentences, tokens))
+    if len(cased) != len(leaves):
+        raise UserError(
+            f"{sentences} has {len(cased)} lines, {tokens} has {len(leaves)}: tokenise both again"
+        )
+    for line, (sentence, words) in enumerate(zip(cased, leaves, strict=True), start=1):
+        if len(sentence) != len(words):
+            raise UserError(
+                f"{tokens}, line {line}: {len(words)} tokens, but {len(sentence)} in {sentences}: "
+                "tokenise both again"
+            )
+        if bad := next((word for word in words if re.search("-[LR][RSC]B-", word)), None):
+            raise UserError(f'{tokens}, line {line}: "{bad}" is an escaped bracket; write the bracket itself')
+    return {n: parser_words(sentence, language) for n, sentence in enumerate(cased, start=1)}, leaves
+
+
+def _checksum(jar: Path) -> str:
+    if not jar.is_file():
+        raise UserError(f"{jar}: no such jar; `snakemake {jar}` fetches it")
+    return files.sha256(jar)
+
+
+def _resume(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
+    """What an earlier run finished of the same work; `side` is left ready for more lines."""
+    work = json.dumps([words, settings, files.sha256(PROGRAM)], sort_keys=True)
+    digest = hashlib.sha256(work.encode()).hexdigest().encode()
+    lines = side.read_bytes().split(b"\n") if side.exists() else [b""]
+    if lines[0] != digest or len(lines) == 1:
+        lines = [digest, b""]
+    whole = lines[:-1]  # the last one is empty, or was cut off
+    with files.writing(side, "wb") as handle:
+        handle.writelines(line + b"\n" for line in whole)
+    rows = (line.decode().split("\t") for line in whole[1:])
+    return {int(number): answer for number, *answer in rows}
+
+
+def _parse(
+    todo: Mapping[int, Sequence[str]],
+    finished: Answers,
+    side: Path,
+    name: str,
+    models: Models,
+    jars: Sequence[Path],
+    machine: Machine,
+) -> dict:
+    """Add the answers of `todo` to `finished` and, as they come, to `side`; return versions and speed."""
+    if not todo:
+        return {}
+    if finished:
+        print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
+    said = started = 0.0
+    with side.open("a", encoding="utf-8", newline="\n", buffering=1) as kept:
+        stream = answers(todo, name, models, jars, machine)
+        _, corenlp, java = next(stream)
+        print(f"CoreNLP {corenlp} is ready", file=sys.stderr)
+        said = started = time.monotonic()
+        for done, (number, *answer) in enumerate(stream, start=1):
+            kept.write("\t".join([number, *answer]) + "\n")
+            finished[int(number)] = answer
+            if (now := time.monotonic()) - said > PROGRESS:
+                said, left = now, (len(todo) - done) * (now - started) / done
+                speed = done / (now - started)
+                print(
+                    f"{done:,} of {len(todo):,} sentences, {speed:.1f}/s, {left:.0f} s left", file=sys.stderr
+                )
+    seconds = time.monotonic() - started
+    return {
+        "corenlp": corenlp,
+        "java": java,
+        "parsed": len(todo),
+        "seconds": round(seconds, 2),
+        "sentences_per_second": round(len(todo) / seconds, 1),
+    }
+
+
+def _lines(
+    leaves: Sequence[Sequence[str]], finished: Answers, max_words: int
+) -> tuple[list[str], list[str], dict]:
+    """The lines of trees and of heads, and how many trees are flat, by reason."""
+    trees, heads = [], []
+    fates = Counter({"empty": 0, "long": 0, "failed": 0})
+    for line, words in enumerate(leaves, start=1):
+        fate = "empty" if not words else "long" if len(words) > max_words else finished[line][0]
+        if fate == "ok":
+            _, tree, arcs = finished[line]
+            trees.append(re.sub(r" (\d+)\)", lambda leaf: f" {escaped(words[int(leaf[1])])})", tree))  # noqa: B023
+            heads.append(arcs)
+        else:
+            fates[fate] += 1
+            trees.append(str(flat_tree(words)))
+            heads.append(" ".join(["0", *["1"] * len(words)][: len(words)]))
+    return trees, heads, dict(fates)

@@ -1,0 +1,117 @@
+"""The other side of Parse.java: starts the JVM that parses, reads its answers, says why it failed."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmask.files import UserError
+
+PROGRAM = Path(__file__).with_name("Parse.java")
+OLDEST_JAVA = 11  # the first that runs a source file
+HEAP = 0.85  # the heap's share of the memory; the rest is the JVM's own
+
+
+@dataclass(frozen=True)
+class Models:
+    """Names of CoreNLP's models inside its jars; without `dependencies` heads are converted from the tree."""
+
+    tagger: str
+    parser: str
+    dependencies: str | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the JVM may use: `threads` sentences at once, `memory` MB in all."""
+
+    threads: int
+    memory: int
+
+
+def answers(
+    sentences: Mapping[int, Sequence[str]], name: str, models: Models, jars: Sequence[Path], machine: Machine
+) -> Iterator[list[str]]:
+    """Parse sentences, yielding Parse.java's answers in the order in which they are finished.
+
+    Args:
+        sentences: line number → words.
+        name: their file, for messages.
+    Yields:
+        ["ready", CoreNLP's version, Java's version] when the models are loaded, then for each sentence
+        [number, "ok", tree, heads] or [number, "failed", why].
+    Raises:
+        UserError: no Java or too old a one; CoreNLP does not start, was killed or ran out of memory.
+    """
+    command = [
+        _java(),
+        f"-Xmx{int(machine.memory * HEAP)}m",
+        "-XX:+UseParallelGC",
+        "-cp",
+        os.pathsep.join(map(str, jars)),
+        str(PROGRAM),
+        str(machine.threads),
+        models.tagger,
+        models.parser,
+        *([models.dependencies] if models.dependencies else []),
+    ]
+    with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as said:
+        for number, words in sentences.items():
+            questions.write(f"{number}\t{' '.join(words)}\n".encode())
+        questions.seek(0)
+        jvm = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said)
+        try:
+            for line in jvm.stdout:
+                if not line.endswith(b"\n"):  # the JVM was killed while it wrote
+                    break
+                answer = line.decode().removesuffix("\n").split("\t")
+                if answer[1:] == ["memory"]:
+                    raise UserError(_memory(name, answer[0], machine))
+                yield answer
+            if code := jvm.wait():
+                said.seek(0)
+                raise UserError(_fault(name, code, said.read().decode(errors="replace")))
+        finally:
+            jvm.kill()
+            jvm.wait()
+            jvm.stdout.close()
+
+
+def _java() -> str:
+    """The Java on the PATH, a JDK of version 11 or later."""
+    need = f"CoreNLP needs a JDK of Java {OLDEST_JAVA} or later (Debian: default-jdk-headless)"
+    java = shutil.which("java")
+    if java is None:
+        raise UserError(f"no java on the PATH; {need}")
+    said = subprocess.run([java, "-version"], text=True, capture_output=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', said)  # 1.8.0 is Java 8
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        raise UserError(f"{java} is too old ({(said.splitlines() or ['no version'])[0]}); {need}")
+    modules = subprocess.run([java, "--list-modules"], text=True, capture_output=True, check=False).stdout
+    if "jdk.compiler" not in modules:
+        raise UserError(f"{java} has no compiler, it is a JRE; {need}")
+    return java
+
+
+def _memory(name: str, number: str, machine: Machine) -> str:
+    where = f"{name}, line {number}: " if int(number) else "the models: "
+    return (
+        f"{where}out of memory with {machine.threads} threads in {machine.memory} MB; "
+        "raise --memory (corenlp.mem_mb in config.yaml)"
+        + (" or lower corenlp.threads or max_words" if int(number) else "")
+    )
+
+
+def _fault(name: str, code: int, said: str) -> str:
+    """Why the JVM ended early; what it said itself goes to the log."""
+    sys.stderr.write(said)
+    if code < 0:
+        return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for want of memory"
+    causes = re.findall(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred .*\n)(.*)", said, re.M)
+    return f"{name}: CoreNLP failed ({causes[-1].strip() if causes else f'exit code {code}'})"

@@ -1,0 +1,98 @@
+"""A real browser for the tests of pages, and the real CoreNLP for those of parsing."""
+
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from synmask import files
+from synmask.config import load, read_yaml
+from synmask.corpora.jars import fetch_jar
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--enable-logging=stderr",
+    "--v=0",
+)
+OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND"
+
+
+class Page(HTMLParser):
+    """A page as the browser left it: `console`, its messages; `elements`, (tag, attributes) in order."""
+
+    def __init__(self, html, console):
+        super().__init__()
+        self.html, self.console, self.elements = html, console, []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def of(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def said(self):
+        """What the script of `open_page` said."""
+        return dict(self.elements)["html"].get("data-said")
+
+
+@pytest.fixture(scope="session")
+def open_page(tmp_path_factory):
+    """Open an HTML file in headless Chromium, `width` pixels wide, and run a script in it once it is there.
+
+    The script is the body of a function; what it returns stands in the result's `said`. `scripts=False`
+    takes the page's own scripts away, `part` goes to an anchor.
+    """
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip("no Chromium: install Debian's chromium-headless-shell")
+    folder = tmp_path_factory.mktemp("browser")
+
+    def open_page(path, script="", *, width=1280, scripts=True, part=""):
+        html = path.read_text(encoding="utf-8")
+        if not scripts:
+            html = re.sub(r"<script.*?</script>", "", html, flags=re.S)
+        asked = f"<script>document.documentElement.dataset.said = (() => {{ {script} }})();</script>"
+        copy = folder / "page.html"
+        copy.write_text(html.replace("</body>", f"{asked}</body>"), encoding="utf-8")
+        command = [
+            browser,
+            *FLAGS,
+            OFFLINE,
+            f"--window-size={width},900",
+            f"--user-data-dir={folder}/profile",
+        ]
+        done = subprocess.run(
+            [*command, "--dump-dom", f"file://{copy}{part}"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        return Page(done.stdout, re.findall(r"CONSOLE[^\]]*\] (.*)", done.stderr))
+
+    return open_page
+
+
+@pytest.fixture(scope="session")
+def corenlp():
+    """The folder with the jars that config.yaml names, and its configuration.
+
+    SYNMASK_TEST_CACHE names another folder than the user's cache. Tests that use it belong to the xdist group
+    "corenlp", so that one worker fetches them.
+    """
+    cache = os.environ.get("SYNMASK_TEST_CACHE") or Path.home() / ".cache/synmask-tests"
+    config = load(read_yaml(Path(__file__).parents[1] / "config.yaml") | {"data_dir": str(cache)})
+    for path, (coordinates, sha256) in config.corenlp_jars().items():
+        if not Path(path).exists() or files.sha256(path) != sha256:
+            fetch_jar(coordinates, path, sha256=sha256)
+    return config

@@ -1,0 +1,99 @@
+"""Run a verb of the command line and die at a given moment. Started by the fixture `attempt` with `WORDS`, `MOMENT`."""
+
+import io
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+import fairseq.tasks
+import fairseq.trainer
+import torch
+
+import synmask.cli
+
+words, moment, path = (globals()[name] for name in ("WORDS", "MOMENT", "LOG"))
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def at_rename(number, after):
+    """Die right before or after the file system sees the rename with this number."""
+    replace, count = os.replace, [0]
+
+    def dying(*paths):
+        count[0] += 1
+        if count[0] == number and not after:
+            die()
+        replace(*paths)
+        if count[0] == number:
+            die()
+
+    os.replace = dying
+
+
+def in_write(number, share):
+    """Die when a share of the bytes of the checkpoint with this number is written."""
+    save, count = torch.save, [0]
+
+    def dying(value, handle):
+        count[0] += 1
+        if count[0] < number:
+            return save(value, handle)
+        whole = io.BytesIO()
+        save(value, whole)
+        handle.write(whole.getvalue()[: int(whole.tell() * share)])
+        handle.flush()
+        die()
+
+    torch.save = dying
+
+
+def at_update(number, what):
+    """Send this process a signal while it computes the update with this number."""
+    step, count = fairseq.trainer.Trainer.train_step, [0]
+
+    def signalled(*words, **how):
+        count[0] += 1
+        if count[0] == number:
+            os.kill(os.getpid(), what)
+        return step(*words, **how)
+
+    fairseq.trainer.Trainer.train_step = signalled
+
+
+def with_memory(megabytes):
+    """Let this process take no more than so much memory on top of what it has."""
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limit = taken + megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def gpu_memory_is_out(number):
+    """What CUDA says when a batch does not fit."""
+    step, count = fairseq.tasks.FairseqTask.train_step, [0]
+
+    def failing(*words, **how):
+        count[0] += 1
+        if count[0] == number:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        return step(*words, **how)
+
+    fairseq.tasks.FairseqTask.train_step = failing
+
+
+log = open(path, "a")  # noqa: SIM115 (it lives as long as the process)
+os.dup2(log.fileno(), sys.stderr.fileno())
+moments = {
+    "rename": at_rename,
+    "write": in_write,
+    "update": at_update,
+    "memory": with_memory,
+    "gpu memory": gpu_memory_is_out,
+}
+if moment:
+    moments[moment.pop("kind")](**moment)
+synmask.cli.main(words)

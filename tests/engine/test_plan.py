@@ -1,0 +1,95 @@
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from synmask.config import load, read_yaml
+from synmask.engine import checkpoints
+from synmask.engine.average import average, save_model
+from synmask.engine.plan import count_parameters, lines, plan
+from synmask.engine.train import train
+
+CONFIG = Path(__file__).parents[2] / "config.yaml"
+
+
+def configuration(change=lambda values: None):
+    values = read_yaml(CONFIG)
+    change(values)
+    return load(values, [CONFIG])
+
+
+def test_trainings_are_those_of_the_experiments(tmp_path):
+    rows = plan(configuration(), ["demo", "multi30k-small"], tmp_path)
+    assert {(row.corpus, row.direction, row.system): row.seeds for row in rows} == {
+        **{("demo", "de-en", system): (1, 2) for system in ("transformer", "grammar-nobpe", "grammar")},
+        **{("multi30k-small", "de-en", system): (1,) for system in ("transformer", "grammar")},
+    }
+
+
+def test_what_two_experiments_share_is_counted_once(tmp_path):
+    def more(values):
+        values["experiments"]["again"] = values["experiments"]["demo"] | {"seeds": [2, 3]}
+
+    rows = plan(configuration(more), ["demo", "again"], tmp_path)
+    assert [row.seeds for row in rows] == [(1, 2, 3)] * 3
+
+
+@pytest.mark.parametrize("system", ["plain", "grammar"])
+def test_the_forecast_is_what_a_training_takes(corpus, tmp_path, all_settings, system, monkeypatch):
+    """Parameters to the last one; bytes of checkpoints and of the averaged model within a few per cent."""
+    settings = all_settings[system]
+    settings = settings | {"model": settings["model"] | {"embed_dim": 128, "ffn_dim": 512}}
+    run, keep, sizes = tmp_path / "run", 2, []
+    replace = os.replace
+
+    def measured(*paths):
+        replace(*paths)
+        sizes.append(sum(path.stat().st_size for path in (run / "checkpoints").glob("*.pt")))
+
+    monkeypatch.setattr(os, "replace", measured)
+    train(corpus / "bin", run, "de", "en", settings, 1, keep=keep)
+    parameters = json.loads((run / "train.json").read_text())["parameters"]
+    symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
+    assert count_parameters(json.dumps(settings, sort_keys=True), *symbols) == parameters
+    text = {"source": "de", "target": "en"}
+    save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, settings)
+    checkpoints.retire(run / "checkpoints", run / "average.pt", keep)
+    kept = len({path.stat().st_ino for path in run.rglob("*.pt")}) * (run / "average.pt").stat().st_size
+
+    def as_here(values):
+        values["corpora"]["demo"]["training"]["average"] = keep
+
+    row = plan(configuration(as_here), ["demo"], tmp_path)[0]
+    assert kept == pytest.approx(row.kept / row.parameters * parameters, rel=0.05)
+    assert max(sizes) == pytest.approx(row.working / row.parameters * parameters, rel=0.05)
+
+
+def test_done_hours_and_vocabulary_come_from_results(tmp_path):
+    run = tmp_path / "demo/de-en/grammar/seed1"
+    run.mkdir(parents=True)
+    summary = {"train_seconds": 1800.0, "workers": 2, "device": "H100"}
+    (run / "train.json").write_text(json.dumps(summary))
+    (tmp_path / "demo/de-en/bin").mkdir()
+    for side, size in (("de", 996), ("en", 796)):
+        (tmp_path / f"demo/de-en/bin/dict.{side}.txt").write_text("x 1\n" * size)
+    rows = {row.system: row for row in plan(configuration(), ["demo"], tmp_path)}
+    assert (rows["grammar"].done, rows["grammar"].left, rows["grammar"].device_hours) == (1, 1, 1.0)
+    assert rows["transformer"].device_hours is None
+    settings = configuration().run_settings("demo", "de-en", "grammar")
+    assert rows["grammar"].parameters == count_parameters(settings, 1000, 800)
+    assert not rows["grammar"].estimated
+    said = "\n".join(lines(list(rows.values()), tmp_path))
+    assert "trainings  6, 1 of them done" in said
+    assert "1.0 device hours for 1 trainings (as measured on H100)" in said
+    assert "not known for 4 trainings" in said
+    assert "seed1/train.json" in said
+
+
+def test_a_disk_that_is_too_small_is_told(tmp_path, monkeypatch):
+    rows = plan(configuration(), ["demo"], tmp_path)
+    assert "WARNING" not in "\n".join(lines(rows, tmp_path))
+    few = shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: few)
+    assert "WARNING    " in list(lines(rows, tmp_path / "not there yet"))[-1]

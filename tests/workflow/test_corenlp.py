@@ -1,0 +1,100 @@
+"""A corpus with `trees: corenlp` through Snakemake, with the real CoreNLP."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from synmask.files import write_lines
+from synmask.syntax.treebank import read_trees
+
+pytestmark = pytest.mark.xdist_group("corenlp")
+
+GERMAN = """
+Der alte Mann füttert den hungrigen Hund.
+Die Frau, die den Hund sieht, kauft ein rotes Auto.
+Im Garten hinter dem Haus spielen zwei kleine Kinder.
+Er sagte: „Ich komme morgen (vielleicht) nicht.“
+Wenn es regnet, bleiben wir zu Hause.
+Am 3. Mai zahlte Dr. Müller 1.234,56 € & ging.
+Das Buch, das ich dir gegeben habe, gehört meiner Schwester.
+Hast du den Schlüssel gefunden?
+Weder der Lehrer noch die Schüler wollten länger warten.
+Nach dem Essen ging sie müde, aber zufrieden nach Hause.
+""".strip().split("\n")
+
+
+@pytest.fixture
+def mine(project):
+    """The project with a lower-cased corpus of one's own."""
+    for split in ("train", "valid", "test"):
+        for language in ("de", "en"):
+            write_lines(project.folder / f"{split}.{language}", GERMAN)
+    project.config["corpora"]["mine"] = {
+        "languages": ["de", "en"],
+        "files": {split: f"{split}.{{language}}" for split in ("train", "valid", "test")},
+        "trees": "corenlp",
+        "text": {"lowercase": True},
+    }
+    project.config["experiments"]["mine"] = {
+        "title": "Mine",
+        "corpus": "mine",
+        "directions": ["de-en", "en-de"],
+        "systems": ["grammar"],
+        "tables": ["translation", "parsing"],
+    }
+    return project
+
+
+def test_german_trees_of_lower_cased_tokens(mine, corenlp):
+    mine.config["mirrors"] = {"corenlp": f"{corenlp.data_dir}/corenlp"}
+    trees = "results/mine/de-en/syntax/valid.de.trees"
+    mine.snakemake("--cores", "2", trees)
+    tokens = [line.split() for line in (mine.folder / "results/mine/de-en/tokens/valid.de").open()]
+    parsed = list(read_trees(mine.folder / trees))
+    assert tokens[0] == ["der", "alte", "mann", "füttert", "den", "hungrigen", "hund", "."]
+    assert [tree.leaves() for tree in parsed] == tokens
+    assert (0, 3, "NP") in parsed[0].spans()
+    assert parsed[0].tags() == ["DET", "ADJ", "NOUN", "VERB", "DET", "ADJ", "NOUN", "PUNCT"]
+    heads = [
+        list(map(int, line.split())) for line in (mine.folder / trees.replace(".trees", ".heads")).open()
+    ]
+    assert heads[0][:7] == [3, 3, 4, 0, 7, 7, 4]
+    assert [len(sentence) for sentence in heads] == [len(sentence) for sentence in tokens]
+    report = json.loads((mine.folder / trees.replace(".trees", ".json")).read_text())
+    assert report["flat"] == {"empty": 0, "long": 0, "failed": 0}
+    assert report["sentences"] == report["parsed"] == len(GERMAN)
+    assert not mine.planned("--cores", "2", trees)  # nothing is left to do
+
+
+def test_both_directions_share_the_parses(mine):
+    jobs = mine.planned("mine")
+    assert {output.split(",")[0] for rule, output in jobs if rule == "constituency"} == {
+        "results/mine/de-en/syntax/valid.de.trees",
+        "results/mine/de-en/syntax/valid.en.trees",
+    }
+    assert {Path(output).name for rule, output in jobs if rule == "corenlp_jar"} == {
+        "stanford-corenlp-4.5.10.jar",
+        "stanford-corenlp-4.5.10-models-german.jar",
+        "stanford-corenlp-4.5.10-models-english.jar",
+    }
+
+
+def test_downloads_fetch_the_jars(mine):
+    mine.config["targets"] = ["mine"]
+    mine.config["experiments"]["mine"]["directions"] = ["de-en"]
+    jobs = mine.planned("downloads")
+    assert {(rule, Path(output).name) for rule, output in jobs} == {
+        ("corenlp_jar", "stanford-corenlp-4.5.10.jar"),
+        ("corenlp_jar", "stanford-corenlp-4.5.10-models-german.jar"),
+    }
+
+
+def test_threads_memory_and_mirror_reach_the_commands(mine):
+    plain = mine.snakemake("-np", "results/mine/de-en/syntax/valid.de.trees").output
+    mine.config["corenlp"].update(threads=7, mem_mb=2500)
+    mine.config["mirrors"] = {"corenlp": "/mirror"}
+    changed = mine.snakemake("-np", "results/mine/de-en/syntax/valid.de.trees").output
+    assert "--threads 7 --memory 2500" in changed
+    assert "--mirror /mirror" in changed
+    assert "--mirror" not in plain

@@ -1,0 +1,104 @@
+"""What stands in the configuration reaches no shell but as one word."""
+
+import gzip
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("demo")
+HOSTILE = "a b'c\"; touch canary; $(touch canary) `touch canary` & # %s ~ ü"
+
+
+def canaries(project):
+    return list(project.folder.rglob("canary"))
+
+
+def refused(project, *words):
+    done = project.snakemake(*words, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.output
+    assert not canaries(project)
+    return done.output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("kind", ["corpora", "systems", "experiments"])
+def test_a_name_that_is_a_command_is_refused(project, kind):
+    name = "x; touch canary"
+    entries = project.config[kind]
+    entries[name] = entries["demo" if "demo" in entries else "grammar"]
+    assert refused(project).startswith(f"config.yaml: {kind}.{name}: use lower-case letters and digits")
+
+
+def test_a_language_or_target_that_is_a_command_is_refused(project):
+    assert "targets.0: use lower-case letters" in refused(project, "--config", 'targets=["x; touch canary"]')
+    project.config["experiments"]["demo"]["directions"] = ["de-en; touch canary"]
+    assert "directions.0: String should match pattern" in refused(project)
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m"])
+@pytest.mark.parametrize("kind", ["title", "label", "data_dir"])
+def test_a_line_break_is_refused(project, kind, text):
+    sections = {
+        "title": project.config["experiments"]["demo"],
+        "label": project.config["systems"]["grammar"],
+        "data_dir": project.config,
+    }
+    sections[kind][kind] = text
+    assert "a line break or another character" in refused(project)
+
+
+def test_braces_in_a_path_are_refused(project):
+    project.config["data_dir"] = "data/{corpus}"
+    assert "data_dir: no braces in a path but {language}" in refused(project)
+
+
+def test_paths_of_texts_and_gold_trees_are_words(project):
+    folder = project.folder / HOSTILE
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        for language in ("de", "en"):
+            (folder / f"{split}.{language}").write_text("ein Hund .\n" * 20)
+    project.config["corpora"]["mine"] = {
+        "languages": ["de", "en"],
+        "files": {split: f"{HOSTILE}/{split}.{{language}}" for split in ("train", "valid", "test")},
+        "trees": {"valid": f"{HOSTILE}/trees.{{language}}"},
+    }
+    for language in ("de", "en"):
+        (folder / f"trees.{language}").write_text("(S (A ein) (B Hund) (C .))\n" * 20)
+    row = '{"tokens": ["ein", "Hund", "."], "distances": [1.0, 2.0], "heights": [0, 0, 0], "heads": [1, 1, 1]}\n'
+    run = project.folder / "results/mine/de-en/grammar/seed1"
+    run.mkdir(parents=True)
+    (run / "trees.jsonl").write_text(row * 20)
+    project.snakemake("results/mine/de-en/text/train.de")
+    rule = ["--allowed-rules", "parseval"]
+    project.snakemake(f"{run.relative_to(project.folder)}/parse.json", *rule)
+    assert (run / "parse.json").exists()
+    assert not canaries(project)
+
+
+def test_download_folders_and_mirrors_are_words(project):
+    mirror = project.folder / f"mirror {HOSTILE}"
+    mirror.mkdir()
+    (mirror / "train.de.gz").write_bytes(gzip.compress(b"x\n"))
+    project.config |= {"mirrors": {"multi30k": str(mirror)}, "data_dir": HOSTILE}
+    project.config["corpora"]["multi30k"] |= {
+        "sha256": {},
+        "url": f"https://example.org/{HOSTILE.replace('#', '')}",
+    }
+    project.snakemake(f"{HOSTILE}/multi30k/train.de.gz")
+    assert (project.folder / HOSTILE / "multi30k/train.de.gz").exists()
+    assert not canaries(project)
+
+
+def test_titles_and_labels_are_words(built, tmp_path):
+    import copy
+
+    project = copy.copy(built)
+    project.folder, project.config = tmp_path / "copy", copy.deepcopy(built.config)
+    shutil.copytree(built.folder, project.folder, symlinks=True)
+    hostile = HOSTILE + " {x} {wildcards}"
+    project.config["experiments"]["demo"]["title"] = hostile
+    project.config["systems"]["grammar"]["label"] = hostile
+    project.snakemake()
+    assert "touch canary" in (project.folder / "results/tables/demo.md").read_text()
+    assert not canaries(project)

@@ -1,0 +1,79 @@
+# Reference trees and heads of the validation set, by Stanford CoreNLP.
+
+
+rule corenlp_jar:
+    output:
+        f"{CONFIG.data_dir}/corenlp/{{jar}}",
+    log:
+        "results/logs/corenlp/{jar}.log",
+    benchmark:
+        "results/benchmarks/corenlp/{jar}.tsv"
+    wildcard_constraints:
+        jar=any_of(map(os.path.basename, CONFIG.corenlp_jars())),
+    localrule: True
+    conda:
+        "../envs/corenlp.yaml"
+    resources:
+        mirror=option("mirror", CONFIG.mirrors.get("corenlp")),
+    params:
+        coordinates=lambda wildcards, output: CONFIG.corenlp_jars()[output[0]][0],
+        sha256=lambda wildcards, output: CONFIG.corenlp_jars()[output[0]][1],
+    shell:
+        "synmask jar --coordinates {params.coordinates:q} --sha256 {params.sha256} --output {output:q}"
+        " {resources.mirror} 2> {log:q}"
+
+
+# The parser needs upper case, which the corpus' tokens may have lost.
+rule tokenise_cased:
+    input:
+        text=of_pair("text/{split}.{language}"),
+        code=code("text/tokenise", "text/parallel"),
+    output:
+        of_pair("syntax/{split}.{language}.cased"),
+    log:
+        of_pair("logs/tokenise_cased.{split}.{language}.log"),
+    benchmark:
+        of_pair("benchmarks/tokenise_cased.{split}.{language}.tsv")
+    group:
+        "text"
+    conda:
+        "../envs/synmask.yaml"
+    threads: 2
+    params:
+        settings=section("text", include={"tokenise"}),
+    shell:
+        "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
+        " --settings {params.settings:q} --threads {threads} 2> {log:q}"
+
+
+rule constituency:
+    input:
+        cased=of_pair("syntax/{split}.{language}.cased"),
+        tokens=of_pair("tokens/{split}.{language}"),
+        jars=lambda wildcards: list(CONFIG.corenlp_jars(wildcards.language)),
+        code=[*code("syntax/corenlp", "syntax/jvm", "syntax/treebank"), f"{SRC}/syntax/Parse.java"],
+    output:
+        trees=of_pair("syntax/{split}.{language}.trees"),
+        heads=of_pair("syntax/{split}.{language}.heads"),
+        report=of_pair("syntax/{split}.{language}.json"),
+    log:
+        of_pair("logs/constituency.{split}.{language}.log"),
+    benchmark:
+        of_pair("benchmarks/constituency.{split}.{language}.tsv")
+    wildcard_constraints:
+        language=any_of(CONFIG.corenlp.languages),
+        split="valid|test",
+    conda:
+        "../envs/corenlp.yaml"
+    threads: CONFIG.corenlp.threads
+    resources:
+        cpus_per_task=CONFIG.corenlp.threads,
+        mem_mb=CONFIG.corenlp.mem_mb,
+        runtime=CONFIG.corenlp.runtime,
+    params:
+        settings=lambda wildcards: CONFIG.corenlp_settings(wildcards.language),
+        prefix=lambda wildcards, output: output.trees.removesuffix(".trees"),
+    shell:
+        "synmask constituency --input {input.cased:q} --tokens {input.tokens:q} --output {params.prefix:q}"
+        " --language {wildcards.language} --settings {params.settings:q} --jars {input.jars:q}"
+        " --threads {resources.cpus_per_task} --memory {resources.mem_mb} 2> {log:q}"
