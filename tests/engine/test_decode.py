@@ -89,7 +89,7 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
 
 
 def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
-    with pytest.raises(UserError, match=r"plain\.pt: a system without a guide induces no syntax"):
+    with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
         parse_file(models / "plain.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
 
 

@@ -143,6 +143,26 @@ def test_a_new_system_trains_that_system_only(built, restore):
     assert all("/transformer-mask/" in output for output in trained)
 
 
+def test_a_system_that_reads_a_parser_gets_annotations(built):
+    built.snakemake(f"{RUNS}/pascal/seed1/scores.json")
+    pair = built.folder / RUNS
+    for split, lines in (
+        ("train", "clean/train.de"),
+        ("valid", "tokens/valid.de"),
+        ("test", "tokens/test.de"),
+    ):
+        counts = json.loads((pair / f"bin/syntax.{split}.de.json").read_text())
+        sentences = len((pair / lines).read_text().splitlines())
+        assert counts == {"sentences": sentences, "without_heads": 0, "without_distances": 0}
+    kept = (pair / "clean/kept.de-en").read_text().split()
+    tokens = (pair / "tokens/train.de").read_text().splitlines()
+    assert [tokens[int(number) - 1] for number in kept] == (pair / "clean/train.de").read_text().splitlines()
+    assert (pair / "pascal/seed1/scores.json").exists()
+    (pair / "bin/syntax.test.de.npy").unlink()
+    rules = {rule for rule, _ in built.planned(f"{RUNS}/pascal/seed1/scores.json")}
+    assert rules == {"annotate", "decode", "score"}
+
+
 def test_a_deleted_average_rebuilds_its_branch_alone(built):
     average = built.folder / RUNS / "grammar/seed1/average.pt"
     aside = average.with_suffix(".aside")
@@ -205,7 +225,7 @@ def test_tables_of_what_is_there_train_nothing(built, restore):
     assert {rule for rule, _ in built.planned(*partial)} == {"table"}
     built.snakemake(*partial)
     table = (built.folder / "results/tables/demo.md").read_text()
-    assert " [1 of 2] |" in table
+    assert "[1 of 2]" in table
     assert (
         "Missing: Transformer De→En (seed 2); Grammar De→En (seed 2). "
         "To make what is missing: `snakemake results/tables/demo.md`." in table

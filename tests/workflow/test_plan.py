@@ -139,6 +139,15 @@ def test_a_table_is_a_target(project):
     assert not {rule for rule, _ in jobs} & {"curves", "bleu_figure"}
 
 
+def test_only_systems_that_read_a_parser_need_annotations(project):
+    project.config["experiments"]["demo-all"]["seeds"] = [1]
+    jobs = project.planned("demo-all")
+    assert len({output for rule, output in jobs if rule == "train"}) == 13
+    assert len([rule for rule, _ in jobs if rule == "annotate"]) == 3
+    project.config["experiments"]["demo-all"]["systems"] = ["transformer", "lpsi", "structformer", "grammar"]
+    assert not [rule for rule, _ in project.planned("demo-all") if rule == "annotate"]
+
+
 def test_dry_run_for_slurm_needs_no_cluster(project):
     project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 1}
     output = project.snakemake("-n", "--profile", "slurm").output
@@ -173,7 +182,8 @@ def test_the_readme_draws_every_rule(project):
 
     drawn = re.search(r"```mermaid(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     graph = project.snakemake("--rulegraph", "mermaid-js").output
-    rules = set(re.findall(r"^\s*id\d+\[(\w+)\]", graph, re.M)) - {"all"}
+    graph += project.snakemake("--rulegraph", "mermaid-js", "demo-all").output
+    rules = set(re.findall(r"^\s*id\d+\[(\w+)\]", graph, re.M)) - {"all", "demo-all"}
     assert rules <= set(re.findall(r"\w+", drawn))
 
 

@@ -127,6 +127,21 @@ def need(name):
     return lambda wildcards: getattr(corpus_of(wildcards).resources, name)
 
 
+def guide_of(system):
+    """What is known of a system's guide: what it reads and induces, its source files."""
+    return settings.GUIDES[CONFIG.systems[system].guide]
+
+
+def annotations(*splits):
+    """The annotations that a system reads of these splits: none, or a file each."""
+
+    def files(wildcards):
+        reads = guide_of(wildcards.system).reads
+        return [of_pair(f"bin/syntax.{split}.{{source}}.npy") for split in splits] if reads else []
+
+    return files
+
+
 def of_experiment(name):
     """What the trainings of an experiment ask of the machine."""
     return lambda wildcards: getattr(
@@ -138,10 +153,9 @@ def engine_code(*stage):
     """Source files behind a system's model and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
-        guide = CONFIG.systems[wildcards.system].guide
-        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task", "trainer")]
-        guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
-        return code(*engine, "guides/__init__", "text/labels", *guided, *stage)
+        names = ("compat", "criterion", "dataset", "layers", "model", "task", "trainer")
+        engine = [f"engine/{name}" for name in names]
+        return code(*engine, "guides/__init__", "text/labels", *guide_of(wildcards.system).code, *stage)
 
     return files
 
@@ -202,11 +216,9 @@ def run_triples(experiment, direction=None):
     )
 
 
-def inducing(experiment):
-    """The systems of an experiment that induce syntax."""
-    return [
-        name for name in CONFIG.plain_experiments[experiment].systems if CONFIG.systems[name].guide != "none"
-    ]
+def inducing(experiment, what="distances"):
+    """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
+    return [name for name in CONFIG.plain_experiments[experiment].systems if what in guide_of(name).induces]
 
 
 def labels(systems):
@@ -269,8 +281,9 @@ def experiment_figures(experiment):
         files.append(f"{stem}-sweep.svg")
     for direction in entry.directions:
         files += [f"{stem}-{direction}-{name}.svg" for name in ("source", "curves", "speed")]
-        if inducing(experiment):
+        if inducing(experiment, "heads"):
             files.append(f"{stem}-{direction}-distribution.svg")
+        if inducing(experiment):
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):
                 files.append(f"{stem}-{direction}-tree.svg")
     return files

@@ -26,6 +26,8 @@ rule demo_corpus:
         "results/{corpus}/benchmarks/demo_corpus.tsv"
     wildcard_constraints:
         corpus=any_of(GENERATED),
+    group:
+        "text"
     conda:
         "../envs/synmask.yaml"
     params:

@@ -26,7 +26,7 @@ rule parse:
         sentence=lambda wildcards: option("sentence", corpus_of(wildcards).sentence),
     shell:
         "synmask parse --model {input.model:q} --input {input.source:q} --output {output.trees:q}"
-        " --distribution {output.distribution:q} {params.sentence} --threads {resources.cpus_per_task} 2> {log:q}"
+        " --distribution {output.distribution:q} {params.sentence} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule parseval:

@@ -147,7 +147,7 @@ rule speed:
         labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
     shell:
         "synmask speed --models {input.models:q} --labels {params.labels:q} --output {output:q}"
-        " --threads {resources.cpus_per_task} 2> {log:q}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule speed_figure:
@@ -214,7 +214,7 @@ rule tree_figure:
 
 rule distribution_figure:
     input:
-        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),
+        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment, "heads")[-1:]),
         code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-distribution"), "distribution", {"figure": "P_D, {direction}"}),
@@ -226,7 +226,7 @@ rule distribution_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment)[-1]),
+        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment, "heads")[-1]),
         output=of_figure("{direction}-distribution"),
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"

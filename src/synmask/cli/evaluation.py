@@ -4,7 +4,8 @@ import argparse
 import json
 import sys
 
-from synmask.cli.options import Arguments, add
+from synmask.cli.options import Arguments, add, gpus
+from synmask.gpus import lease
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
@@ -56,6 +57,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         default=None,
     )
     option("threads", "CPU threads", type=int, default=1)
+    gpus(option)
 
     option = add(
         verbs,
@@ -107,7 +109,8 @@ def _sentences(a: Arguments) -> None:
 def _parse(a: Arguments) -> None:
     from synmask.engine.decode import parse_file
 
-    parse_file(a.model, a.input, a.output, a.distribution, a.sentence, a.threads)
+    with lease(a.gpus):
+        parse_file(a.model, a.input, a.output, a.distribution, a.sentence, a.threads)
 
 
 def _parseval(a: Arguments) -> None:

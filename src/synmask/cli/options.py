@@ -13,10 +13,12 @@ def add(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str, epi
 
     A name in capitals is a positional argument.
     """
-    parser = verbs.add_parser(name, help=text.split(";")[0].split(". ")[0], description=text, epilog=epilog)
+    short = text.split(";")[0].split(". ")[0].replace("%", "%%")  # argparse formats what it calls help
+    parser = verbs.add_parser(name, help=short, description=text, epilog=epilog)
     parser.set_defaults(verb=verb, verb_name=name)
 
     def option(flag: str, text: str, **how) -> None:  # noqa: ANN003
+        text = text.replace("%", "%%")
         if flag.isupper():
             parser.add_argument(flag.lower(), metavar=flag, help=text, **how)
             return
@@ -34,3 +36,9 @@ def languages(option: Callable) -> None:
     """The options --source and --target."""
     option("source", "source language", type=str)
     option("target", "target language", type=str)
+
+
+def gpus(option: Callable) -> None:
+    """The option --gpus."""
+    text = "GPUs to have alone, waiting until they are free; 0: use what is there, together with others"
+    option("gpus", text, type=int, default=0)

@@ -9,8 +9,10 @@ import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from synmask.config.base import Count, Rate, Section
+from synmask.config.guides import GUIDES, GuideOptions
 from synmask.files import UserError
 
 SPLITS = ("train", "valid", "test")
@@ -42,49 +44,37 @@ Line = Annotated[str, AfterValidator(_one_line)]
 PathText = Annotated[Line, AfterValidator(_plain_path)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
-Rate = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0)]
 Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
 Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
 Metric = Translation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
 
 
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-
-class GrammarOptions(Section):
-    """Options of the guide `grammar` (guides/grammar.py)."""
-
-    bpe: Literal["none", "add", "concatenate"] = "add"
-    bpe_dim: Count = 256
-    conv_layers: Annotated[int, Field(ge=0)] = 3
-    conv_kernel: Annotated[int, Field(gt=0)] = 9
-    attention: bool = True
-    layers: Count = 1
-    relations: tuple[Literal["parent", "child"], ...] = ("parent", "child")
-    activation: Literal["sigmoid", "softmax"] = "sigmoid"
-    calibration: Literal["masked", "as-published"] = "masked"
-
-
 class System(Section):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
     label: Line | None = None
-    guide: Literal["none", "grammar"] = "none"
-    options: GrammarOptions | None = None
+    guide: str = "none"
+    options: dict[str, Any] = {}
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
     left_pad_source: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> "System":
-        if self.guide == "none" and self.options is not None:
+        if self.guide == "none" and self.options:
             raise ValueError("options need a guide")
         if self.mlm_weight != 0 and self.mask_rate == 0:
             raise ValueError("mlm_weight needs a mask_rate above 0")
         return self
+
+    def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
+        """The guide's options, with those of `over` laid over them.
+
+        Raises:
+            ValidationError: an unknown option, or a wrong value.
+        """
+        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
 
 
 class Text(Section):
@@ -203,6 +193,7 @@ class Corpus(Section):
     text: Text = Text()
     bpe: Bpe = Bpe()
     model: Model = Model()
+    options: dict[Name, dict[Direction, dict[str, Any]]] = {}
     training: Training = Training()
     decoding: Decoding = Decoding()
     resources: Resources = Resources()
@@ -273,7 +264,7 @@ class Config(Section):
         return {n: e for n, e in self.experiments.items() if isinstance(e, Experiment)}
 
     def members(self, name: str) -> list[str]:
-        """The plain experiments behind a target: itself, those of a group, or those of a table."""
+        """The plain experiments whose runs a target needs: itself, those of a group, or those of a table."""
         if name in self.tables:
             return list(self.tables[name].experiments)
         entry = self.experiments[name]
@@ -321,6 +312,24 @@ class Config(Section):
             return f"results/{corpus}/{pair}/syntax/{split}.{language}.trees" if pair else None
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
+
+    def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
+        """Paths of what guides can read of a split's syntax: "trees", "heads"; {} where there is none.
+
+        They are of all lines of the text; `clean` says which of them the training data has.
+        """
+        if self.corpora[corpus].generate is not None:
+            stem = self.raw_file(corpus, split, language)
+        elif pair := self.parsed_pair(corpus, language):
+            stem = f"results/{corpus}/{pair}/syntax/{split}.{language}"
+        else:
+            return {}
+        return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}
+
+    def options(self, corpus: str, direction: str, system: str) -> GuideOptions:
+        """The options of a system's guide in a run: the system's, and over them the corpus'."""
+        over = self.corpora[corpus].options.get(system, {}).get(direction, {})
+        return self.systems[system].guide_options(over)
 
     def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the gold dependency heads of a split, None where the corpus has none."""
@@ -371,9 +380,7 @@ class Config(Section):
                 "training": training,
                 "system": {
                     "guide": row.guide,
-                    "options": (row.options or GrammarOptions()).model_dump(mode="json")
-                    if row.guide == "grammar"
-                    else {},
+                    "options": self.options(corpus, direction, system).model_dump(mode="json"),
                     "mask_rate": row.mask_rate,
                     "mlm_weight": weight,
                     "left_pad_source": row.left_pad_source,

@@ -2,6 +2,7 @@
 
 from typing import Any, get_args
 
+from synmask.config.guides import GUIDES
 from synmask.config.published import Published
 from synmask.config.schema import Config, Cost, Experiment, Parsing, Table, Translation
 
@@ -83,6 +84,10 @@ def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[s
     parsing = bool(set(table.metrics) & set(get_args(Parsing)))
     columns: dict[tuple[str, str], dict[str, Any]] = {}
     notes = []
+
+    def induces(system: str) -> bool:
+        return "distances" in GUIDES[config.systems[system].guide].induces
+
     for name in table.experiments:
         entry = config.plain_experiments[name]
         for direction in entry.directions:
@@ -94,7 +99,7 @@ def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[s
                 notes.append(f"No runs here: corpora.{entry.corpus} has no `trees` to compare with.")
                 continue
             for system in entry.systems:
-                if system in table.systems and not (parsing and config.systems[system].guide == "none"):
+                if system in table.systems and (induces(system) or not parsing):
                     seeds = {*column["runs"].get(system, ()), *config.experiment_seeds(name)}
                     column["runs"][system] = sorted(seeds)
     if len({corpus for corpus, _ in columns}) == 1:

@@ -3,8 +3,9 @@
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ from synmask.engine.average import load_model
 from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.files import UserError, read_lines, write_json, write_lines
+from synmask.syntax.annotations import Annotations, annotate_file
 from synmask.text import bpe, tokenise
+
+# Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
+Parse = Callable[[str, Path, Path, Path], None]
 
 
 def decode_file(
@@ -29,17 +34,29 @@ def decode_file(
     length_penalty: float,
     max_tokens: int,
     threads: int,
+    annotations: Path | None = None,
 ) -> None:
     """Translate a file of source sentences in BPE.
 
     Writes `output`.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens).
+
+    Args:
+        annotations: the sentences' annotations, where the model reads what a parser gives.
+
+    Raises:
+        UserError: annotations are needed and missing, or of another text.
     """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     started = time.perf_counter()
     sentences = _encoded(read_lines(source), transformer, task)
+    syntax = None
+    if task.parsed:
+        if annotations is None:
+            raise UserError(f"{model}: reads {_listed(task.parsed)} of a parser; give --annotations")
+        syntax = Annotations(annotations, [len(sentence) for sentence in sentences])
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    hypotheses = list(_translate(transformer, task, generator, sentences, max_tokens))
+    hypotheses = _translate(transformer, task, generator, sentences, max_tokens, syntax)
     seconds = time.perf_counter() - started
     words = [bpe.join_subwords(line) for line in hypotheses]
     write_lines(f"{output}.tok", words)
@@ -49,18 +66,54 @@ def decode_file(
 
 
 def translate(
-    model: Path, lines: Iterable[str], *, beam: int = 5, length_penalty: float = 1.0, threads: int = 1
+    model: Path,
+    lines: Iterable[str],
+    *,
+    beam: int = 5,
+    length_penalty: float = 1.0,
+    threads: int = 1,
+    parse: Parse | None = None,
 ) -> Iterator[str]:
-    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised."""
+    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
+
+    Args:
+        parse: the parser of new text, for a model that reads what one gives.
+
+    Raises:
+        UserError: the model needs a parser and there is none, or a line is too long.
+    """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
+    if task.parsed and parse is None:
+        raise UserError(f"{model}: reads {_listed(task.parsed)}, which only a parser gives; there is none")
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
     splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    split = (splitter(tokens(" ".join(line.split()))) for line in lines)
+    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
+    plain = [" ".join(line.split()) for line in lines]
+    tokenised = [tokens(line) for line in plain]
+    split = [splitter(line) for line in tokenised]
     sentences = _encoded(split, transformer, task)
-    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
+    syntax = None
+    if task.parsed:
+        cased = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=False)
+        syntax = _parsed(text["source"], [cased(line) for line in plain], tokenised, split, parse)
+    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000, syntax=syntax)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
+
+
+def _parsed(
+    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
+) -> list[np.ndarray]:
+    """The annotations of sentences, by a parser that reads `cased` and speaks of `tokens`."""
+    with TemporaryDirectory() as folder:
+        prefix = Path(folder) / "new"
+        for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):
+            write_lines(f"{prefix}.{name}", lines)
+        parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
+        files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
+        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
+        sizes = [len(line.split()) + 1 for line in split]
+        return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]
 
 
 def parse_file(
@@ -69,45 +122,43 @@ def parse_file(
     """Induce the syntax of a file of source sentences in BPE.
 
     Writes `output`, a JSON object a line: `tokens` (sub-words, without `</s>`), `distances` (one a gap
-    between them), `heights` and `heads` (0-based argmax of P_D; the number of tokens stands for `</s>`); and
-    `distribution`, P_D of one sentence with its tokens: the one with the number `sentence` (from 1), or else
-    the first of 8 to 14 words with a split word.
+    between them) and, of a guide that induces them, `heights` and `heads` (0-based argmax of P_D; the number
+    of tokens stands for `</s>`); and `distribution`, P_D of one sentence with its tokens: the one with the
+    number `sentence` (from 1), or else the first of 8 to 14 words with a split word.
 
     Raises:
         UserError: the model's guide induces no syntax, or there is no such sentence.
     """
     torch.set_num_threads(threads)
     transformer, task, _ = load_model(model)
-    if transformer.encoder.guide is None:
-        raise UserError(f"{model}: a system without a guide induces no syntax; leave it out of the parsing")
+    guide = transformer.encoder.guide
+    if guide is None or not guide.options.induces:
+        raise UserError(f"{model}: this system induces no syntax; leave it out of the parsing")
     lines = [line.split() for line in read_lines(source)]
     chosen = _chosen(lines, sentence, source)
+    shown: dict[str, Any] = {"sentence": chosen + 1}
     rows: list[str] = [""] * len(lines)
     sources = task.sources(_encoded(map(" ".join, lines), transformer, task))
     for batch in _batches(sources, transformer, max_tokens=4000, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
-            prepared = transformer.encoder.induce(net["src_tokens"], net["annotations"])
+            induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
         for row, index in enumerate(batch["id"].tolist()):
-            p = prepared.distribution[row].float().cpu().numpy()
             tokens = lines[index]
-            rows[index] = json.dumps(
-                {
-                    "tokens": tokens,
-                    "distances": _rounded(prepared.distance[row, : len(tokens) - 1]),
-                    "heights": _rounded(prepared.height[row, : len(tokens)]),
-                    "heads": p[:-1].argmax(-1).tolist(),
-                },
-                ensure_ascii=False,
-            )
-            if index == chosen:
-                value = {
-                    "sentence": chosen + 1,
-                    "tokens": [*tokens, "</s>"],
-                    "distribution": np.round(p, 6).tolist(),
-                }
-                write_json(distribution, value)
+            value = {"tokens": tokens, "distances": _rounded(induced.distance[row, : len(tokens) - 1])}
+            if induced.distribution is not None:
+                p = induced.distribution[row].float().cpu().numpy()
+                value["heights"] = _rounded(induced.height[row, : len(tokens)])
+                value["heads"] = p[:-1].argmax(-1).tolist()
+                if index == chosen:
+                    shown |= {"tokens": [*tokens, "</s>"], "distribution": np.round(p, 6).tolist()}
+            rows[index] = json.dumps(value, ensure_ascii=False)
+    write_json(distribution, shown)
     write_lines(output, rows)
+
+
+def _listed(annotations: frozenset[str]) -> str:
+    return " and ".join(sorted(annotations))
 
 
 def _rounded(values: torch.Tensor) -> list[float]:
@@ -159,7 +210,12 @@ def _batches(
 
 
 def _translate(
-    model: Any, task: Any, generator: SequenceGenerator, sentences: list[torch.Tensor], max_tokens: int
+    model: Any,
+    task: Any,
+    generator: SequenceGenerator,
+    sentences: list[torch.Tensor],
+    max_tokens: int,
+    syntax: Sequence[np.ndarray] | None = None,
 ) -> list[str]:
     """Best hypotheses in BPE, in the order of `sentences`. A sentence without a token stays empty."""
     hypotheses = [""] * len(sentences)
@@ -167,7 +223,9 @@ def _translate(
     if not filled:
         return hypotheses
     done, started = 0, time.perf_counter()
-    for batch in _batches(task.sources([sentences[number] for number in filled]), model, max_tokens):
+    annotated = None if syntax is None else [syntax[number] for number in filled]
+    sources = task.sources([sentences[number] for number in filled], annotated)
+    for batch in _batches(sources, model, max_tokens):
         with torch.no_grad():
             results = generator.generate([model], batch)
         for index, result in zip(batch["id"].tolist(), results, strict=True):
