@@ -87,7 +87,25 @@ def test_multi30k_comes_from_its_publisher_or_a_mirror(project):
 
 def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
     jobs = project.planned("paper")
-    assert len({output for rule, output in jobs if rule == "train"}) == 6 * 7 * 5
+    assert len({output for rule, output in jobs if rule == "train"}) == 6 * 8 * 5
+    # each but the baseline against it; BPE labels and MLM against their own baselines
+    assert len({output for rule, output in jobs if rule == "significance"}) == (6 * 7 + 6 + 4) * 5
+    tables = {output.split(",")[0].split("/")[-1] for rule, output in jobs if rule == "table"}
+    assert tables == {
+        f"{name}.md"
+        for name in (
+            "iwslt14",
+            "nc11",
+            "aspec",
+            "bpe-labels",
+            "parsing",
+            "glue",
+            "mlm",
+            "glue-mlm",
+            "controls",
+            "cost",
+        )
+    }
     fetched = {output for rule, output in jobs if rule == "download_file"}
     archives = ["iwslt14/de-en.tgz", "nc11/training-parallel-nc-v11.tgz", "nc11/dev.tgz", "nc11/test.tgz"]
     licensed = ["aspec/train.txt", "aspec/dev.txt", "aspec/test.txt"]
@@ -124,6 +142,24 @@ def test_glue_comes_from_its_publisher_or_a_folder(project):
     assert (project.folder / "results/glue/cola/dev.tsv").read_text() == "sentence1\tlabel\nYes.\t1\n"
 
 
+def test_sweeps_share_what_they_have_in_common(project):
+    trained = {output for rule, output in project.planned("sweeps") if rule == "train"}
+    assert len(trained) == (1 + 5 + 8 + 2 + 5) * 3
+
+
+def test_tables_of_no_runs_can_be_planned(project):
+    jobs = project.planned("paper", "--config", "partial=true")
+    assert {rule for rule, _ in jobs} == {"table"}
+    assert len(jobs) == 10
+
+
+def test_a_table_is_a_target(project):
+    jobs = project.planned("mlm")
+    assert {output.split("/")[3] for rule, output in jobs if rule == "train"} == {"grammar", "grammar-nomlm"}
+    assert len({output for rule, output in jobs if rule == "train"}) == 4 * 2 * 5
+    assert not {rule for rule, _ in jobs} & {"curves", "bleu_figure"}
+
+
 def test_only_systems_that_read_a_parser_need_annotations(project):
     project.config["experiments"]["demo-all"]["seeds"] = [1]
     jobs = project.planned("demo-all")
@@ -138,8 +174,8 @@ def test_dry_run_for_slurm_needs_no_cluster(project):
     output = project.snakemake("-n", "--profile", "slurm").output
     asked = [line for line in output.splitlines() if "slurm_partition=gpu" in line]
     assert (
-        len([line for line in asked if "cpus_per_task=64" in line]) == 5
-    )  # 2 trainings, 2 decodings, 1 parse
+        len([line for line in asked if "cpus_per_task=64" in line]) == 6
+    )  # 2 trainings, 2 decodings, 1 parse, 1 speed
     assert all("gpu=1" in line for line in asked if "cpus_per_task=64" in line)
 
 
