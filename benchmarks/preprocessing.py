@@ -71,7 +71,8 @@ def tokenise_library(folder, output):
 
 
 def clean(folder, _):
-    clean_files(*pair(folder, "tokens"), *pair(folder, "clean"), min_tokens=1, max_tokens=175, max_ratio=1.5)
+    files = *pair(folder, "tokens"), *pair(folder, "clean"), folder / "kept"
+    clean_files(*files, min_tokens=1, max_tokens=175, max_ratio=1.5)
 
 
 def learn_library(folder, output):

@@ -1,4 +1,4 @@
-# Plain text → tokens → clean training pairs → sub-words → fairseq's binary data.
+# Plain text → tokens → clean training pairs → sub-words → fairseq's binary data; parses → sub-words' annotations.
 
 
 rule tokenise:
@@ -31,6 +31,7 @@ rule clean:
     output:
         source=of_pair("clean/train.{source}"),
         target=of_pair("clean/train.{target}"),
+        kept=of_pair("clean/kept.{source}-{target}"),
     log:
         of_pair("logs/clean.{source}-{target}.log"),
     benchmark:
@@ -43,7 +44,7 @@ rule clean:
         settings=section("text", exclude={"tokenise", "lowercase"}),
     shell:
         "synmask clean --source-in {input.source:q} --target-in {input.target:q} --source-out {output.source:q}"
-        " --target-out {output.target:q} --settings {params.settings:q} 2> {log:q}"
+        " --target-out {output.target:q} --kept {output.kept:q} --settings {params.settings:q} 2> {log:q}"
 
 
 rule learn_bpe:
@@ -118,3 +119,29 @@ rule binarise:
     shell:
         "synmask binarise --text {params.text:q} --output {params.output:q} --source {wildcards.source}"
         " --target {wildcards.target} 2> {log:q}"
+
+
+rule annotate:
+    input:
+        unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
+        subwords=of_pair("bpe/{split}.{source}"),
+        kept=lambda wildcards: of_pair("clean/kept.{source}-{target}") if wildcards.split == "train" else [],
+        code=code("syntax/annotations", "syntax/tree", "syntax/treebank"),
+    output:
+        annotations=of_pair("bin/syntax.{split}.{source}.npy"),
+        counts=of_pair("bin/syntax.{split}.{source}.json"),
+    log:
+        of_pair("logs/annotate.{split}.{source}-{target}.log"),
+    benchmark:
+        of_pair("benchmarks/annotate.{split}.{source}-{target}.tsv")
+    group:
+        "text"
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        trees=lambda wildcards, input: option("trees", input.get("trees")),
+        heads=lambda wildcards, input: option("heads", input.get("heads")),
+        kept=lambda wildcards, input: option("kept", input.kept or None),
+    shell:
+        "synmask annotate --subwords {input.subwords:q} {params.trees} {params.heads} {params.kept}"
+        " --output {output.annotations:q} 2> {log:q}"

@@ -1,4 +1,4 @@
-# Reference trees and heads of the validation set, by Stanford CoreNLP.
+# Trees and heads by Stanford CoreNLP: to score induced trees, and for systems that read a parser's.
 
 
 rule corenlp_jar:
@@ -62,7 +62,6 @@ rule constituency:
         of_pair("benchmarks/constituency.{split}.{language}.tsv")
     wildcard_constraints:
         language=any_of(CONFIG.corenlp.languages),
-        split="valid|test",
     conda:
         "../envs/corenlp.yaml"
     threads: CONFIG.corenlp.threads

@@ -4,6 +4,7 @@
 rule train:
     input:
         data=rules.binarise.output,
+        annotations=annotations("train", "valid"),
         code=engine_code("engine/train", "engine/checkpoints"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.

@@ -71,6 +71,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("model", "a model file of `average`")
     option("input", "source sentences in BPE")
     option("output", "prefix: .txt (detokenised), .tok (tokens), .json (time)")
+    option("annotations", "output of `annotate`, for systems that read it", default=None)
     option("settings", '\'{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}\'', type=json.loads)
     option("threads", "CPU threads", type=int, default=1)
     gpus(option)
@@ -86,6 +87,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("beam", "beam size", type=int, default=5)
     option("length-penalty", "below 1 favours short translations", type=float, default=1.0)
     option("threads", "CPU threads", type=int, default=os.cpu_count())
+    option(
+        "config",
+        "says where CoreNLP is, which parses the text for systems that read a parser",
+        default=Path("config.yaml"),
+    )
 
 
 def _settings(a: Arguments) -> None:
@@ -141,13 +147,16 @@ def _decode(a: Arguments) -> None:
     from synmask.engine.decode import decode_file
 
     with lease(a.gpus):
-        decode_file(a.model, a.input, a.output, threads=a.threads, **a.settings)
+        decode_file(a.model, a.input, a.output, threads=a.threads, annotations=a.annotations, **a.settings)
 
 
 def _translate(a: Arguments) -> None:
+    from synmask.cli.syntax import corenlp_parser
     from synmask.engine.decode import translate
     from synmask.files import read_lines
 
-    lines = read_lines("/dev/stdin")
-    for line in translate(a.model, lines, beam=a.beam, length_penalty=a.length_penalty, threads=a.threads):
+    for line in translate(
+        a.model, read_lines("/dev/stdin"), beam=a.beam, length_penalty=a.length_penalty, threads=a.threads,
+        parse=corenlp_parser(a.config, a.threads),
+    ):  # fmt: skip
         print(line)

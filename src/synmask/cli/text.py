@@ -19,6 +19,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     for side in ("source", "target"):
         option(f"{side}-in", f"{side} tokens")
         option(f"{side}-out", f"kept {side} tokens")
+    option("kept", "output: the numbers of the lines that were kept")
     option("settings", '\'{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}\'', type=json.loads)
 
     option = add(
@@ -45,6 +46,18 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "folder for dict.LANGUAGE.txt and the data")
     languages(option)
 
+    option = add(
+        verbs,
+        "annotate",
+        _annotate,
+        "Write dependency heads and constituency distances of sub-words, for systems that read them.",
+    )
+    option("subwords", "sentences in BPE")
+    option("trees", "a bracketed tree of each sentence's words", default=None)
+    option("heads", "each sentence's heads, from 1, 0 for the root", default=None)
+    option("kept", "output of `clean`: which lines of trees and heads became sentences", default=None)
+    option("output", "the annotations, .npy; counts go beside it as .json")
+
 
 def _tokenise(a: Arguments) -> None:
     from synmask.text.tokenise import tokenise_file
@@ -55,7 +68,7 @@ def _tokenise(a: Arguments) -> None:
 def _clean(a: Arguments) -> None:
     from synmask.text.clean import clean_files
 
-    counts = clean_files(a.source_in, a.target_in, a.source_out, a.target_out, **a.settings)
+    counts = clean_files(a.source_in, a.target_in, a.source_out, a.target_out, a.kept, **a.settings)
     print(
         ", ".join(f"{fate.replace('_', ' ')}: {count:,}" for fate, count in counts.items()), file=sys.stderr
     )
@@ -84,3 +97,12 @@ def _binarise(a: Arguments) -> None:
     from synmask.engine.binarise import binarise
 
     binarise(a.text, a.output, a.source, a.target)
+
+
+def _annotate(a: Arguments) -> None:
+    from synmask.syntax.annotations import annotate_file
+
+    counts = annotate_file(a.subwords, a.output, trees=a.trees, heads=a.heads, kept=a.kept)
+    print(
+        ", ".join(f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items()), file=sys.stderr
+    )

@@ -9,8 +9,10 @@ import re
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from synmask.config.base import Count, Rate, Section
+from synmask.config.guides import GUIDES, GuideOptions
 from synmask.files import UserError
 
 SPLITS = ("train", "valid", "test")
@@ -42,45 +44,37 @@ Line = Annotated[str, AfterValidator(_one_line)]
 PathText = Annotated[Line, AfterValidator(_plain_path)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
-Rate = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0)]
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-
-class GrammarOptions(Section):
-    """Options of the guide `grammar` (guides/grammar.py)."""
-
-    bpe: Literal["none", "add", "concatenate"] = "add"
-    bpe_dim: Count = 256
-    conv_layers: Annotated[int, Field(ge=0)] = 3
-    conv_kernel: Annotated[int, Field(gt=0)] = 9
-    attention: bool = True
-    layers: Count = 1
-    relations: tuple[Literal["parent", "child"], ...] = ("parent", "child")
-    activation: Literal["sigmoid", "softmax"] = "sigmoid"
-    calibration: Literal["masked", "as-published"] = "masked"
+Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]
+Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
+Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
+Metric = Translation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
 
 
 class System(Section):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
     label: Line | None = None
-    guide: Literal["none", "grammar"] = "none"
-    options: GrammarOptions | None = None
+    guide: str = "none"
+    options: dict[str, Any] = {}
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
     left_pad_source: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> "System":
-        if self.guide == "none" and self.options is not None:
+        if self.guide == "none" and self.options:
             raise ValueError("options need a guide")
         if self.mlm_weight != 0 and self.mask_rate == 0:
             raise ValueError("mlm_weight needs a mask_rate above 0")
         return self
+
+    def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
+        """The guide's options, with those of `over` laid over them.
+
+        Raises:
+            ValidationError: an unknown option, or a wrong value.
+        """
+        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
 
 
 class Text(Section):
@@ -199,6 +193,7 @@ class Corpus(Section):
     text: Text = Text()
     bpe: Bpe = Bpe()
     model: Model = Model()
+    options: dict[Name, dict[Direction, dict[str, Any]]] = {}
     training: Training = Training()
     decoding: Decoding = Decoding()
     resources: Resources = Resources()
@@ -226,8 +221,25 @@ class Experiment(Section):
     corpus: Name
     directions: tuple[Direction, ...] = Field(min_length=1)
     systems: tuple[Name, ...] = Field(min_length=1)
+    peers: tuple[Name, ...] = ()
     seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
     tables: tuple[Literal["translation", "parsing"], ...] = ("translation",)
+
+
+class Table(Section):
+    """A target: runs of some experiments beside published numbers; its first system is the baseline."""
+
+    title: str
+    experiments: tuple[Name, ...] = ()
+    benchmark: Name | None = None
+    systems: tuple[Name, ...] = Field(min_length=1)
+    metrics: tuple[Metric, ...] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
+
+    @model_validator(mode="after")
+    def _one_source_of_columns(self) -> "Table":
+        if bool(self.experiments) == bool(self.benchmark):
+            raise ValueError("give either `experiments` or `benchmark`")
+        return self
 
 
 class Config(Section):
@@ -242,6 +254,9 @@ class Config(Section):
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
     experiments: dict[Name, Experiment | list[Name]]
+    tables: dict[Name, Table] = {}
+    published: str = "workflow/published.yaml"
+    partial: bool = False
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:
@@ -249,9 +264,26 @@ class Config(Section):
         return {n: e for n, e in self.experiments.items() if isinstance(e, Experiment)}
 
     def members(self, name: str) -> list[str]:
-        """The plain experiments behind a target: itself, or those of a group."""
+        """The plain experiments whose runs a target needs: itself, those of a group, or those of a table."""
+        if name in self.tables:
+            return list(self.tables[name].experiments)
         entry = self.experiments[name]
-        return [name] if isinstance(entry, Experiment) else [m for n in entry for m in self.members(n)]
+        if isinstance(entry, Experiment):
+            return [name]
+        return list(dict.fromkeys(member for part in entry for member in self.members(part)))
+
+    def own_experiments(self, target: str) -> list[str]:
+        """The plain experiments that a target builds as a whole: itself, or those that a group lists."""
+        entry = self.experiments.get(target, [])
+        return [name for name in (entry if isinstance(entry, list) else [target]) if name in self.experiments]
+
+    def tables_of(self, target: str) -> list[str]:
+        """The entries of `tables` that a target builds: itself, a group's own, those of its experiments."""
+        entry = self.experiments.get(target, [target])
+        listed = [name for name in entry if name in self.tables] if isinstance(entry, list) else []
+        own = set(self.own_experiments(target))
+        covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
+        return list(dict.fromkeys([*listed, *covered]))
 
     def experiment_seeds(self, name: str) -> tuple[int, ...]:
         return self.plain_experiments[name].seeds or self.seeds
@@ -280,6 +312,24 @@ class Config(Section):
             return f"results/{corpus}/{pair}/syntax/{split}.{language}.trees" if pair else None
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
+
+    def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
+        """Paths of what guides can read of a split's syntax: "trees", "heads"; {} where there is none.
+
+        They are of all lines of the text; `clean` says which of them the training data has.
+        """
+        if self.corpora[corpus].generate is not None:
+            stem = self.raw_file(corpus, split, language)
+        elif pair := self.parsed_pair(corpus, language):
+            stem = f"results/{corpus}/{pair}/syntax/{split}.{language}"
+        else:
+            return {}
+        return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}
+
+    def options(self, corpus: str, direction: str, system: str) -> GuideOptions:
+        """The options of a system's guide in a run: the system's, and over them the corpus'."""
+        over = self.corpora[corpus].options.get(system, {}).get(direction, {})
+        return self.systems[system].guide_options(over)
 
     def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the gold dependency heads of a split, None where the corpus has none."""
@@ -330,9 +380,7 @@ class Config(Section):
                 "training": training,
                 "system": {
                     "guide": row.guide,
-                    "options": (row.options or GrammarOptions()).model_dump(mode="json")
-                    if row.guide == "grammar"
-                    else {},
+                    "options": self.options(corpus, direction, system).model_dump(mode="json"),
                     "mask_rate": row.mask_rate,
                     "mlm_weight": weight,
                     "left_pad_source": row.left_pad_source,

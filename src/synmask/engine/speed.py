@@ -96,9 +96,10 @@ def peak_bytes(step: Step, device: torch.device | str) -> int:
 
 
 def _batch(task: Any, count: int, n: int) -> dict[str, Any]:
-    """`count` sentences of n sub-words, `</s>` included, with the annotations that the guide reads."""
+    """`count` sentences of n sub-words with `</s>`, and made-up annotations where the guide reads some."""
     generator = torch.Generator().manual_seed(n)
     sentences = torch.randint(task.src_dict.nspecial, len(task.src_dict), (count, n), generator=generator)
     sentences[:, -1] = task.src_dict.eos()
-    sources = task.sources(list(sentences))
+    syntax = torch.randint(n, (count, n, 1), generator=generator).expand(-1, -1, 3).numpy()
+    sources = task.sources(list(sentences), syntax if task.parsed else None)
     return sources.collater([sources[index] for index in range(count)])["net_input"]

@@ -20,6 +20,7 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
+from synmask.config.guides import GUIDES
 from synmask.engine import checkpoints
 from synmask.engine.lock import locked
 from synmask.engine.progress import Progress
@@ -110,7 +111,10 @@ def train(
         raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
     if batches % processes:
         raise UserError(f"--processes {processes}: cannot share the {batches} batches of an update evenly")
-    binary, code = checkpoints.digest(data.glob("train.*")), checkpoints.digest(code)
+    files = [*data.glob("train.*")]
+    if GUIDES[settings["system"]["guide"]].reads:
+        files += data.glob(f"syntax.train.{source}.npy")
+    binary, code = checkpoints.digest(files), checkpoints.digest(code)
     with locked(run) as check_lock:
         folder, epochs = run / "checkpoints", settings["training"]["max_epochs"]
         checkpoints.claim(folder, {"settings": settings, "seed": seed, "data": binary, "code": code})

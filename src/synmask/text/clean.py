@@ -11,6 +11,7 @@ def clean_files(
     target_in: str | Path,
     source_out: str | Path,
     target_out: str | Path,
+    kept_out: str | Path,
     *,
     min_tokens: int,
     max_tokens: int,
@@ -19,7 +20,8 @@ def clean_files(
     """Copy the pairs that Moses' clean-corpus-n.perl keeps; return how many had which fate.
 
     Kept are pairs with `min_tokens` to `max_tokens` tokens (separated by white space) on both sides,
-    neither side having more than `max_ratio` times as many as the other.
+    neither side having more than `max_ratio` times as many as the other. Their line numbers (from 1) go to
+    `kept_out`, so that what belongs to the lines, such as trees, can be selected alike.
 
     Returns:
         The numbers of pairs under "kept", "too_short", "too_long", "ratio" (the first that applies).
@@ -34,8 +36,8 @@ def clean_files(
             f"got {min_tokens}, {max_tokens} and {max_ratio}"
         )
     counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0}
-    with writing(source_out) as source_file, writing(target_out) as target_file:
-        for source, target in read_pairs(source_in, target_in):
+    with writing(source_out) as source_file, writing(target_out) as target_file, writing(kept_out) as numbers:
+        for number, (source, target) in enumerate(read_pairs(source_in, target_in), start=1):
             source_tokens, target_tokens = source.split(), target.split()
             shorter, longer = sorted((len(source_tokens), len(target_tokens)))
             if shorter < min_tokens:
@@ -48,6 +50,7 @@ def clean_files(
                 fate = "kept"
                 source_file.write(" ".join(source_tokens) + "\n")
                 target_file.write(" ".join(target_tokens) + "\n")
+                numbers.write(f"{number}\n")
             counts[fate] += 1
         if not counts["kept"]:
             raise UserError(
