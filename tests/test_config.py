@@ -170,7 +170,7 @@ def test_every_key_is_explained_in_config_yaml():
     from synmask.config.guides import GUIDES
 
     for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.Corpus, module.Experiment, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
+                    module.System, module.Corpus, module.Experiment, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing

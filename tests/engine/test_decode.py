@@ -6,9 +6,10 @@ import torch
 
 from synmask.engine.average import average, load_model, save_model
 from synmask.engine.binarise import encode
-from synmask.engine.decode import decode_file, parse_file, translate
+from synmask.engine.decode import decode_file, parse_file, parse_text, translate
 from synmask.engine.train import train
 from synmask.files import UserError
+from synmask.syntax.tree import word_heads
 
 TEXT = {
     "source": "de", "target": "en", "tokenise": True, "lowercase": False,
@@ -73,8 +74,20 @@ def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
             prepared = model.encoder.induce(net["src_tokens"], net["annotations"])
         n = len(row["tokens"])
         np.testing.assert_allclose(row["distances"], prepared.distance[0, : n - 1], atol=2e-6)
+        assert row["eos_distance"] == pytest.approx(float(prepared.distance[0, n - 1]), abs=2e-6)
         np.testing.assert_allclose(row["heights"], prepared.height[0, :n], atol=2e-6)
-        assert row["heads"] == prepared.distribution[0, :n].argmax(-1).tolist()
+        assert row["heads"] == word_heads(prepared.distribution[0].numpy(), row["tokens"])
+
+
+def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
+    (tmp_path / "bpe").write_text("a bb e@@ f\ng@@ h@@ i\n")
+    parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
+    rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
+    assert parse_text(models / "grammar.pt", [" a  bb ef", "ghi"]) == rows
+    with pytest.raises(UserError, match="line 2: no word in it"):
+        parse_text(models / "grammar.pt", ["a", " "])
+    with pytest.raises(UserError, match="induces no syntax"):
+        parse_text(models / "plain.pt", ["a"])
 
 
 def test_the_distribution_of_one_sentence(corpus, models, tmp_path):

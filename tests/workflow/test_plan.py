@@ -85,15 +85,58 @@ def test_multi30k_comes_from_its_publisher_or_a_mirror(project):
     assert "--sha256 726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6" in output
 
 
-def test_the_paper_can_be_planned(project):
-    for corpus, languages in (("iwslt14", "de en"), ("nc11", "de en"), ("aspec", "zh ja")):
+def write_corpora(project, **corpora):
+    """A line of text for each language of these corpora."""
+    for corpus, languages in corpora.items():
         for split in ("train", "valid", "test"):
             for language in languages.split():
                 path = project.folder / f"data/{corpus}/{split}.{language}"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text("a\n")
+
+
+def test_the_paper_can_be_planned(project):
+    write_corpora(project, iwslt14="de en", nc11="de en", aspec="zh ja")
     jobs = project.planned("paper")
-    assert len({output for rule, output in jobs if rule == "train"}) == 6 * 7 * 5
+    assert len({output for rule, output in jobs if rule == "train"}) == 6 * 8 * 5
+    # each but the baseline against it; BPE labels and MLM against their own baselines
+    assert len({output for rule, output in jobs if rule == "significance"}) == (6 * 7 + 6 + 4) * 5
+    tables = {output.split(",")[0].split("/")[-1] for rule, output in jobs if rule == "table"}
+    assert tables == {
+        f"{name}.md"
+        for name in (
+            "iwslt14",
+            "nc11",
+            "aspec",
+            "bpe-labels",
+            "parsing",
+            "glue",
+            "mlm",
+            "glue-mlm",
+            "controls",
+            "cost",
+        )
+    }
+
+
+def test_sweeps_share_what_they_have_in_common(project):
+    write_corpora(project, iwslt14="de en")
+    trained = {output for rule, output in project.planned("sweeps") if rule == "train"}
+    assert len(trained) == (1 + 5 + 8 + 2 + 5) * 3
+
+
+def test_tables_of_no_runs_can_be_planned(project):
+    jobs = project.planned("paper", "--config", "partial=true")
+    assert {rule for rule, _ in jobs} == {"table"}
+    assert len(jobs) == 10
+
+
+def test_a_table_is_a_target(project):
+    write_corpora(project, iwslt14="de en", nc11="de en")
+    jobs = project.planned("mlm")
+    assert {output.split("/")[3] for rule, output in jobs if rule == "train"} == {"grammar", "grammar-nomlm"}
+    assert len({output for rule, output in jobs if rule == "train"}) == 4 * 2 * 5
+    assert not {rule for rule, _ in jobs} & {"curves", "bleu_figure"}
 
 
 def test_only_systems_that_read_a_parser_need_annotations(project):

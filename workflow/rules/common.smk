@@ -8,17 +8,20 @@ import shlex
 import sys
 
 from synmask import config as settings
+from synmask.config import tables
 from synmask.files import UserError
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 
 try:
     CONFIG = settings.load(config, map(os.path.relpath, workflow.configfiles))
+    PUBLISHED = settings.read_published(CONFIG.published)
 except UserError as error:
     sys.exit(str(error))
 
 GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
 DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if corpus.url}
+TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_names(CONFIG)}
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
 METHOD = "results/figures/method.svg"
@@ -73,7 +76,9 @@ wildcard_constraints:
     split="train|valid|test",
     system=any_of(CONFIG.systems),
     seed=r"\d+",
+    baseline=any_of(CONFIG.systems),
     experiment=any_of(CONFIG.plain_experiments),
+    table=any_of(TABLES),
     direction="[a-z]{2,3}-[a-z]{2,3}",
     page=f"report|report-({any_of(CONFIG.experiments)})",
 
@@ -155,15 +160,51 @@ def engine_code(*stage):
     return files
 
 
+def available(paths):
+    """With `partial`, the files that are there; else all of them."""
+    return [path for path in paths if os.path.exists(path)] if CONFIG.partial else paths
+
+
 def run_files(experiment, name, systems=None, direction=None):
     """A file of every run of an experiment (of some systems, of one direction), in the order direction, system, seed."""
     entry = CONFIG.plain_experiments[experiment]
-    return expand(
-        f"results/{entry.corpus}/{{direction}}/{{system}}/seed{{seed}}/{name}",
-        direction=direction or entry.directions,
-        system=entry.systems if systems is None else systems,
-        seed=CONFIG.experiment_seeds(experiment),
+    return available(
+        expand(
+            f"results/{entry.corpus}/{{direction}}/{{system}}/seed{{seed}}/{name}",
+            direction=direction or entry.directions,
+            system=entry.systems if systems is None else systems,
+            seed=CONFIG.experiment_seeds(experiment),
+        )
     )
+
+
+def run_file(run, name):
+    """A file of a run that is given by corpus, direction, system and seed."""
+    return "results/{corpus}/{direction}/{system}/seed{seed}/".format(**run) + name
+
+
+def table_runs(name):
+    """A file of every run of a table, where the table reads it."""
+
+    def files(wildcards):
+        plan = TABLES[wildcards.table]
+        runs = tables.asked_runs(plan) if name in plan["files"] else []
+        return available([run_file(run, name) for run in runs])
+
+    return files
+
+
+def table_comparisons(wildcards):
+    """The tests of a table's runs against its baseline."""
+    return [
+        run_file(run, f"significance-{baseline['system']}.json")
+        for run, baseline in tables.compared(TABLES[wildcards.table])
+        if len(available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
+    ]
+
+
+def table_path(name):
+    return f"results/tables/{name}.md"
 
 
 def run_triples(experiment, direction=None):
@@ -178,6 +219,16 @@ def run_triples(experiment, direction=None):
 def inducing(experiment, what="distances"):
     """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
     return [name for name in CONFIG.plain_experiments[experiment].systems if what in guide_of(name).induces]
+
+
+def inducing_labels(wildcards):
+    return [*map(CONFIG.label, inducing(wildcards.experiment))]
+
+
+def gold_of_experiment(wildcards):
+    """The gold trees of the validation set's source side."""
+    corpus = CONFIG.plain_experiments[wildcards.experiment].corpus
+    return CONFIG.gold_trees(corpus, "valid", wildcards.direction.split("-")[0])
 
 
 def labels(systems):
@@ -203,23 +254,47 @@ def downloaded_files(target):
     return sorted(files)
 
 
-def experiment_files(target):
-    """The tables, figures and models of a target."""
-    return [
+def gold(corpus, split, language):
+    """The gold trees of a split and, where there are some, its gold heads."""
+    files = {
+        "gold": CONFIG.gold_trees(corpus, split, language),
+        "heads": CONFIG.gold_heads(corpus, split, language),
+    }
+    return {name: path for name, path in files.items() if path}
+
+
+def target_files(target):
+    """The tables, figures, models and page of a target; with `partial`, its tables."""
+    if CONFIG.partial:
+        return target_tables(target)
+    page = [f"results/report-{target}.html"] if target in CONFIG.experiments else []
+    whole = (
         path
-        for experiment in CONFIG.members(target)
+        for experiment in CONFIG.own_experiments(target)
         for path in [
-            *experiment_tables(experiment),
             *experiment_figures(experiment),
+            *(path for _, path in experiment_pages(experiment)),
             *run_files(experiment, "average.pt"),
         ]
-    ]
+    )
+    return [*target_tables(target), *whole, *page]
+
+
+def target_tables(target):
+    """The tables of a target alone."""
+    own = [path for experiment in CONFIG.own_experiments(target) for path in experiment_tables(experiment)]
+    return list(dict.fromkeys([*own, *map(table_path, CONFIG.tables_of(target))]))
 
 
 def experiment_tables(experiment):
-    tables = f"results/tables/{experiment}"
-    parsing = "parsing" in CONFIG.plain_experiments[experiment].tables
-    return [f"{tables}.md", *([f"{tables}-parsing.md"] if parsing else [])]
+    """The tables of one experiment."""
+    chosen = CONFIG.plain_experiments[experiment].tables
+    parsed = "parsing" in chosen and run_files(experiment, "parse.json", inducing(experiment))
+    return [
+        *([table_path(experiment)] if "translation" in chosen else []),
+        *([table_path(f"{experiment}-parsing")] if parsed else []),
+        *map(table_path, CONFIG.tables_of(experiment)),
+    ]
 
 
 def experiment_figures(experiment):
@@ -237,10 +312,23 @@ def experiment_figures(experiment):
     return files
 
 
+def experiment_pages(experiment):
+    """Heading and path of the pages of an experiment that its part of the report shows."""
+    entry = CONFIG.plain_experiments[experiment]
+    return [
+        (
+            "Trees, " + "→".join(map(str.capitalize, direction.split("-"))),
+            f"results/figures/{experiment}-{direction}-trees.html",
+        )
+        for direction in entry.directions
+        if inducing(experiment) and CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0])
+    ]
+
+
 def page_target(wildcards):
     """The experiments on a page: results/report.html has those of `targets`, report-NAME.html those of NAME."""
     names = [wildcards.page.removeprefix("report-")] if wildcards.page != "report" else CONFIG.targets
-    return list(dict.fromkeys(experiment for name in names for experiment in CONFIG.members(name)))
+    return list(dict.fromkeys(experiment for name in names for experiment in CONFIG.own_experiments(name)))
 
 
 def page_files(wildcards):
@@ -251,6 +339,7 @@ def page_files(wildcards):
         for path in [
             *experiment_tables(experiment),
             *experiment_figures(experiment),
+            *(path for _, path in experiment_pages(experiment)),
             *(
                 path
                 for name in ("scores.json", "train.json", "hypothesis.txt")
@@ -272,6 +361,7 @@ def page_plan(wildcards):
             "seeds": CONFIG.experiment_seeds(name),
             "tables": experiment_tables(name),
             "figures": experiment_figures(name),
+            "pages": experiment_pages(name),
         }
         for name, entry in ((name, CONFIG.plain_experiments[name]) for name in page_target(wildcards))
     ]

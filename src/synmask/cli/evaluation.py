@@ -20,6 +20,20 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
     option = add(
         verbs,
+        "significance",
+        _significance,
+        "Test a translation against the baseline's of the same seed; paired approximate randomisation.",
+    )
+    option("hypothesis", "prefix of `decode`'s output")
+    option("baseline", "the same of the baseline")
+    option("reference", "plain reference text")
+    option("reference-tokens", "tokenised reference")
+    option("lowercase", "compare without case", action="store_true")
+    option("run", "what was run and the baseline's name, as JSON", type=json.loads)
+    option("output", "significance-BASELINE.json")
+
+    option = add(
+        verbs,
         "sentences",
         _sentences,
         "Count what BLEU counts in each test sentence, beside its source's length and split words; "
@@ -53,8 +67,10 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     )
     option("gold", "bracketed gold trees, one a line")
     option("predicted", "output of `parse`")
-    option("run", "what was run, as JSON", type=json.loads)
-    option("output", "parse.json")
+    option("heads", "gold dependency heads, a line a sentence", default=None)
+    option("run", "what was run, as JSON", type=json.loads, default={})
+    option("output", "parse.json; default: print tables", default=None)
+    option("counts", "output: the sentences' counts, for tests of significance", default=None)
 
 
 def _score(a: Arguments) -> None:
@@ -66,6 +82,24 @@ def _score(a: Arguments) -> None:
     result = score(*sides, lowercase=a.lowercase)
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
     write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
+
+
+def _significance(a: Arguments) -> None:
+    from synmask.evaluation.significance import compare
+    from synmask.files import write_json
+
+    sides = {"sacrebleu": ("txt", a.reference, "13a"), "bleu_tokenised": ("tok", a.reference_tokens, "none")}
+    metrics = {
+        metric: compare(
+            f"{a.hypothesis}.{kind}",
+            f"{a.baseline}.{kind}",
+            reference,
+            tokenise=tokenise,
+            lowercase=a.lowercase,
+        )
+        for metric, (kind, reference, tokenise) in sides.items()
+    }
+    write_json(a.output, a.run | {"metrics": metrics})
 
 
 def _sentences(a: Arguments) -> None:
@@ -83,6 +117,15 @@ def _parse(a: Arguments) -> None:
 
 def _parseval(a: Arguments) -> None:
     from synmask.evaluation.parseval import evaluate_files
-    from synmask.files import write_json
+    from synmask.files import write_json, writing
+    from synmask.provenance import commit, versions
+    from synmask.reporting.parse_tables import as_text
 
-    write_json(a.output, a.run | evaluate_files(a.gold, a.predicted))
+    result, counts = evaluate_files(a.gold, a.predicted, a.heads)
+    if a.output is None:
+        print(as_text(result))
+    else:
+        write_json(a.output, a.run | result | {"versions": versions(), "commit": commit()})
+    if a.counts is not None:
+        with writing(a.counts) as handle:
+            json.dump(a.run | {"counts": counts}, handle, sort_keys=True, separators=(",", ":"))

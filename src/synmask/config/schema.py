@@ -44,6 +44,10 @@ Line = Annotated[str, AfterValidator(_one_line)]
 PathText = Annotated[Line, AfterValidator(_plain_path)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
+Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]
+Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
+Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
+Metric = Translation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
 
 
 class System(Section):
@@ -217,8 +221,25 @@ class Experiment(Section):
     corpus: Name
     directions: tuple[Direction, ...] = Field(min_length=1)
     systems: tuple[Name, ...] = Field(min_length=1)
+    peers: tuple[Name, ...] = ()
     seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
     tables: tuple[Literal["translation", "parsing"], ...] = ("translation",)
+
+
+class Table(Section):
+    """A target: runs of some experiments beside published numbers; its first system is the baseline."""
+
+    title: str
+    experiments: tuple[Name, ...] = ()
+    benchmark: Name | None = None
+    systems: tuple[Name, ...] = Field(min_length=1)
+    metrics: tuple[Metric, ...] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
+
+    @model_validator(mode="after")
+    def _one_source_of_columns(self) -> "Table":
+        if bool(self.experiments) == bool(self.benchmark):
+            raise ValueError("give either `experiments` or `benchmark`")
+        return self
 
 
 class Config(Section):
@@ -233,6 +254,9 @@ class Config(Section):
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
     experiments: dict[Name, Experiment | list[Name]]
+    tables: dict[Name, Table] = {}
+    published: str = "workflow/published.yaml"
+    partial: bool = False
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:
@@ -240,9 +264,26 @@ class Config(Section):
         return {n: e for n, e in self.experiments.items() if isinstance(e, Experiment)}
 
     def members(self, name: str) -> list[str]:
-        """The plain experiments behind a target: itself, or those of a group."""
+        """The plain experiments whose runs a target needs: itself, those of a group, or those of a table."""
+        if name in self.tables:
+            return list(self.tables[name].experiments)
         entry = self.experiments[name]
-        return [name] if isinstance(entry, Experiment) else [m for n in entry for m in self.members(n)]
+        if isinstance(entry, Experiment):
+            return [name]
+        return list(dict.fromkeys(member for part in entry for member in self.members(part)))
+
+    def own_experiments(self, target: str) -> list[str]:
+        """The plain experiments that a target builds as a whole: itself, or those that a group lists."""
+        entry = self.experiments.get(target, [])
+        return [name for name in (entry if isinstance(entry, list) else [target]) if name in self.experiments]
+
+    def tables_of(self, target: str) -> list[str]:
+        """The entries of `tables` that a target builds: itself, a group's own, those of its experiments."""
+        entry = self.experiments.get(target, [target])
+        listed = [name for name in entry if name in self.tables] if isinstance(entry, list) else []
+        own = set(self.own_experiments(target))
+        covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
+        return list(dict.fromkeys([*listed, *covered]))
 
     def experiment_seeds(self, name: str) -> tuple[int, ...]:
         return self.plain_experiments[name].seeds or self.seeds

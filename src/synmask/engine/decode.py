@@ -19,6 +19,7 @@ from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.files import UserError, read_lines, write_json, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
+from synmask.syntax.tree import word_heads
 from synmask.text import bpe, tokenise
 
 # Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
@@ -87,11 +88,7 @@ def translate(
     if task.parsed and parse is None:
         raise UserError(f"{model}: reads {_listed(task.parsed)}, which only a parser gives; there is none")
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
-    plain = [" ".join(line.split()) for line in lines]
-    tokenised = [tokens(line) for line in plain]
-    split = [splitter(line) for line in tokenised]
+    plain, tokenised, split = _prepared(lines, text)
     sentences = _encoded(split, transformer, task)
     syntax = None
     if task.parsed:
@@ -121,40 +118,78 @@ def parse_file(
 ) -> None:
     """Induce the syntax of a file of source sentences in BPE.
 
-    Writes `output`, a JSON object a line: `tokens` (sub-words, without `</s>`), `distances` (one a gap
-    between them) and, of a guide that induces them, `heights` and `heads` (0-based argmax of P_D; the number
-    of tokens stands for `</s>`); and `distribution`, P_D of one sentence with its tokens: the one with the
-    number `sentence` (from 1), or else the first of 8 to 14 words with a split word.
+    Writes `output`, a JSON object a line, see `_induced`; and `distribution`, P_D of one sentence with its
+    tokens (of a guide that induces it): the one with the number `sentence` (from 1), or else the first of 8
+    to 14 words with a split word.
 
     Raises:
         UserError: the model's guide induces no syntax, or there is no such sentence.
     """
     torch.set_num_threads(threads)
-    transformer, task, _ = load_model(model)
+    lines = list(read_lines(source))
+    chosen = _chosen([line.split() for line in lines], sentence, source)
+    shown: dict[str, Any] = {"sentence": chosen + 1}
+    rows = [""] * len(lines)
+    for index, row, p in _induced(model, load_model(model), lines):
+        rows[index] = json.dumps(row, ensure_ascii=False)
+        if index == chosen and p is not None:
+            shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
+    write_json(distribution, shown)
+    write_lines(output, rows)
+
+
+def parse_text(model: Path, lines: Iterable[str], *, threads: int = 1) -> list[dict[str, Any]]:
+    """Induce the syntax of raw text, prepared as for `translate`; an object a line, see `_induced`.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line has no word.
+    """
+    torch.set_num_threads(threads)
+    loaded = load_model(model)
+    *_, split = _prepared(lines, loaded[2])
+    for number, line in enumerate(split, start=1):
+        if not line:
+            raise UserError(f"line {number}: no word in it; give a sentence")
+    return [row for _, row, _ in sorted(_induced(model, loaded, split), key=lambda found: found[0])]
+
+
+def _induced(
+    path: Path, loaded: tuple[Any, Any, dict[str, Any]], lines: list[str]
+) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
+    """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
+
+    A row holds `tokens` (the n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
+    (before `</s>`) and, of a guide that induces them, `heights` (n) and `heads` (of the words, see
+    `syntax.tree.word_heads`).
+    """
+    transformer, task, _ = loaded
     guide = transformer.encoder.guide
     if guide is None or not guide.options.induces:
-        raise UserError(f"{model}: this system induces no syntax; leave it out of the parsing")
-    lines = [line.split() for line in read_lines(source)]
-    chosen = _chosen(lines, sentence, source)
-    shown: dict[str, Any] = {"sentence": chosen + 1}
-    rows: list[str] = [""] * len(lines)
-    sources = task.sources(_encoded(map(" ".join, lines), transformer, task))
+        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
+    sources = task.sources(_encoded(lines, transformer, task))
     for batch in _batches(sources, transformer, max_tokens=4000, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
-        for row, index in enumerate(batch["id"].tolist()):
-            tokens = lines[index]
-            value = {"tokens": tokens, "distances": _rounded(induced.distance[row, : len(tokens) - 1])}
+        for number, index in enumerate(batch["id"].tolist()):
+            tokens, p = lines[index].split(), None
+            distances = _rounded(induced.distance[number, : len(tokens)])
+            row = {"tokens": tokens, "distances": distances[:-1]}
+            row["eos_distance"] = distances[-1] if tokens else 0.0
             if induced.distribution is not None:
-                p = induced.distribution[row].float().cpu().numpy()
-                value["heights"] = _rounded(induced.height[row, : len(tokens)])
-                value["heads"] = p[:-1].argmax(-1).tolist()
-                if index == chosen:
-                    shown |= {"tokens": [*tokens, "</s>"], "distribution": np.round(p, 6).tolist()}
-            rows[index] = json.dumps(value, ensure_ascii=False)
-    write_json(distribution, shown)
-    write_lines(output, rows)
+                p = induced.distribution[number].float().cpu().numpy()
+                row["heights"] = _rounded(induced.height[number, : len(tokens)])
+                row["heads"] = word_heads(p, tokens)
+            yield index, row, p
+
+
+def _prepared(lines: Iterable[str], text: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    """Raw text without needless spaces, as tokens, and in BPE, by the text settings of a model."""
+    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
+    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
+    plain = [" ".join(line.split()) for line in lines]
+    tokenised = [tokens(line) for line in plain]
+    return plain, tokenised, [splitter(line) for line in tokenised]
 
 
 def _listed(annotations: frozenset[str]) -> str:
