@@ -134,7 +134,7 @@ def test_the_licensed_corpus_is_asked_for_in_one_line(project):
 
 def test_glue_comes_from_its_publisher_or_a_folder(project):
     jobs = project.planned("glue-data")
-    assert len([rule for rule, _ in jobs if rule == "glue"]) == 17
+    assert len([rule for rule, _ in jobs if rule == "glue_task"]) == 17
     assert "data/glue/mrpc_dev_ids.tsv" in {output for rule, output in jobs if rule == "download_file"}
     (project.folder / "mine/CoLA").mkdir(parents=True)
     (project.folder / "mine/CoLA/dev.tsv").write_text("gj04\t1\t\tYes.\n")
