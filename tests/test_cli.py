@@ -15,7 +15,16 @@ def synmask(*words, **how):
 def test_help_names_and_explains_every_verb():
     text = synmask("--help").stdout
     verbs = [line.split()[0] for line in text.splitlines() if line.startswith("    ") and line[4] != " "]
-    assert {"demo-corpus", "train", "average", "decode", "translate", "parseval", "table"} <= set(verbs)
+    assert {
+        "demo-corpus",
+        "train",
+        "average",
+        "decode",
+        "translate",
+        "parseval",
+        "significance",
+        "table",
+    } <= set(verbs)
     for verb in verbs:
         done = synmask(verb, "--help")
         assert done.returncode == 0

@@ -111,8 +111,16 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
         (lambda v: v["corpora"]["demo"]["model"].update(heads=3), "corpora.demo.model: embed_dim 128 is not a multiple of heads 3"),
         (lambda v: v["corpora"]["multi30k-small"].update(based_on="multi"), "corpora.multi30k-small.based_on: unknown corpus 'multi'; did you mean 'multi30k'?"),
         (lambda v: v["corpora"]["multi30k"].update(based_on="multi30k-small"), "based_on: unknown base (a circle)"),
-        (lambda v: v["corpora"]["iwslt14"]["files"].pop("test"), "corpora.iwslt14: files: no entry for test"),
-        (lambda v: v["corpora"]["iwslt14"]["files"].update(test="x"), "corpora.iwslt14: files.test: 'x' has no {language} in it"),
+        (lambda v: v["corpora"]["multi30k"]["files"].pop("test"), "corpora.multi30k: files: no entry for test"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(test="x"), "corpora.multi30k: files.test: 'x' has no {language} in it"),
+        (lambda v: v["corpora"]["iwslt14"].update(files={}), "corpora.iwslt14: give one of `generate`, `files` and `format`"),
+        (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
+        (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: String should match"),
+        (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: none for ja"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec.text.tokeniser"),
+        (lambda v: v["glue"]["tasks"].update(wnli={}), "glue.tasks.wnli"),
+        (lambda v: v["glue"]["tasks"]["rte"]["rows"].update(valid=3), "glue.tasks.rte.rows.valid"),
         (lambda v: v["corpora"]["aspec"]["training"].update(mlm_weight={"zh-ja": 0.3, "jazh": 1}), "corpora.aspec.training.mlm_weight"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions: unknown language 'de'; did you mean 'en'?"),
@@ -170,7 +178,7 @@ def test_every_key_is_explained_in_config_yaml():
     from synmask.config.guides import GUIDES
 
     for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.Corpus, module.Experiment, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
+                    module.System, module.Corpus, module.Experiment, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing

@@ -24,6 +24,12 @@ def restore(built):
     built.config = json.loads(before)
 
 
+def score_of(project, system):
+    return json.loads((project.folder / RUNS / system / "seed1/scores.json").read_text())["scores"][
+        "sacrebleu"
+    ]
+
+
 def test_everything_is_there(built):
     for system in ("transformer", "grammar"):
         run = built.folder / RUNS / system / "seed1"
@@ -45,6 +51,12 @@ def test_everything_is_there(built):
     assert "| Transformer |" in table
     assert "| Grammar |" in table
     assert table.index("| Transformer |") < table.index("| Grammar |")  # as in the experiment
+    test = json.loads((built.folder / RUNS / "grammar/seed1/significance-transformer.json").read_text())
+    assert test["metrics"]["sacrebleu"]["difference"] == pytest.approx(
+        score_of(built, "grammar") - score_of(built, "transformer")
+    )
+    assert "over the test set (approximate randomisation seed by seed, 10000 trials)" in table
+    assert "parameters (M)" in (built.folder / "results/tables/demo-cost.md").read_text()
     figures = ("curves", "distribution", "source", "speed", "tree")
     for name in ("method", "demo-bleu", *(f"demo-de-en-{name}" for name in figures)):
         ElementTree.parse(built.folder / f"results/figures/{name}.svg")
@@ -98,7 +110,7 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
     built.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
     jobs = built.planned()
     assert {rule for rule, _ in jobs} == {
-        "train", "average", "decode", "score", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+        "train", "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
         "curves", "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
     }  # fmt: skip
     runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
@@ -109,7 +121,7 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
 def test_the_beam_reruns_decoding_and_scoring(built, restore):
     built.config["corpora"]["demo"]["decoding"] = {"beam": 2}
     assert {rule for rule, _ in built.planned()} == {
-        "decode", "score", "sentences", "table", "bleu_figure", "source_figure", "page",
+        "decode", "score", "significance", "sentences", "table", "bleu_figure", "source_figure", "page",
     }  # fmt: skip
 
 
@@ -171,7 +183,7 @@ def test_a_deleted_average_rebuilds_its_branch_alone(built):
     try:
         jobs = built.planned()
         assert {rule for rule, _ in jobs} == {
-            "average", "decode", "score", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+            "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
             "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
         }  # fmt: skip
         assert not [output for _, output in jobs if "/transformer/" in output]
@@ -234,6 +246,27 @@ def test_from_scratch_again_gives_the_same_bytes(built, project):
         assert scores[0] == scores[1]
     assert compared == 7
     shutil.rmtree(project.folder / "results")
+
+
+def test_tables_of_what_is_there_train_nothing(built, restore):
+    """Neither for what is missing nor for what would have to run again."""
+    built.config["experiments"]["demo"]["seeds"] = [1, 2]
+    built.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
+    partial = ("tables", "--config", "partial=true")
+    assert {rule for rule, _ in built.planned(*partial)} == {"table"}
+    built.snakemake(*partial)
+    table = (built.folder / "results/tables/demo.md").read_text()
+    assert "[1 of 2]" in table
+    assert (
+        "Missing: Transformer De→En (seed 2); Grammar De→En (seed 2). "
+        "To make what is missing: `snakemake results/tables/demo.md`." in table
+    )
+    partial = ("results/report-demo.html", "--config", "partial=true")
+    assert {rule for rule, _ in built.planned(*partial)} == {"page"}
+    built.snakemake(*partial)
+    page = (built.folder / "results/report-demo.html").read_text()
+    assert "2 of 4" in page
+    assert f"snakemake {RUNS}/grammar/seed2/scores.json" in page
 
 
 def test_nothing_is_written_outside_results(built):

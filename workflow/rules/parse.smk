@@ -59,40 +59,6 @@ rule parseval:
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
-rule parse_table:
-    input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "parse.json", inducing(wildcards.experiment)),
-        counts=lambda wildcards: run_files(
-            wildcards.experiment, "parse_counts.json", inducing(wildcards.experiment)
-        ),
-        code=code("reporting/parse_tables", "reporting/layout", "evaluation/parse_significance"),
-    output:
-        md=report(
-            "results/tables/{experiment}-parsing.md",
-            caption="../report/parse_table.rst",
-            category="Tables",
-            subcategory="{experiment}",
-            labels={"table": "parsing"},
-        ),
-        csv="results/tables/{experiment}-parsing.csv",
-        tex="results/tables/{experiment}-parsing.tex",
-    log:
-        "results/logs/parse_table.{experiment}.log",
-    benchmark:
-        "results/benchmarks/parse_table.{experiment}.tsv"
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        title=lambda wildcards: f"{CONFIG.plain_experiments[wildcards.experiment].title}: parsing",
-        labels=lambda wildcards: labels(inducing(wildcards.experiment)),
-        directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
-        output="results/tables/{experiment}-parsing",
-    shell:
-        "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"
-        " --title {params.title:q} --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
-
-
 rule tree_figure:
     input:
         gold=gold_of_experiment,

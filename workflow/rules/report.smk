@@ -1,35 +1,4 @@
-# Scores → tables and figures. All but `speed` are local: each takes a second.
-
-
-rule table:
-    input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
-        code=code("reporting/tables"),
-    output:
-        md=report(
-            "results/tables/{experiment}.md",
-            caption="../report/table.rst",
-            category="Tables",
-            subcategory="{experiment}",
-            labels={"table": "translation"},
-        ),
-        csv="results/tables/{experiment}.csv",
-        tex="results/tables/{experiment}.tex",
-    log:
-        "results/logs/table.{experiment}.log",
-    benchmark:
-        "results/benchmarks/table.{experiment}.tsv"
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        title=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].title,
-        labels=system_labels,
-        directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
-        output="results/tables/{experiment}",
-    shell:
-        "synmask table --inputs {input.scores:q} --output {params.output:q} --title {params.title:q}"
-        " --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
+# Scores → figures and the page. All but `speed` are local: each takes a second.
 
 
 rule curves:
@@ -182,7 +151,7 @@ rule diagram:
     conda:
         "../envs/synmask.yaml"
     params:
-        output="results/figures/method",
+        output=lambda wildcards, output: os.path.splitext(output.svg)[0],
     shell:
         "synmask diagram --output {params.output:q} 2> {log:q}"
 

@@ -20,6 +20,20 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
     option = add(
         verbs,
+        "significance",
+        _significance,
+        "Test a translation against the baseline's of the same seed; paired approximate randomisation.",
+    )
+    option("hypothesis", "prefix of `decode`'s output")
+    option("baseline", "the same of the baseline")
+    option("reference", "plain reference text")
+    option("reference-tokens", "tokenised reference")
+    option("lowercase", "compare without case", action="store_true")
+    option("run", "what was run and the baseline's name, as JSON", type=json.loads)
+    option("output", "significance-BASELINE.json")
+
+    option = add(
+        verbs,
         "sentences",
         _sentences,
         "Count what BLEU counts in each test sentence, beside its source's length and split words; "
@@ -65,9 +79,27 @@ def _score(a: Arguments) -> None:
     from synmask.provenance import commit, versions
 
     sides = (f"{a.hypothesis}.txt", a.reference, f"{a.hypothesis}.tok", a.reference_tokens)
-    result = score(*sides, lowercase=a.lowercase)
+    result = score(*sides, lowercase=a.lowercase, language=a.run["direction"].split("-")[1])
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
     write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
+
+
+def _significance(a: Arguments) -> None:
+    from synmask.evaluation.significance import compare
+    from synmask.files import write_json
+
+    sides = {"sacrebleu": ("txt", a.reference, "13a"), "bleu_tokenised": ("tok", a.reference_tokens, "none")}
+    metrics = {
+        metric: compare(
+            f"{a.hypothesis}.{kind}",
+            f"{a.baseline}.{kind}",
+            reference,
+            tokenise=tokenise,
+            lowercase=a.lowercase,
+        )
+        for metric, (kind, reference, tokenise) in sides.items()
+    }
+    write_json(a.output, a.run | {"metrics": metrics})
 
 
 def _sentences(a: Arguments) -> None:

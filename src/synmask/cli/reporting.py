@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from pathlib import Path
 
 from synmask.cli.options import Arguments, add
 
@@ -12,13 +11,25 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         verbs,
         "table",
         _table,
-        "Make a table of translation scores: mean and deviation over seeds, CSV, Markdown and LaTeX.",
+        "Make a table from whatever runs are given: published numbers, mean and deviation over seeds, "
+        "significance; CSV, Markdown and LaTeX.",
     )
-    option("inputs", "scores.json of the runs", nargs="+")
-    option("output", "prefix of .csv, .md and .tex")
-    option("title", "heads the table", type=str)
-    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
-    option("directions", "the directions in order", nargs="+", type=str)
+    option("plan", "rows, columns and the runs that are asked for, as JSON", type=json.loads)
+    option("published", "published.yaml")
+    option("scores", "scores.json of the runs", nargs="*")
+    option("parses", "parse.json of the runs", nargs="*")
+    option("comparisons", "output of `significance`", nargs="*")
+    option("output", "prefix of .csv, .runs.csv, .md and .tex")
+
+    option = add(
+        verbs,
+        "excerpt",
+        _excerpt,
+        "Copy a table into a page of the documentation; between <!-- table --> and <!-- end of table -->.",
+    )
+    option("table", "prefix of the table's .md and .csv")
+    option("page", "a Markdown file with the marks")
+    option("data", "output: a copy of the .csv")
 
     option = add(
         verbs,
@@ -40,7 +51,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "prefix of .svg, .pdf and .csv")
 
     for name, verb, what in (
-        ("bleu-figure", _bleu_figure, "by system, with 95% intervals over test sentences"),
+        ("bleu-figure", _bleu_figure, "by system, with confidence intervals over test sentences"),
         ("source-figure", _source_figure, "by length of the source and by its split words, of one direction"),
     ):
         option = add(verbs, name, verb, f"Plot BLEU {what}.")
@@ -85,10 +96,16 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _table(a: Arguments) -> None:
+    from synmask.config import read_published
     from synmask.reporting.tables import write_table
 
-    outputs = [Path(f"{a.output}.{kind}") for kind in ("csv", "md", "tex")]
-    write_table(a.inputs, *outputs, title=a.title, systems=a.labels, directions=a.directions)
+    write_table(a.plan, read_published(a.published), a.scores, a.parses, a.comparisons, a.output)
+
+
+def _excerpt(a: Arguments) -> None:
+    from synmask.reporting.excerpt import write_excerpt
+
+    write_excerpt(a.table, a.page, a.data)
 
 
 def _parse_table(a: Arguments) -> None:

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from synmask.config.guides import GUIDES
+from synmask.config.published import Published
 from synmask.config.schema import Config, Corpus, Experiment
 from synmask.files import UserError
 
@@ -71,11 +72,25 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
         config = Config.model_validate(_inherit(values))
         _check_options(config, sources)
         _check_names(config)
+        _check_tables(config)
     except ValidationError as error:
         raise UserError(_first_fault(error, sources)) from None
     except _Fault as fault:
         raise UserError(f"{_where(fault.path, sources)}: {fault}") from None
     return config
+
+
+def read_published(path: str | Path) -> Published:
+    """Read and check published.yaml.
+
+    Raises:
+        UserError: no such file, an unknown key, a number that is none, or one given twice (one line).
+    """
+    values = read_yaml(path)
+    try:
+        return Published.model_validate(values)
+    except ValidationError as error:
+        raise UserError(_first_fault(error, {str(path): values}, section=Published)) from None
 
 
 class _Fault(Exception):
@@ -123,6 +138,11 @@ def _inherit(values: Mapping[str, Any]) -> dict:
     return values
 
 
+def _known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        raise _NameFault(path, kind, name, names)
+
+
 def _check_options(config: Config, sources: Mapping[str, Any]) -> None:
     """Every system's guide must exist and have its options, and those that a corpus lays over them."""
     for name, system in config.systems.items():
@@ -148,32 +168,28 @@ def _check_options(config: Config, sources: Mapping[str, Any]) -> None:
 def _check_names(config: Config) -> None:
     """Every name that an entry mentions must exist."""
 
-    def known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
-        if name not in names:
-            raise _NameFault(path, kind, name, names)
-
     for position, target in enumerate(config.targets):
-        known(("targets", position), "experiment", target, config.experiments)
+        _known(("targets", position), "experiment", target, {**config.experiments, **config.tables})
     for name in config.mirrors:
-        downloads = {c.download for c in config.corpora.values() if c.url} | {"corenlp"}
-        known(("mirrors", name), "download", name, downloads)
+        downloads = {c.download for c in config.corpora.values() if c.url or c.format} | {"corenlp", "glue"}
+        _known(("mirrors", name), "download", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
         if isinstance(experiment, list):
             for member in experiment:
-                known(path, "experiment", member, config.experiments)
-                if not isinstance(config.experiments[member], Experiment):
+                _known(path, "experiment", member, {**config.experiments, **config.tables})
+                if isinstance(config.experiments.get(member), list):
                     raise _NameFault(path, "experiment (a group)", member, config.plain_experiments)
             continue
-        known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
+        _known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
         languages = config.corpora[experiment.corpus].languages
         for system in experiment.systems:
-            known((*path, "systems"), "system", system, config.systems)
+            _known((*path, "systems"), "system", system, config.systems)
             _check_system(config, path, experiment, system)
         for direction in experiment.directions:
             source, target = direction.split("-")
-            known((*path, "directions"), "language", source, languages)
-            known((*path, "directions"), "language", target, set(languages) - {source})
+            _known((*path, "directions"), "language", source, languages)
+            _known((*path, "directions"), "language", target, set(languages) - {source})
         if "parsing" in experiment.tables:
             if not any(GUIDES[config.systems[name].guide].induces for name in experiment.systems):
                 raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
@@ -196,6 +212,29 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
         if guided > heads:
             what = f"{guided} attention heads, the model of corpus {experiment.corpus!r} has {heads}"
             raise _Fault((*path, "systems"), f"system {system!r} guides {what}")
+
+
+def _check_tables(config: Config) -> None:
+    """Tables have names of their own, and rows and columns that something fills."""
+    published = read_published(config.published)
+    for name, entry in config.plain_experiments.items():
+        for peer in entry.peers:
+            path = ("experiments", name, "peers")
+            _known(path, "published system", peer, published.systems)
+            if peer in entry.systems:
+                raise _NameFault(path, "published system (it is among the systems)", peer, [])
+    taken = {*config.experiments, *(f"{name}-parsing" for name in config.experiments)}
+    for name, table in config.tables.items():
+        path = ("tables", name)
+        if name in taken:
+            raise _NameFault(path, "table (an experiment has this name)", name, [])
+        for experiment in table.experiments:
+            _known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
+        for system in table.systems:
+            _known((*path, "systems"), "system", system, {**config.systems, **published.systems})
+        if table.benchmark:
+            benchmarks = {result.corpus for result in published.results}
+            _known((*path, "benchmark"), "benchmark", table.benchmark, benchmarks)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

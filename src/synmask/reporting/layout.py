@@ -7,6 +7,7 @@ from pathlib import Path
 
 from synmask.files import write_lines
 
+WIDEST = 8  # columns of numbers
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -26,7 +27,6 @@ LATEX = {
     "–": "--",
     "“": "``",
     "”": "''",
-    "`": r"\textasciigrave{}",
 }
 
 
@@ -43,6 +43,7 @@ class Layout:
     """A table to print: `stubs` head the columns of words at its left, `heads` the columns of numbers.
 
     A head has several levels, such as ("IWSLT14", "De→En", "sacreBLEU"); an empty level is not printed.
+    More than `WIDEST` columns are printed as one block under the other, one for each head of the first level.
     """
 
     title: str
@@ -50,6 +51,19 @@ class Layout:
     heads: list[tuple[str, ...]]
     rows: list[tuple[list[str], list[Text]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def blocks(self) -> list[tuple[str, "Layout"]]:
+        """What stands above each block ("" for a single one), and the block as a table of its own."""
+        names = dict.fromkeys(head[0] for head in self.heads)
+        if len(self.heads) <= WIDEST or len(names) == 1:
+            return [("", self)]
+        blocks = []
+        for name in names:
+            places = [place for place, head in enumerate(self.heads) if head[0] == name]
+            heads = [("", *self.heads[place][1:]) for place in places]
+            rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
+            blocks.append((name, Layout(self.title, self.stubs, heads, rows)))
+        return blocks
 
 
 def arrow(direction: str) -> str:
@@ -67,46 +81,62 @@ def write_markdown(path: Path, *tables: Layout) -> None:
 
 
 def write_latex(path: Path, *tables: Layout) -> None:
-    """Table environments for the booktabs package, with the notes in small print under the rules."""
+    """Table environments for the packages booktabs and graphicx, with the notes in small print below.
+
+    What is wider than the line is scaled down to it.
+    """
     write_lines(path, itertools.chain.from_iterable(map(_latex, tables)))
 
 
+def escape(text: str) -> str:
+    """Text as LaTeX prints it; what stands between backquotes is code."""
+    parts = ["".join(LATEX.get(character, character) for character in part) for part in text.split("`")]
+    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(parts))
+
+
 def _markdown(table: Layout) -> list[str]:
+    lines = [f"# {table.title}"]
+    for name, block in table.blocks():
+        lines += [*(["", f"**{name}**"] if name else []), "", *_pipes(block)]
+    return [*lines, *(part for note in table.notes for part in ("", note))]
+
+
+def _pipes(table: Layout) -> list[str]:
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
     heads = [" ".join(filter(None, head)) for head in table.heads]
     rule = "|---" * len(table.stubs) + "|---:" * len(heads) + "|"
-    lines = [f"# {table.title}", "", line([*table.stubs, *heads]), rule]
-    lines += [
+    rows = [
         line([*words, *(f"**{cell.text}**" if cell.bold else cell.text for cell in cells)])
         for words, cells in table.rows
     ]
-    return [*lines, *(part for note in table.notes for part in ("", note))]
+    return [line([*table.stubs, *heads]), rule, *rows]
 
 
 def _latex(table: Layout) -> list[str]:
-    width = len(table.stubs)
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
-    lines += [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
-    for level in range(len(table.heads[0]) - 1):
-        lines += _spanning(table.heads, level, width)
-    lines.append(_row([*table.stubs, *(head[-1] for head in table.heads)]))
-    lines.append(r"\midrule")
-    for words, cells in table.rows:
-        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.bold else escape(cell.text) for cell in cells)
-        lines.append(" & ".join([*map(escape, words), *texts]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
+    for name, block in table.blocks():
+        lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
+        lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
+        lines += [*_tabular(block), r"}\par\smallskip"]
     if table.notes:
-        lines += [r"\par\smallskip", r"\begin{minipage}{\linewidth}", r"\raggedright"]
+        lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
         lines += [rf"{escape(note)}\par" for note in table.notes]
         lines.append(r"\end{minipage}")
     return [*lines, r"\end{table}"]
 
 
-def escape(text: str) -> str:
-    """Text as LaTeX prints it."""
-    return "".join(LATEX.get(character, character) for character in text)
+def _tabular(table: Layout) -> list[str]:
+    width = len(table.stubs)
+    lines = [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
+    for level in range(len(table.heads[0]) - 1):
+        lines += _spanning(table.heads, level, width)
+    lines += [_row([*table.stubs, *(head[-1] for head in table.heads)]), r"\midrule"]
+    for words, cells in table.rows:
+        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.bold else escape(cell.text) for cell in cells)
+        lines.append(" & ".join([*map(escape, words), *texts]) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[str]:
