@@ -87,7 +87,7 @@ def test_the_page_shows_what_was_run(built, open_page):
     page = open_page(built.folder / "results/report.html", script, width=400)
     assert not page.console
     said = json.loads(page.said)
-    assert said == {"width": 400, "missing": 0, "tables": 4, "pictures": 7, "runs": 2}
+    assert said == {"width": 400, "missing": 0, "tables": 7, "pictures": 7, "runs": 2}
 
 
 def test_an_experiment_has_a_page_of_its_own(built):
