@@ -261,6 +261,12 @@ def test_tables_of_what_is_there_train_nothing(built, restore):
         "Missing: Transformer De→En (seed 2); Grammar De→En (seed 2). "
         "To make what is missing: `snakemake results/tables/demo.md`." in table
     )
+    partial = ("results/report-demo.html", "--config", "partial=true")
+    assert {rule for rule, _ in built.planned(*partial)} == {"page"}
+    built.snakemake(*partial)
+    page = (built.folder / "results/report-demo.html").read_text()
+    assert "2 of 4" in page
+    assert f"snakemake {RUNS}/grammar/seed2/scores.json" in page
 
 
 def test_nothing_is_written_outside_results(built):
