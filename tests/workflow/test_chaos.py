@@ -40,7 +40,9 @@ def results(folder):
     """Every result by its name, without logs, benchmarks and measurements of speed."""
     files = [path for path in sorted((folder / "results").rglob("*")) if path.is_file()]
     return {
-        str(path.relative_to(folder)): None if MEASURED.search(str(path)) else timeless(path)
+        str(path.relative_to(folder)): None
+        if MEASURED.search(str(path.relative_to(folder)))
+        else timeless(path)
         for path in files
         if not {"logs", "benchmarks"} & set(path.parts) and path.suffix != ".log"
     }
