@@ -8,35 +8,55 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/corpus.smk"
-include: "workflow/rules/bpe.smk"
-include: "workflow/rules/syntax.smk"
-include: "workflow/rules/train.smk"
-include: "workflow/rules/decode.smk"
-include: "workflow/rules/parse.smk"
+
+
+if not CONFIG.partial:  # else there is nothing that could start a training
+
+    include: "workflow/rules/corpus.smk"
+    include: "workflow/rules/bpe.smk"
+    include: "workflow/rules/syntax.smk"
+    include: "workflow/rules/train.smk"
+    include: "workflow/rules/decode.smk"
+    include: "workflow/rules/parse.smk"
+
+
+include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
 
 
 rule all:
     default_target: True
     input:
-        [path for target in CONFIG.targets for path in experiment_files(target)],
-        "results/report.html",
+        [path for target in CONFIG.targets for path in target_files(target)],
+        [] if CONFIG.partial else "results/report.html",
     localrule: True
 
 
-for name in CONFIG.experiments:
+for name in [*CONFIG.experiments, *CONFIG.tables]:
 
     rule:
         name:
             name
         input:
-            experiment_files(name),
-            f"results/report-{name}.html",
+            target_files(name),
+            target_page(name),
         localrule: True
 
 
-rule downloads:
+rule:
+    name:
+        "glue-data"
+    # the tasks of language understanding as checked TSV
+    input:
+        [
+            f"results/glue/{task}/{part}.tsv"
+            for task in CONFIG.glue.tasks
+            for part in CONFIG.glue.tasks[task].rows
+        ],
+    localrule: True
+
+
+rule download:
     input:
         [path for target in CONFIG.targets for path in downloaded_files(target)],
     # everything that the chosen targets need from the network; the rest then runs offline

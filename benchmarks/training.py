@@ -90,7 +90,9 @@ def sample(batch, length, sizes, device, system, name):
     net = {"src_tokens": source, "src_lengths": source.ne(1).sum(1), "prev_output_tokens": target.roll(1, 1)}
     value = {"net_input": net, "target": target, "ntokens": target.numel(), "nsentences": batch}
     if name != "stock fairseq":
-        net["annotations"] = {"bpe_labels": 2 * (source % 2)}
+        heads = torch.randint(length - 3, (batch, length, 1)).expand(-1, -1, 2)
+        distances = torch.randint(1, 12, (batch, length))
+        net["annotations"] = {"bpe_labels": 2 * (source % 2), "heads": heads, "distances": distances}
         if system["mask_rate"]:
             net["masked"] = (torch.rand(batch * length) < system["mask_rate"]).nonzero().view(-1)
             value["masked_target"] = source.view(-1)[net["masked"]]

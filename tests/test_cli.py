@@ -15,7 +15,16 @@ def synmask(*words, **how):
 def test_help_names_and_explains_every_verb():
     text = synmask("--help").stdout
     verbs = [line.split()[0] for line in text.splitlines() if line.startswith("    ") and line[4] != " "]
-    assert {"demo-corpus", "train", "average", "decode", "translate", "parseval", "table"} <= set(verbs)
+    assert {
+        "demo-corpus",
+        "train",
+        "average",
+        "decode",
+        "translate",
+        "parseval",
+        "significance",
+        "table",
+    } <= set(verbs)
     for verb in verbs:
         done = synmask(verb, "--help")
         assert done.returncode == 0
@@ -39,6 +48,12 @@ def test_every_rule_calls_a_verb_that_exists():
         (["average", "--run", "x", "--last", "2", "--data", "y", "--codes", "nowhere", "--vocabulary", "z",
           "--vocabulary-threshold", "0", "--source", "de", "--target", "en", "--text", "{}", "--settings", "{}",
           "--output", "o"], "nowhere: no such file"),
+        (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems: transformer"),
+        (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora: demo"),
+        (["tree", "--system", "grammar", "--seed", "99", "ja"], "demo/de-en/grammar/seed99/average.pt: no such file; make it"),
+        (["tree", "--system", "grammar", "--direction", "de-fr", "ja"], "no experiment with this corpus and direction"),
+        (["tree", "--system", "grammar"], "give either a sentence"),
+        (["tree", "ja"], "give either --system"),
     ],
 )  # fmt: skip
 def test_a_users_error_is_one_line_and_exit_code_1(words, said):

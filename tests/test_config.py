@@ -46,6 +46,19 @@ def test_the_papers_settings(values):
     assert config.experiment_seeds("iwslt14") == (1, 2, 3, 4, 5)
 
 
+def test_the_other_papers_options(values):
+    config = load(values, [PATH])
+
+    def options(corpus, direction, system):
+        return json.loads(config.run_settings(corpus, direction, system))["system"]["options"]
+
+    assert options("nc11", "de-en", "pascal") == {"heads": None, "sigma": 1.0, "ignore": 0.0}
+    assert options("nc11", "en-de", "pascal") == {"heads": 2, "sigma": 1.0, "ignore": 0.4}
+    assert [options("iwslt14", d, "distance")["heads"] for d in ("de-en", "en-de")] == [None, 3]
+    assert options("aspec", "zh-ja", "distance") == {"heads": 2, "temperature": 10.0}
+    assert options("demo", "de-en", "lpsi-sync")["sync_weight"] == 0.005
+
+
 def test_every_experiments_runs_have_settings(values):
     config = load(values, [PATH])
     for experiment in config.plain_experiments.values():
@@ -83,15 +96,31 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
     [
         (lambda v: v["systems"]["grammar"]["options"].update(bpe_dims=2), "systems.grammar.options.bpe_dims: unknown key 'bpe_dims'; did you mean 'bpe_dim'?"),
         (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: Input should be 'none', 'add' or 'concatenate' (given: 'ad')"),
-        (lambda v: v["systems"].update(x={"options": {}}), "--config: systems.x: options need a guide"),
+        (lambda v: v["systems"].update(x={"options": {"bpe": "add"}}), "--config: systems.x: options need a guide"),
+        (lambda v: v["systems"]["pascal"].update(guide="pascla"), "systems.pascal.guide: unknown guide 'pascla'; did you mean 'pascal'?"),
+        (lambda v: v["systems"]["pascal"]["options"].update(sigma=0), "systems.pascal.options.sigma: Input should be greater than 0 (given: 0)"),
+        (lambda v: v["systems"]["grammar"]["options"].update(relations=["child", "child"]), "systems.grammar.options.relations: must be one or two different ones"),
+        (lambda v: v["systems"]["lisa"]["options"].update(heads=1), "systems.lisa.options.heads: unknown key 'heads'"),
+        (lambda v: v["corpora"]["nc11"]["options"]["pascal"]["en-de"].update(head=1), "corpora.nc11.options.pascal.en-de.head: unknown key 'head'; did you mean 'heads'?"),
+        (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),
+        (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' guides 5 attention heads, the model of corpus 'demo' has 4"),
+        (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus"),
         (lambda v: v["systems"].update(x={"mlm_weight": 0.2}), "--config: systems.x: mlm_weight needs a mask_rate above 0"),
         (lambda v: v["systems"].update({"x; rm -rf ~": {}}), "--config: systems.x; rm -rf ~: use lower-case letters"),
         (lambda v: v["corpora"].update({"../x": {}}), "--config: corpora.../x"),
         (lambda v: v["corpora"]["demo"]["model"].update(heads=3), "corpora.demo.model: embed_dim 128 is not a multiple of heads 3"),
         (lambda v: v["corpora"]["multi30k-small"].update(based_on="multi"), "corpora.multi30k-small.based_on: unknown corpus 'multi'; did you mean 'multi30k'?"),
         (lambda v: v["corpora"]["multi30k"].update(based_on="multi30k-small"), "based_on: unknown base (a circle)"),
-        (lambda v: v["corpora"]["iwslt14"]["files"].pop("test"), "corpora.iwslt14: files: no entry for test"),
-        (lambda v: v["corpora"]["iwslt14"]["files"].update(test="x"), "corpora.iwslt14: files.test: 'x' has no {language} in it"),
+        (lambda v: v["corpora"]["multi30k"]["files"].pop("test"), "corpora.multi30k: files: no entry for test"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(test="x"), "corpora.multi30k: files.test: 'x' has no {language} in it"),
+        (lambda v: v["corpora"]["iwslt14"].update(files={}), "corpora.iwslt14: give one of `generate`, `files` and `format`"),
+        (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
+        (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: String should match"),
+        (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: none for ja"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec.text.tokeniser"),
+        (lambda v: v["glue"]["tasks"].update(wnli={}), "glue.tasks.wnli"),
+        (lambda v: v["glue"]["tasks"]["rte"]["rows"].update(valid=3), "glue.tasks.rte.rows.valid"),
         (lambda v: v["corpora"]["aspec"]["training"].update(mlm_weight={"zh-ja": 0.3, "jazh": 1}), "corpora.aspec.training.mlm_weight"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions: unknown language 'de'; did you mean 'en'?"),
@@ -146,10 +175,10 @@ def test_every_key_is_explained_in_config_yaml():
         Config.model_fields
     )
     from synmask.config import schema as module
+    from synmask.config.guides import GUIDES
 
-    for section in (module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.GrammarOptions, module.Corpus, module.Experiment,
-                    module.CoreNLP, module.CoreNLPModels):  # fmt: skip
+    for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
+                    module.System, module.Corpus, module.Experiment, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing

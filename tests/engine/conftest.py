@@ -5,7 +5,9 @@ import random
 
 import pytest
 
+from synmask.config.guides import GUIDES
 from synmask.engine.binarise import binarise
+from synmask.syntax.annotations import annotate_file
 
 SETTINGS = {
     "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 32, "heads": 2},
@@ -60,9 +62,23 @@ def all_settings():
     return {"plain": copy.deepcopy(SETTINGS), "grammar": copy.deepcopy(SETTINGS | {"system": GRAMMAR})}
 
 
+@pytest.fixture
+def settings_of(settings):
+    """Settings of a system with the guide `name`, with its default options but for those given."""
+
+    def make(name, **options):
+        whole = GUIDES[name].model_validate(options).model_dump(mode="json")
+        return copy.deepcopy(settings | {"system": settings["system"] | {"guide": name, "options": whole}})
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    """A folder with bpe/ and bin/: 1 to 4 words a sentence, some split; the target is the reverse."""
+    """A folder with bpe/ and bin/: 1 to 4 words a sentence, some split; the target is the reverse.
+
+    Every third sentence has no heads, every fourth a flat tree; the syntax is drawn at random.
+    """
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "bpe").mkdir()
     draw = random.Random(7)
@@ -73,4 +89,21 @@ def corpus(tmp_path_factory):
             lines = "".join(" ".join(sentence[::order]) + "\n" for sentence in source)
             (folder / "bpe" / f"{split}.{language}").write_text(lines)
     binarise(folder / "bpe", folder / "bin", "de", "en")
+    for split in ("train", "valid", "test"):
+        heads, trees = [], []
+        for number, line in enumerate((folder / "bpe" / f"{split}.de").read_text().splitlines()):
+            words = line.replace("@@ ", "").split()
+            heads.append("" if number % 3 == 2 else " ".join(str(draw.randint(0, len(words))) for _ in words))
+            leaves = [f"(T {word})" for word in words]
+            cut = draw.randint(1, len(words))
+            tree = f"(S (A {' '.join(leaves[:cut])}) {' '.join(leaves[cut:])})"
+            trees.append(f"(FLAT {' '.join(leaves)})" if number % 4 == 3 else tree)
+        for name, rows in (("heads", heads), ("trees", trees)):
+            (folder / f"{split}.{name}").write_text("".join(f"{row}\n" for row in rows))
+        annotate_file(
+            folder / f"bpe/{split}.de",
+            folder / f"bin/syntax.{split}.de.npy",
+            trees=folder / f"{split}.trees",
+            heads=folder / f"{split}.heads",
+        )
     return folder

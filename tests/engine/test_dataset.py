@@ -1,11 +1,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from synmask.engine.task import GuidedTranslation
 from synmask.engine.trainer import fairseq_config
+from synmask.files import UserError
 from synmask.text.labels import bpe_labels
 
 
@@ -39,6 +41,52 @@ def test_annotations_follow_their_sentences(corpus, grammar_settings, left):
         expected = bpe_labels(real)
         pads = [1] * (len(symbols) - len(real))
         assert row.tolist() == (pads + expected if left else expected + pads)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize(("name", "key"), [("pascal", "heads"), ("distance", "distances")])
+def test_syntax_follows_its_sentences(corpus, settings_of, name, key, left):
+    settings = settings_of(name)
+    settings["system"]["left_pad_source"] = left
+    data = pairs(corpus, settings)
+    chosen = [3, 0, 7, 5, 11, 2]
+    batch = data.collater([data[i] for i in chosen])
+    assert sorted(batch["id"].tolist()) == sorted(chosen)
+    assert batch["id"].tolist() != chosen
+    assert set(batch["net_input"]["annotations"]) == {key}
+    found, width = batch["net_input"]["annotations"][key], batch["net_input"]["src_tokens"].size(1)
+    table = np.load(corpus / "bin/syntax.train.de.npy").astype(int)
+    starts = np.cumsum([0, *data.src_sizes])
+    unknown = 0
+    for row, sentence in zip(found, batch["id"].tolist(), strict=True):
+        own = table[starts[sentence] : starts[sentence + 1]]
+        pads = width - len(own)
+        unknown += (own[:, 0] < 0).all()
+        for position in range(width):
+            inside = position - pads if left else position
+            value = row[position].tolist()
+            if not 0 <= inside < len(own):
+                assert value == ([-1, -1] if key == "heads" else -1)
+            elif key == "heads":
+                moved = pads if left and own[inside, 0] >= 0 else 0
+                assert value == (own[inside, :2] + moved).tolist()
+            else:
+                assert value == own[inside, 2]
+    assert unknown > 0
+    assert (found.view(len(chosen), -1) == -1).any()
+
+
+def test_syntax_of_other_data_is_refused(corpus, settings_of, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for path in (corpus / "bin").iterdir():
+        (tmp_path / "bin" / path.name).symlink_to(path)
+    with_none = tmp_path / "bin/syntax.train.de.npy"
+    with_none.unlink()
+    with pytest.raises(UserError, match=r"syntax\.train\.de\.npy: cannot be read"):
+        pairs(tmp_path, settings_of("pascal"))
+    with_none.symlink_to(corpus / "bin/syntax.valid.de.npy")
+    with pytest.raises(UserError, match="annotations of another text"):
+        pairs(tmp_path, settings_of("pascal"))
 
 
 def test_masked_positions_hold_the_mask_symbol_and_their_targets(corpus, grammar_settings):

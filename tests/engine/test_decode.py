@@ -6,12 +6,13 @@ import torch
 
 from synmask.engine.average import average, load_model, save_model
 from synmask.engine.binarise import encode
-from synmask.engine.decode import decode_file, parse_file, translate
+from synmask.engine.decode import decode_file, parse_file, parse_text, translate
 from synmask.engine.train import train
 from synmask.files import UserError
+from synmask.syntax.tree import word_heads
 
 TEXT = {
-    "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
     "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
 }  # fmt: skip
 
@@ -73,8 +74,20 @@ def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
             prepared = model.encoder.induce(net["src_tokens"], net["annotations"])
         n = len(row["tokens"])
         np.testing.assert_allclose(row["distances"], prepared.distance[0, : n - 1], atol=2e-6)
+        assert row["eos_distance"] == pytest.approx(float(prepared.distance[0, n - 1]), abs=2e-6)
         np.testing.assert_allclose(row["heights"], prepared.height[0, :n], atol=2e-6)
-        assert row["heads"] == prepared.distribution[0, :n].argmax(-1).tolist()
+        assert row["heads"] == word_heads(prepared.distribution[0].numpy(), row["tokens"])
+
+
+def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
+    (tmp_path / "bpe").write_text("a bb e@@ f\ng@@ h@@ i\n")
+    parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
+    rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
+    assert parse_text(models / "grammar.pt", [" a  bb ef", "ghi"]) == rows
+    with pytest.raises(UserError, match="line 2: no word in it"):
+        parse_text(models / "grammar.pt", ["a", " "])
+    with pytest.raises(UserError, match="induces no syntax"):
+        parse_text(models / "plain.pt", ["a"])
 
 
 def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
@@ -89,7 +102,7 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
 
 
 def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
-    with pytest.raises(UserError, match=r"plain\.pt: a system without a guide induces no syntax"):
+    with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
         parse_file(models / "plain.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
 
 

@@ -1,64 +1,36 @@
-"""Parsing scores: by hand, and against all binary trees of a sentence, built as nested pairs."""
+"""Scores from counts, the rows beside the induced trees, what sub-words suffer, and files that do not fit."""
 
 import functools
+import json
 
 import numpy as np
 import pytest
 
-from synmask.evaluation.parseval import cut_words, evaluate
+from synmask.evaluation.parseval import evaluate, evaluate_files
+from synmask.evaluation.protocols import Corpus
 from synmask.files import UserError
-from synmask.syntax.tree import random_distances, right_branching
-from synmask.syntax.treebank import Tree, read_trees
-
-
-@pytest.fixture
-def gold(tmp_path):
-    def read(*trees):
-        (tmp_path / "gold.mrg").write_text("\n".join(trees), encoding="utf-8")
-        return list(read_trees(tmp_path / "gold.mrg"))
-
-    return read
-
+from synmask.syntax.tree import spans_of_distances
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
 
 
-def parse(text, *distances):
-    return text.split(), list(distances)
+@pytest.fixture
+def words(corpus):
+    """The scores by the protocol `words`."""
+    return lambda trees, parses: evaluate(corpus(trees, parses))[0]["protocols"]["words"]
 
 
-def test_one_sentence_by_hand(gold):
-    # Without the full stop: gold {the dog, saw a cat, a cat}; induced (the (((dog saw) a) cat)) . has
-    # {dog saw a cat, dog saw a, dog saw}: none of them. Then one with two of three right.
-    wrong = evaluate(gold(DOG), [parse("the dog saw a cat .", 4, 1, 2, 3, 5)])
-    assert wrong["rows"]["induced"] == {"precision": 0, "recall": 0, "f1": 0, "sentence_f1": 0}
-    part = evaluate(gold(DOG), [parse("The dog saw a cat .", 2, 4, 5, 1, 0)])  # ((the dog) saw) (a cat .)
-    assert part["rows"]["induced"] == pytest.approx(
-        {"precision": 100 * 2 / 3, "recall": 100 * 2 / 3, "f1": 100 * 2 / 3, "sentence_f1": 100 * 2 / 3}
-    )
-    right = part["rows"]["right-branching"]  # {dog saw a cat, saw a cat, a cat}
-    assert right["f1"] == pytest.approx(100 * 2 / 3)
-    left = part["rows"]["left-branching"]  # {the dog, the dog saw, the dog saw a}
-    assert left["recall"] == pytest.approx(100 / 3)
-    balanced = part["rows"]["balanced"]  # (the (dog saw)) (a (cat .))
-    assert balanced["recall"] == pytest.approx(100 / 3)
-    assert part["recall_by_label"]["NP"] == pytest.approx(
-        part["recall_by_label"]["NP"] | {"gold": 2, "induced": 100, "right-branching": 50}
-    )
-    assert part["recall_by_label"]["VP"]["induced"] == 0
-    assert list(part["recall_by_label"]) == ["NP", "VP"]
-    assert (part["protocol"], part["sentences"], part["skipped"]) == ("words", 1, 0)
-
-
-def test_corpus_scores_count_spans_and_sentence_f1_counts_sentences(gold):
-    flat = "(S (A a) (B b) (C c) (D d))"
-    one = "(S (NP (A a) (B b)) (C c))"
-    trees = gold(flat, one, "(S (UH yes) (. .))", "(S (A a) (B b))")
+def test_corpus_scores_count_spans_and_sentence_f1_counts_sentences(words, parse):
+    trees = [
+        "(S (A a) (B b) (C c) (D d))",
+        "(S (NP (A a) (B b)) (C c))",
+        "(S (UH yes) (. .))",
+        "(S (A a) (B b))",
+    ]
     parses = [parse("a b c d", 1, 2, 3), parse("a b c", 1, 2), parse("yes .", 1), parse("a b", 1)]
-    result = evaluate(trees, parses)
-    # flat: gold empty, 2 predicted: F1 0; one: 1 of 1; two words: nothing to find, nothing predicted: F1 1
-    assert result["sentences"] == 3
-    assert result["skipped"] == 1
+    result = words(trees, parses)
+    # flat: gold empty, 2 predicted: F1 0; then 1 of 1; two words: nothing to find, nothing predicted: F1 1
+    assert (result["sentences"], result["skipped"]) == (3, 1)
     assert result["rows"]["induced"] == pytest.approx(
         {"precision": 100 / 3, "recall": 100, "f1": 50, "sentence_f1": 100 * 2 / 3}
     )
@@ -66,39 +38,49 @@ def test_corpus_scores_count_spans_and_sentence_f1_counts_sentences(gold):
     assert result["rows"]["right-branching"]["sentence_f1"] == pytest.approx(100 / 3)
 
 
-def test_unary_chains_count_once_and_for_each_label(gold):
-    tree = "(ROOT (S (S (VP (A a) (B b))) (C c)))"
-    result = evaluate(gold(tree), [parse("a b c", 1, 2)])
-    assert result["rows"]["induced"] == {"precision": 100, "recall": 100, "f1": 100, "sentence_f1": 100}
-    assert {label: row["gold"] for label, row in result["recall_by_label"].items()} == {"S": 1, "VP": 1}
+def test_recall_by_label(words, parse):
+    found = words([DOG], [parse("the dog saw a cat .", 2, 4, 5, 1, 0)])[
+        "recall_by_label"
+    ]  # ((the dog) saw) (a cat .)
+    assert list(found) == ["NP", "VP"]
+    assert (found["NP"]["gold"], found["NP"]["induced"], found["NP"]["right-branching"]) == (2, 100, 50)
+    assert (found["VP"]["gold"], found["VP"]["induced"], found["VP"]["right-branching"]) == (1, 0, 100)
+    chain = words(["(ROOT (S (S (VP (A a) (B b))) (C c)))"], [parse("a b c", 1, 2)])["recall_by_label"]
+    assert {label: row["gold"] for label, row in chain.items()} == {"S": 1, "VP": 1}
 
 
-def test_commas_are_taken_out_of_both_trees(gold):
-    tree = "(S (NP (A a) (, ,) (B b)) (C c))"
-    # ((a ,) b) c and (a (, b)) c are the same tree without the comma; a ((, b) c) is another
-    for distances, f1 in [((1, 2, 3), 100), ((2, 1, 3), 100), ((3, 1, 2), 0)]:
-        assert evaluate(gold(tree), [parse("a , b c", *distances)])["rows"]["induced"]["f1"] == f1
+def test_scores_by_length_of_span_and_of_sentence(words, parse):
+    short, long = "(S (NP (A a) (B b)) (C c))", DOG.replace("(. .)", "(PP (IN in) (NN bed))")
+    result = words([short, long], [parse("a b c", 1, 2), parse("the dog saw a cat in bed", 1, 6, 4, 1, 3, 2)])
+    # gold: {a b} and {the dog, a cat, in bed, saw a cat}; found: {a b} and {the dog, a cat, in bed, saw … bed, a … bed}
+    assert result["recall_by_length"]["2"] == result["recall_by_length"]["2"] | {"gold": 4, "induced": 100.0}
+    assert result["recall_by_length"]["3"]["induced"] == 0
+    assert result["f1_by_length"]["2"]["induced"] == 100
+    assert result["f1_by_length"]["2"]["right-branching"] == pytest.approx(
+        100 * 2 / 6
+    )  # {b c}, {in bed}: 1 of 2, of 4
+    assert list(result["f1_by_length"]) == ["2", "3"]  # no gold span is longer
+    assert result["f1_by_sentence_length"]["1–10"]["sentences"] == 2
+    assert result["f1_by_sentence_length"]["1–10"]["induced"] == pytest.approx(
+        result["rows"]["induced"]["f1"]
+    )
 
 
-def test_moses_escapes_and_case_do_not_matter(gold):
-    tree = "(S (NP (A It) (B 's)) (C &))"
-    assert evaluate(gold(tree), [parse("it &apos;s &amp;", 1, 2)])["sentences"] == 1
-
-
-def test_the_random_row_is_the_mean_of_five_seeds(gold):
-    trees = gold(DOG)
-    words = trees[0].leaves()
-    guesses = [random_distances(len(words), np.random.default_rng(seed)) for seed in range(5)]
-    rows = [evaluate(trees, [(words, guess)])["rows"] for guess in guesses]
-    expected = np.mean([row["induced"]["f1"] for row in rows])
-    assert rows[0]["random"]["f1"] == pytest.approx(expected)
-    assert list(rows[0]) == ["induced", "right-branching", "left-branching", "balanced", "random", "oracle"]
+def test_the_random_row_is_the_mean_of_five_seeds(corpus, parse):
+    text, slots = "the dog saw a cat .", np.array([0.0] * 5 + [np.inf])
+    f1 = []
+    for seed in range(5):
+        guess = np.where(np.isfinite(slots), np.random.default_rng(seed).random(6), 0)[:5]
+        result, _ = evaluate(corpus([DOG], [parse(text, *guess)]))
+        f1.append(result["protocols"]["words"]["rows"]["induced"]["f1"])
+    assert len(set(f1)) > 1
+    assert result["protocols"]["words"]["rows"]["random"]["f1"] == pytest.approx(np.mean(f1))
 
 
 @functools.cache
 def binary_trees(start, end):
     """All binary trees over leaves start..end-1, each as its set of spans of two leaves or more."""
-    if end - start == 1:
+    if end - start < 2:
         return [frozenset()]
     return [
         left | right | {(start, end)}
@@ -108,84 +90,146 @@ def binary_trees(start, end):
     ]
 
 
-def random_tree(rng, size, label="S"):
-    if size == 1:
-        return Tree("NN", ("w",))
-    parts = int(rng.integers(2, size + 1))
-    cuts = np.sort(rng.choice(np.arange(1, size), parts - 1, replace=False))
-    sizes = np.diff(np.concatenate(([0], cuts, [size])))
-    return Tree(label, tuple(random_tree(rng, int(part), str(rng.choice(["NP", "VP"]))) for part in sizes))
-
-
-def slow_scores(gold_tree, distances):
-    """(matched, predicted, gold) of one tree, its spans found by splitting recursively."""
-
-    def split(gaps, start):
-        if not gaps:
-            return set()
-        at = gaps.index(max(gaps))
-        return (
-            {(start, start + len(gaps) + 1)} | split(gaps[:at], start) | split(gaps[at + 1 :], start + at + 1)
-        )
-
-    whole = (0, len(distances) + 1)
-    expected = {(start, end) for start, end, _ in gold_tree.spans() if end - start > 1} - {whole}
-    found = split(list(distances), 0) - {whole}
-    return len(expected & found), len(found), len(expected)
-
-
-def test_against_slow_scores_and_the_best_of_all_binary_trees():
-    rng = np.random.default_rng(0)
-    trees = [random_tree(rng, int(size)) for size in rng.integers(3, 8, 40)]
-    distances = [rng.permutation(len(tree.leaves()) - 1).tolist() for tree in trees]
-    result = evaluate(trees, [(tree.leaves(), gaps) for tree, gaps in zip(trees, distances, strict=True)])
-    counts = np.array([slow_scores(tree, gaps) for tree, gaps in zip(trees, distances, strict=True)])
-    matched, predicted, expected = counts.sum(0)
-    f1 = [2 * m / (p + g) if g else float(p == 0) for m, p, g in counts]
-    assert result["rows"]["induced"] == pytest.approx(
-        {
-            "precision": 100 * matched / predicted,
-            "recall": 100 * matched / expected,
-            "f1": 200 * matched / (predicted + expected),
-            "sentence_f1": 100 * np.mean(f1),
-        }
-    )
-    best = []
+def test_the_oracle_is_the_best_of_all_binary_trees(random_sentences):
+    best = expected = total = 0
+    trees, parses = random_sentences
     for tree in trees:
-        size = len(tree.leaves())
-        spans = {(start, end) for start, end, _ in tree.spans()} - {(0, size)}
-        best.append(max(len(spans & other) for other in binary_trees(0, size)))
-    total = sum(len(tree.leaves()) - 2 for tree in trees)
-    assert result["rows"]["oracle"]["precision"] == pytest.approx(100 * sum(best) / total)
-    assert result["rows"]["oracle"]["recall"] == pytest.approx(100 * sum(best) / expected)
+        keep = [tag not in (",", ".", "$,") for tag in tree.tags()]
+        spans = {(sum(keep[:start]), sum(keep[:end])) for start, end, _ in tree.spans()}
+        spans = {(start, end) for start, end in spans if 1 < end - start < sum(keep)}
+        best += max((len(spans & other) for other in binary_trees(0, sum(keep))), default=0)
+        expected += len(spans)
+        total += max(sum(keep) - 2, 0)
+    assert expected > 50
+    oracle = evaluate(Corpus(trees, parses))[0]["protocols"]["words"]["rows"]["oracle"]
+    assert oracle["precision"] == pytest.approx(100 * best / total)
+    assert oracle["recall"] == pytest.approx(100 * best / expected)
 
 
-def test_words_that_the_sub_word_tree_cuts():
-    tokens = ["a@@", "b", "c", "d@@", "e@@", "f"]
-    assert cut_words([1, 5, 4, 2, 1], tokens) == 0
-    assert cut_words([6, 5, 4, 2, 1], tokens) == 1  # a@@ stands alone at the top
-    assert cut_words(right_branching(6), tokens) == 1  # "d@@ e@@ f" ends the sentence
-    assert cut_words([1, 5, 2, 4, 1], tokens) == 1  # c d@@ | e@@ f
-    assert cut_words([1, 2], ["a", "b", "c"]) == 0
-    with pytest.raises(ValueError, match="tokens"):
-        cut_words([1.0], tokens)
+def test_words_that_the_sub_word_tree_cuts_and_splits_that_are_ties(corpus, parse):
+    tree = "(S (A ab) (B c) (C def))"
+    text = "a@@ b c d@@ e@@ f"
+    for distances, cut, tied in [
+        ((1, 5, 4, 2, 1), 0, 0),
+        ((6, 5, 4, 2, 1), 1, 0),  # a@@ stands alone at the top
+        ((1, 5, 2, 4, 1), 1, 0),  # c d@@ | e@@ f
+        ((3, 3, 3, 3, 3), 1, 4),  # d@@ e@@ f ends the sentence
+        ((1, 2, 2, 1, 1), 0, 2),  # the two 2s, and the last two 1s
+        ((1, 2, 1, 2, 1), 1, 1),  # the 1s lie in different constituents
+    ]:
+        result, _ = evaluate(corpus([tree], [parse(text, *distances)]))
+        assert result["cut_words"] == {"cut": cut, "split": 2}
+        assert result["ties"] == {"tied": tied, "splits": 5}
+
+
+def test_no_sentence_disturbs_another(random_sentences):
+    trees, parses = random_sentences
+    _, together = evaluate(Corpus(trees[:40], parses[:40]))
+    for number in range(40):
+        if len(trees[number].leaves()) > 1 and "NN" in trees[number].tags():
+            try:
+                _, alone = evaluate(Corpus([trees[number]], [parses[number]]))
+            except UserError:
+                continue  # nothing to score in it
+            for protocol, counts in alone.items():
+                assert counts["gold"] == [together[protocol]["gold"][number]]
+                assert counts["induced"]["matched"] == [together[protocol]["induced"]["matched"][number]]
+
+
+def test_long_sentences_need_no_recursion(parse):
+    from synmask.syntax.treebank import Tree
+
+    words, tree = 2000, Tree("N", ("w",))
+    for _ in range(words - 1):
+        tree = Tree("X", (Tree("N", ("w",)), tree))
+    falling = parse("w " * words, *range(words - 1, 0, -1), eos=words)
+    result, _ = evaluate(Corpus([tree], [falling]))
+    for protocol in ("words", "evalb"):
+        assert result["protocols"][protocol]["rows"]["induced"]["f1"] == 100
+    assert len(spans_of_distances(falling.distances)) == words - 1
+
+
+GOLD = "(S (NP (D the) (N dogs)) (VP (V bark) (ADVP (A very) (A loudly))) (. .))\n"
+
+
+def row(distances, tokens=("the", "do@@", "gs", "bark", "very", "loudly", "."), **more):
+    return json.dumps({"tokens": list(tokens), "distances": distances, "eos_distance": 9.5} | more) + "\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "gold").write_text(GOLD)
+    (tmp_path / "heads").write_text("2 3 0 5 3 3\n")
+    return tmp_path / "gold", tmp_path / "predicted", tmp_path / "heads"
+
+
+def test_files(files):
+    files[1].write_text(
+        row([2, 1, 4, 3, 1, 5], heads=[2, 3, 0, 3, 4, 0])
+    )  # ((the dogs) (bark (very loudly))) .
+    result, counts = evaluate_files(*files)
+    found = result["protocols"]["words"]["rows"]
+    assert found["induced"] == pytest.approx(found["oracle"])
+    assert counts["words"] == {
+        "gold": [3],
+        "induced": {"matched": [3], "predicted": [3]},
+        "right-branching": {"matched": [2], "predicted": [3]},
+    }
+    assert result["dependencies"]["words"] == 5
+    assert result["dependencies"]["rows"]["induced"] == {"directed": 60, "undirected": 80}
+    assert evaluate_files(*files[:2])[0]["dependencies"] is None
+    files[1].write_text(row([2, 1, 4, 3, 1, 5]))  # a system without heads
+    assert evaluate_files(*files)[0]["dependencies"] is None
+
+
+def test_sentences_that_nobody_parsed_are_left_out(files):
+    files[1].write_text(row([2, 1, 4, 3, 1, 5], heads=[2, 3, 0, 3, 4, 0]))
+    before, _ = evaluate_files(*files)
+    files[0].write_text(GOLD + "(FLAT (X a) (X b) (X c))\n")
+    files[1].write_text(files[1].read_text() + row([1, 2], ["a", "b", "c"], heads=[0, 1, 1]))
+    files[2].write_text(files[2].read_text() + "0 0 0\n")
+    after, counts = evaluate_files(*files)
+    assert after == before | {"unparsed": 1}
+    assert len(counts["words"]["gold"]) == 1
+    files[0].write_text("(FLAT (X a) (X b) (X c))\n")
+    files[1].write_text(row([1, 2], ["a", "b", "c"]))
+    with pytest.raises(UserError, match="no sentence has a gold tree"):
+        evaluate_files(*files[:2])
 
 
 @pytest.mark.parametrize(
-    ("parses", "message"),
+    ("text", "message"),
     [
-        ([parse("the dog saw a cat .", *range(5)), parse("a b", 1)], "line 2: the parse has 2 words, .* 3;"),
-        ([parse("the dog saw a cat .", *range(5)), parse("a b x", 1, 2)], 'line 2, word 3: "x" .*"c"'),
-        ([parse("the dog saw a cat .", *range(5)), parse("a b c", 1)], "line 2: 1 distances for 3 words"),
-        ([parse("the dog saw a cat .", *range(5))], r"line 2: more gold trees than parses \(1\)"),
-        ([parse("the dog saw a cat .", *range(5)), *[parse("a b c", 1, 2)] * 2], "line 3: more parses"),
+        ("no json\n", "predicted, line 1: not tokens, distances and eos_distance"),
+        ("{}\n", "predicted, line 1: not tokens"),
+        ("[1]\n", "predicted, line 1: not tokens"),
+        (row([1, 2, 3, 1, 1, None]), "predicted, line 1: not tokens"),
+        (row([1, 2, 3, 1, 1, float("nan")]), "predicted, line 1: not tokens"),
+        (row([1, 2]), "predicted, line 1: 2 distances for 7 tokens"),
+        (row([1, 2, 3, 1, 1, 5]) * 2, r"gold, .*predicted: line 2: more parses than gold trees \(1\)"),
+        (
+            row([1, 2], ["the", "dogs", "bark"]),
+            "gold, .*predicted: line 1: the parse has 3 words, the gold tree 6",
+        ),
+        (
+            row([1, 2, 3, 1, 1, 5], ["a", "do@@", "gs", "bark", "very", "loudly", "."]),
+            'gold, .*predicted: line 1, word 1: "a" in the parse, "the" in the gold tree',
+        ),
+        (row([1] * 6, heads=[1, 2]), "gold, .*predicted: line 1: 2 induced heads for 6 words"),
     ],
 )
-def test_parses_that_do_not_fit_the_gold_trees_are_named(gold, parses, message):
+def test_files_that_do_not_fit_are_named_with_their_line(files, text, message):
+    files[1].write_text(text)
     with pytest.raises(UserError, match=message):
-        evaluate(gold(DOG, "(S (A a) (B b) (C c))"), parses)
+        evaluate_files(*files)
 
 
-def test_nothing_to_score_is_an_error(gold):
-    with pytest.raises(UserError, match="no sentence"):
-        evaluate(gold("(S (UH yes) (. .))"), [parse("yes .", 1)])
+def test_too_few_parses_and_nothing_to_score(files):
+    files[0].write_text(GOLD * 2)
+    files[1].write_text(row([1, 2, 3, 1, 1, 5]))
+    with pytest.raises(UserError, match=r"line 2: more gold trees than parses \(1\)"):
+        evaluate_files(*files)
+    files[0].write_text("(S (UH yes))\n")
+    files[1].write_text(row([], ["yes"]))
+    with pytest.raises(UserError, match="no sentence has two words"):
+        evaluate_files(*files)

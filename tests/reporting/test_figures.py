@@ -13,17 +13,8 @@ from matplotlib.text import Text
 
 from synmask.files import UserError
 from synmask.reporting import bleu_figures, diagram, figures, style
-from synmask.syntax.treebank import read_trees
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
-GOLD = (
-    "(S (S (NP (ART die) (NN Frachtraumung)) (PP (IN in) (NP (ART den) (NN Häfen))))"
-    " ($, ,) (VP (V sagte) (P sie)) ($. .))"
-)
-# ((die (Fracht@@ raum@@ ung)) (in (den Häfen))) , | sagte sie | .
-GOOD = [3, 1, 0.5, 5, 3, 2, 6, 8, 1, 9]
-
-
 HEAD = ["direction", "system", "seed", "sentences", "bleu", "mean", "low", "high"]
 BARS = pd.DataFrame(
     [
@@ -66,12 +57,6 @@ def costs(folder):
 
 
 @pytest.fixture
-def gold(tmp_path):
-    (tmp_path / "gold.mrg").write_text(GOLD, encoding="utf-8")
-    return next(read_trees(tmp_path / "gold.mrg"))
-
-
-@pytest.fixture
 def histories(tmp_path):
     paths = {}
     for system in ("transformer", "grammar"):
@@ -86,7 +71,7 @@ def histories(tmp_path):
 
 
 @pytest.fixture
-def draw(gold, histories, tmp_path):
+def draw(histories, tmp_path):
     """name → a function that writes this figure at a stem."""
     matrix = np.full((len(TOKENS), len(TOKENS)), 1 / len(TOKENS))
     long = [*TOKENS, *TOKENS[:-1], "verschwendungs@@"]
@@ -98,7 +83,6 @@ def draw(gold, histories, tmp_path):
         "sweep": lambda out: bleu_figures.sweep(swept(tmp_path), "system.options.bpe_dim", out),
         "speed": lambda out: figures.speed(costs(tmp_path), out),
         "diagram": diagram.diagram,
-        "trees": lambda out: figures.trees(gold, {"+BPE": (TOKENS, GOOD), "−BPE": (TOKENS, GOOD[::-1])}, out),
         "distribution": lambda out: figures.distribution(TOKENS, matrix, out, "P_D"),
         "large": lambda out: figures.distribution(long, np.full((22, 22), 1 / 22), out, "P_D"),
         "small": lambda out: figures.distribution(["a", "b"], np.eye(2), out, "A heading wider than the map"),
@@ -124,7 +108,7 @@ def table(path):
         return list(csv.DictReader(handle))
 
 
-NAMES = ["curves", "bleu_bars", "by_source", "sweep", "speed", "diagram", "trees", "distribution"]
+NAMES = ["curves", "bleu_bars", "by_source", "sweep", "speed", "diagram", "distribution"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,7 +124,7 @@ def test_the_same_data_gives_the_same_bytes(draw, tmp_path, name):
     assert (tmp_path / "one" / "figure.v1.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("name", ["curves", "bleu_bars", "by_source", "sweep", "speed", "trees"])
+@pytest.mark.parametrize("name", ["curves", "bleu_bars", "by_source", "sweep", "speed"])
 def test_panels_lie_where_no_rounding_error_shows(draw, drawn, tmp_path, name):
     draw[name](tmp_path / "figure")
     for axes in drawn[0].axes:
@@ -168,54 +152,6 @@ def test_no_text_overlaps_another_or_leaves_the_figure(draw, drawn, tmp_path, mo
         assert 0 <= box.y0 < box.y1 <= figure.bbox.y1, text
     for (text, box), (other_text, other) in itertools.combinations(boxes.items(), 2):
         assert not box.overlaps(other), (text, other_text)
-
-
-def test_trees_show_what_the_gold_tree_has(gold, tmp_path):
-    figures.trees(gold, {"+BPE": (TOKENS, GOOD)}, tmp_path / "trees")
-    rows = [row for row in table(tmp_path / "trees.csv") if row["tree"] == "+BPE"]
-    assert len(rows) == len(TOKENS) - 1
-    right = {row["tokens"] for row in rows if row["right"] == "True"}
-    # the inner S with and without its comma are one constituent when punctuation does not count
-    assert right == {
-        "die Fracht@@ raum@@ ung",
-        "in den Häfen",
-        "den Häfen",
-        "die Fracht@@ raum@@ ung in den Häfen",
-        "die Fracht@@ raum@@ ung in den Häfen ,",
-        "sagte sie",
-    }
-
-
-def test_a_constituent_that_cuts_a_word_is_never_right(gold, tmp_path):
-    cut = [5, 9, 4, 5, 3, 2, 6, 8, 1, 7]  # die Fracht@@ | raum@@ ung …
-    figures.trees(gold, {"+BPE": (TOKENS, cut)}, tmp_path / "trees")
-    rows = [row for row in table(tmp_path / "trees.csv") if row["tree"] == "+BPE" and row["right"] == "True"]
-    assert {row["tokens"] for row in rows} == {"in den Häfen", "den Häfen", "sagte sie", "sagte sie ."}
-
-
-def test_split_words_are_marked_under_every_tree(gold, drawn, tmp_path):
-    figures.trees(gold, {"+BPE": (TOKENS, GOOD)}, tmp_path / "trees")
-    for axes in drawn[0].axes:
-        marks = [line for line in axes.lines if line.get_color() == figures.PIECE]
-        assert len(marks) == 1
-    correct = [line for line in drawn[0].axes[1].lines if line.get_color() == figures.RIGHT]
-    assert correct
-    assert not [line for line in drawn[0].axes[0].lines if line.get_color() == figures.RIGHT]
-
-
-def test_trees_of_other_words_are_refused(gold, tmp_path):
-    with pytest.raises(ValueError, match="induced"):
-        figures.trees(gold, {"+BPE": (TOKENS[1:], GOOD[1:])}, tmp_path / "trees")
-    with pytest.raises(ValueError, match="induced"):
-        figures.trees(gold, {"a": (TOKENS, GOOD), "b": ([*TOKENS[:-1], "!"], GOOD)}, tmp_path / "trees")
-    with pytest.raises(ValueError, match="tokens"):
-        figures.trees(gold, {"a": (TOKENS, GOOD[1:])}, tmp_path / "trees")
-
-
-def test_a_sentence_of_one_word_can_be_drawn(tmp_path):
-    (tmp_path / "one.mrg").write_text("(S (UH ja))")
-    figures.trees(next(read_trees(tmp_path / "one.mrg")), {"+BPE": (["ja"], [])}, tmp_path / "trees")
-    assert [row["tree"] for row in table(tmp_path / "trees.csv")] == ["gold"]
 
 
 def test_bars_are_means_with_intervals_and_a_point_a_seed(draw, drawn, tmp_path):

@@ -1,44 +1,89 @@
-"""Tables: the numbers by hand, what is missing or does not fit, and text that LaTeX would misread."""
+"""Tables: the numbers by hand, published numbers beside them, what is missing or does not fit."""
 
+import copy
 import csv
 import json
 
 import pytest
 
+from synmask.config.published import Published
 from synmask.files import UserError
-from synmask.reporting.tables import write_parse_table, write_table
+from synmask.reporting.tables import write_table
 
 SIGNATURES = {"sacrebleu": "case:mixed|tok:13a", "bleu_tokenised": "case:mixed|tok:none", "chrf": "nc:6"}
+PUBLISHED = {
+    "papers": {"kai2024": "Kai and others 2024, A title", "lee2020": "Lee 2020, Another"},
+    "systems": {
+        name: {"label": name, "paper": "lee2020" if name == "peer" else "kai2024"}
+        for name in ("transformer", "grammar", "peer")
+    },
+    "results": [
+        {
+            "paper": "kai2024",
+            "corpus": "demo",
+            "metric": "bleu_tokenised",
+            "columns": ["de-en", "en-de"],
+            "measured": {"transformer": ["34.71 ± 0.12", "28.91"], "grammar": ["35.80", None]},
+            "quoted": {"peer": ["36.00", None]},
+            "note": "A note.",
+        }
+    ],
+}
+
+
+def plan_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_tokenised",), **more):
+    """A plan in which every system is run with every seed, but for `peer`."""
+    runs = {system: list(seeds) for system in systems if system != "peer"}
+    return {
+        "title": "A title",
+        "metrics": list(metrics),
+        "baseline": systems[0],
+        "rows": [[system, system.capitalize()] for system in systems],
+        "columns": [
+            {"corpus": "demo", "column": d, "group": "", "runs": copy.deepcopy(runs)} for d in directions
+        ],
+        "files": ["scores.json"],
+        "notes": [],
+    } | more
 
 
 @pytest.fixture
 def run(tmp_path):
     """Writes a scores.json and returns its path."""
 
-    def write(system, direction, seed, bleu, *, tokenised=30.0, signatures=SIGNATURES, corpus="demo", **more):
-        scores = {"sacrebleu": bleu, "bleu_tokenised": tokenised, "chrf": 50.0}
-        path = tmp_path / f"{corpus}.{system}.{direction}.{seed}.json"
+    def write(system, seed, bleu, *, direction="de-en", signatures=SIGNATURES, corpus="demo", **more):
+        scores = {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}
+        path = tmp_path / f"{corpus}/{direction}/{system}/seed{seed}/scores.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         head = {"corpus": corpus, "direction": direction, "system": system, "seed": seed}
-        costs = {"parameters": 1000, "tokens_per_second": 1.5, "train_seconds": 2.5, "commit": "c0ffee"}
-        path.write_text(json.dumps(head | {"scores": scores, "signatures": signatures} | costs | more))
+        costs = {"parameters": 1_460_000, "tokens_per_second": 1500.4, "train_seconds": 1800, "workers": 2}
+        made = {
+            "commit": "c0ffee",
+            "device": "CPU",
+            "settings": {"training": {"lr": 1}},
+            "decoding": {"beam": 5},
+        }
+        path.write_text(json.dumps(head | {"scores": scores, "signatures": signatures} | costs | made | more))
         return path
 
     return write
 
 
 @pytest.fixture
-def parse_run(tmp_path):
-    """Writes a parse.json and returns its path."""
+def test_of(tmp_path):
+    """Writes a significance-BASELINE.json and returns its path."""
 
-    def write(system, direction, seed, f1, *, right=40.0, sentences=7, protocol="words"):
-        path = tmp_path / f"parse.{system}.{direction}.{seed}.json"
-        head = {"corpus": "demo", "direction": direction, "system": system, "seed": seed}
-        rows = {"induced": f1, "right-branching": right, "oracle": 90.0}
-        rows = {
-            name: {"precision": value + 1, "recall": value - 1, "f1": value, "sentence_f1": value + 2}
-            for name, value in rows.items()
+    def write(system, seed, difference, p, *, direction="de-en", baseline="transformer"):
+        path = tmp_path / f"significance.{system}.{direction}.{seed}.json"
+        head = {
+            "corpus": "demo",
+            "direction": direction,
+            "system": system,
+            "seed": seed,
+            "baseline": baseline,
         }
-        path.write_text(json.dumps(head | {"protocol": protocol, "sentences": sentences, "rows": rows}))
+        test = {"difference": difference, "p": p, "signature": "nrefs:1|ar:10000|seed:12345"}
+        path.write_text(json.dumps(head | {"metrics": {"bleu_tokenised": test}}))
         return path
 
     return write
@@ -46,212 +91,236 @@ def parse_run(tmp_path):
 
 @pytest.fixture
 def table(tmp_path):
-    """Writes a table and returns the CSV's rows, the Markdown's lines and the LaTeX text."""
+    """Writes a table and returns the CSV's rows, the runs' rows, the Markdown's lines."""
 
-    def write(
-        runs, systems, directions=("de-en", "en-de"), *, function=write_table, title="Translation, demo"
-    ):
-        paths = [tmp_path / f"table.{extension}" for extension in ("csv", "md", "tex")]
-        function(
-            runs, *paths, title=title, systems={name: name for name in systems}, directions=list(directions)
-        )
-        rows = list(csv.DictReader(paths[0].read_text(encoding="utf-8").splitlines()))
-        return rows, paths[1].read_text(encoding="utf-8").splitlines(), paths[2].read_text(encoding="utf-8")
+    def write(plan, scores=(), parses=(), tests=(), published=PUBLISHED):
+        out = tmp_path / "tables/t"
+        write_table(plan, Published.model_validate(published), scores, parses, tests, out)
+        rows = [
+            list(csv.DictReader((out.parent / f"t.{end}").open(encoding="utf-8")))
+            for end in ("csv", "runs.csv")
+        ]
+        return *rows, (out.parent / "t.md").read_text(encoding="utf-8").splitlines()
 
     return write
 
 
-def cells(lines, row):
-    (line,) = [line for line in lines if line.startswith(f"| {row} |")]
-    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+def cells(lines, *words):
+    """The cells of the one row that starts with these words."""
+    (line,) = [line for line in lines if line.startswith("| " + " | ".join(words) + " |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][len(words) :]
 
 
-def test_means_deviations_and_bold_by_hand(run, table):
-    runs = [
-        run("transformer", "de-en", 1, 34.0),
-        run("transformer", "de-en", 2, 35.0),
-        run("transformer", "de-en", 3, 39.0),
-        run("grammar", "de-en", 1, 37.0, tokenised=31.0),
-        run("grammar", "de-en", 2, 38.0, tokenised=32.0),
-        run("grammar", "de-en", 3, 36.5, tokenised=30.5),
-        run("transformer", "en-de", 1, 28.126),
-        run("grammar", "en-de", 1, 28.124),
-    ]
-    _, markdown, latex = table(runs, ["transformer", "grammar"])
-    # mean (34 + 35 + 39) / 3 = 36, sd sqrt((4 + 1 + 9) / 2); mean 37.1667, sd sqrt(7/12)
-    transformer = cells(markdown, "transformer")
-    assert transformer[:2] == ["36.00 ± 2.65", "30.00 ± 0.00"]
-    assert transformer[3:5] == ["**28.13**", "**30.00**"]
-    assert transformer[-1] == "3 / 1"
-    grammar = cells(markdown, "grammar")
-    assert grammar[:4] == ["**37.17 ± 0.76**", "**31.17 ± 0.76**", "**50.00 ± 0.00**", "28.12"]
-    assert r"transformer & 36.00 $\pm$ 2.65 & 30.00 $\pm$ 0.00 & " in latex
-    assert r"grammar & \textbf{37.17 $\pm$ 0.76} & \textbf{31.17 $\pm$ 0.76} & " in latex
-    assert cells(markdown, "System")[:4] == [
-        "De→En sacreBLEU",
-        "De→En tokenised BLEU",
-        "De→En chrF",
-        "En→De sacreBLEU",
-    ]
+def test_means_deviations_differences_and_bold_by_hand(run, table):
+    runs = [run("transformer", seed, bleu) for seed, bleu in ((1, 34.0), (2, 35.0), (3, 39.0))]
+    runs += [run("grammar", seed, bleu) for seed, bleu in ((1, 35.0), (2, 36.0), (3, 35.5))]
+    rows, _, markdown = table(plan_of(["transformer", "peer", "grammar"]), runs)
+    # mean (34 + 35 + 39) / 3 = 36, sd sqrt((4 + 1 + 9) / 2), 36 - 34.71 = 1.29; mean 35.5, sd 0.5, 35.5 - 35.8 = -0.3
+    assert cells(markdown, "Transformer", "here") == ["**36.00 ± 2.65 (+1.29)**"]
+    assert cells(markdown, "Transformer", "published") == ["34.71 ± 0.12"]
+    assert cells(markdown, "Grammar", "here") == ["35.50 ± 0.50 (−0.30)"]
+    assert cells(markdown, "Peer", "quoted") == ["**36.00**"]
+    assert not [line for line in markdown if line.startswith("| Peer | here")]
+    assert cells(markdown, "System", "") == ["De→En tokenised BLEU"]
     notes = "\n".join(markdown)
-    assert "over seeds 1, 2, 3;" in notes
-    assert "sacreBLEU: case:mixed|tok:13a." in notes
+    assert "over seeds 1, 2, 3; in parentheses the difference" in notes
+    assert (
+        "Published numbers: Kai and others 2024, A title. Quoted there, not measured by its authors: Peer (Lee 2020)."
+        in notes
+    )
+    assert "A note." in notes
     assert "tokenised BLEU: case:mixed|tok:none." in notes
     assert "Commit: c0ffee." in notes
-    assert "Missing runs: transformer En→De (seed 2 and 3); grammar En→De (seed 2 and 3)." in notes
+    assert "Missing" not in notes
+    transformer, peer, grammar = rows
+    assert (transformer["published"], transformer["origin"], transformer["paper"]) == (
+        "34.71",
+        "measured",
+        "kai2024",
+    )
+    assert (float(grammar["mean"]), float(grammar["sd"]), grammar["seeds"], grammar["best"]) == (
+        35.5,
+        0.5,
+        "3",
+        "False",
+    )
+    assert float(grammar["difference"]) == pytest.approx(-0.3)
+    assert (peer["mean"], peer["seeds"], peer["asked"], peer["origin"]) == ("", "0", "0", "quoted")
 
 
 def test_the_best_is_the_best_mean_not_the_best_as_text(run, table):
-    runs = [run("a", "de-en", 1, 9.5), run("b", "de-en", 1, 10.0)]
-    _, markdown, _ = table(runs, ["a", "b"], ["de-en"])
-    assert cells(markdown, "b")[0] == "**10.00**"
-    assert cells(markdown, "a")[0] == "9.50"
-    assert "One seed (1); the best of each column is bold." in markdown
-    _, markdown, _ = table(runs[:1], ["a"], ["de-en"])
-    assert cells(markdown, "a")[0] == "9.50"  # nothing to be better than
+    runs = [run("a", 1, 9.5), run("b", 1, 10.0), run("c", 1, 10.001)]
+    _, _, markdown = table(plan_of(["a", "b", "c"], seeds=[1]), runs)
+    assert [cells(markdown, name) for name in "ABC"] == [["9.50"], ["**10.00**"], ["**10.00**"]]
+    assert "One seed (1); bold: the best of each column." in markdown
+    _, _, markdown = table(plan_of(["a"], seeds=[1]), runs[:1])
+    assert cells(markdown, "A") == ["9.50"]  # nothing to be better than
 
 
-def test_the_csv_has_one_row_a_run_in_the_order_of_the_config(run, table):
+def test_the_runs_have_one_row_each_in_the_tables_order(run, table, test_of):
+    plan = plan_of(["transformer", "grammar"], seeds=[2, 10], directions=["de-en", "en-de"])
     runs = [
-        run("grammar", "de-en", 10, 1.0),
-        run("grammar", "de-en", 2, 0.1 + 0.2),
-        run("transformer", "en-de", 1, 3.0),
-        run("transformer", "de-en", 1, 4.0),
+        run("grammar", 10, 1.0),
+        run("grammar", 2, 0.1 + 0.2),
+        run("transformer", 2, 3.0, direction="en-de"),
+        run("transformer", 2, 4.0),
     ]
-    rows, *_ = table(runs, ["transformer", "grammar"])
+    _, rows, _ = table(plan, runs, tests=[test_of("grammar", 2, -3.7, 0.25)])
     keys = [(row["direction"], row["system"], row["seed"]) for row in rows]
     assert keys == [
-        ("de-en", "transformer", "1"),
+        ("de-en", "transformer", "2"),
         ("de-en", "grammar", "2"),
         ("de-en", "grammar", "10"),
-        ("en-de", "transformer", "1"),
+        ("en-de", "transformer", "2"),
     ]
     assert float(rows[1]["sacrebleu"]) == 0.1 + 0.2
+    assert [row["p_bleu_tokenised"] for row in rows] == ["", "0.25", "", ""]
     assert rows[0]["signature_sacrebleu"] == "case:mixed|tok:13a"
-    assert (rows[0]["parameters"], rows[0]["commit"], rows[0]["corpus"]) == ("1000", "c0ffee", "demo")
+    assert (rows[0]["parameters"], rows[0]["commit"], rows[0]["corpus"]) == ("1460000", "c0ffee", "demo")
 
 
-def test_missing_runs_are_dashes_and_are_named(run, table):
-    runs = [run("transformer", "de-en", 1, 30.0), run("transformer", "de-en", 2, 31.0)]
-    _, markdown, latex = table(runs, ["transformer", "grammar"])
-    assert cells(markdown, "grammar") == ["–"] * 7
-    assert cells(markdown, "transformer")[3:] == ["–"] * 3 + ["2 / 0"]
-    missing = "transformer En→De (all seeds); grammar De→En (all seeds); grammar En→De (all seeds)"
-    assert f"Missing runs: {missing}." in markdown
-    assert "grammar & -- & -- & -- & -- & -- & -- & -- " in latex
+@pytest.mark.parametrize(("p", "mark"), [(0.06, ""), (0.049, "†"), (0.0001, "‡")])
+def test_marks_of_one_seed(run, table, test_of, p, mark):
+    plan = plan_of(["transformer", "grammar"], seeds=[1])
+    runs = [run("transformer", 1, 30.0), run("grammar", 1, 31.0)]
+    rows, _, markdown = table(plan, runs, tests=[test_of("grammar", 1, 1.0, p)])
+    assert cells(markdown, "Grammar", "here") == [f"**31.00{mark} (−4.80)**"]
+    assert (float(rows[1]["p"]), rows[1]["p_seeds"], rows[1]["baseline"]) == (p, "", "transformer")
+    (note,) = [line for line in markdown if "randomisation" in line]
+    start = "† p < 0.05, ‡ p < 0.01 against" if mark else "No difference from"
+    assert note.startswith(f"{start} Transformer")
+    assert "over the test set (approximate randomisation seed by seed, 10000 trials)" in note
+    assert "one seed says nothing" in note
 
 
-def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, tmp_path):
-    runs = [run(system, "de-en", seed, seed * 1.1) for system in ("a", "b") for seed in (1, 2, 3)]
-    table(runs, ["a", "b"], ["de-en"])
-    first = [path.read_bytes() for path in sorted(tmp_path.glob("table.*"))]
-    table(runs[::-1], ["a", "b"], ["de-en"])
-    assert [path.read_bytes() for path in sorted(tmp_path.glob("table.*"))] == first
+def test_marks_need_the_seeds_to_agree(run, table, test_of):
+    plan = plan_of(["transformer", "grammar"])
+    clear = [run("transformer", s, 30 + s / 10) for s in (1, 2, 3)] + [
+        run("grammar", s, 32 + s / 10) for s in (1, 2, 3)
+    ]
+    tests = [test_of("grammar", seed, 2.0, 0.0001) for seed in (1, 2, 3)]
+    rows, _, markdown = table(plan, clear, tests=tests)
+    assert cells(markdown, "Grammar", "here")[0].startswith("**32.20 ± 0.10‡")
+    assert float(rows[1]["p"]) == max(float(rows[1]["p_test_set"]), float(rows[1]["p_seeds"]))
+    blurred = [run("grammar", seed, bleu) for seed, bleu in ((1, 28.0), (2, 36.0), (3, 32.6))]
+    _, _, markdown = table(plan, clear[:3] + blurred, tests=tests)  # the same tests, but a wide spread
+    assert cells(markdown, "Grammar", "here")[0].startswith("**32.20 ± 4.01 (")
 
 
-def test_latex_special_characters_are_escaped(run, table):
-    name = r"a_b&c%d$e#f{g}h~i^j\k|l"
-    runs = [run("plain", "de-en", 1, 1.0)]
-    runs[0].write_text(runs[0].read_text().replace("plain", name.replace("\\", "\\\\")))
-    _, markdown, latex = table(runs, [name], ["de-en"], title="50% of demo_x")
-    escaped = r"a\_b\&c\%d\$e\#f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k\textbar{}l"
-    assert f"\n{escaped} & 1.00 & " in latex
-    assert r"\caption{50\% of demo\_x. One seed" in latex
-    assert any(line.startswith("| " + name.replace("|", r"\|")) for line in markdown)
+def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table, test_of):
+    plan = plan_of(["transformer", "grammar"], seeds=[1, 2, 3, 4, 5], directions=["de-en", "en-de"])
+    runs = [run("transformer", seed, 30.0) for seed in (1, 2, 3, 4, 5)]
+    scores = {1: 31.0, 2: float("nan"), 4: float("inf"), 5: None}
+    runs += [run("grammar", seed, score) for seed, score in scores.items()]
+    tests = [test_of("grammar", seed, 1.0, 0.03) for seed in scores]
+    rows, _, markdown = table(plan, runs, tests=tests)
+    assert cells(markdown, "Grammar", "here") == ["**31.00† (−4.80) [1 of 5]**", "–"]
+    assert cells(markdown, "Transformer", "here") == ["30.00 ± 0.00 (−4.71)", "–"]
+    assert (rows[1]["seeds"], rows[1]["asked"], rows[1]["p"]) == ("1", "5", "0.03")
+    notes = "\n".join(markdown)
+    assert "in brackets how many of the seeds there are" in notes
+    missing = "Grammar De→En (seed 3); Transformer En→De (all seeds); Grammar En→De (all seeds)"
+    assert f"Missing: {missing}. To make what is missing: `snakemake " in notes
+    diverged = "; ".join(f"Grammar demo De→En (seed {seed})" for seed in (2, 4, 5))
+    assert f"No finite score, so left out of the means: {diverged}." in notes
 
 
-def test_every_latex_row_has_as_many_cells_as_columns(run, table):
-    _, _, latex = table([run("a", "de-en", 1, 1.0)], ["a", "b"])
-    lines = latex.splitlines()
-    assert r"\begin{tabular}{lrrrrrrr}" in lines
-    assert [line.count("&") for line in lines if line.startswith(("System", "a ", "b "))] == [7, 7, 7]
-    assert r"\cmidrule(lr){2-4} \cmidrule(lr){5-7}" in lines
-    assert [line for line in lines if line.endswith("rule")] == [r"\toprule", r"\midrule", r"\bottomrule"]
+def test_a_table_without_any_run_shows_what_is_published(table):
+    rows, runs, markdown = table(plan_of(["transformer", "peer", "grammar"]))
+    assert runs == []
+    assert cells(markdown, "Grammar", "here") == ["–"]
+    assert cells(markdown, "Grammar", "published") == ["35.80"]
+    assert "Missing: all 6 runs. To make what is missing: " in "\n".join(markdown)
+    assert all(row["mean"] == row["p"] == "" for row in rows)
+
+
+def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, test_of, tmp_path):
+    plan = plan_of(["a", "b"], baseline="a")
+    runs = [run(system, seed, seed * 1.1) for system in ("a", "b") for seed in (1, 2, 3)]
+    tests = [test_of("b", seed, 0.0, 1.0, baseline="a") for seed in (1, 2, 3)]
+    table(plan, runs, tests=tests)
+    first = [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())]
+    table(plan, runs[::-1], tests=tests[::-1])
+    assert [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())] == first
+    assert len(first) == 4
 
 
 def test_other_signatures_in_one_column_are_refused_in_two_they_are_both_named(run, table):
-    lower = SIGNATURES | {"sacrebleu": "case:lc|tok:13a"}
-    one = run("a", "de-en", 1, 1.0)
+    lower = SIGNATURES | {"bleu_tokenised": "case:lc|tok:none"}
+    plan = plan_of(["a"], directions=["de-en", "en-de"])
+    one = run("a", 1, 1.0)
     with pytest.raises(
-        UserError, match=r"signature_sacrebleu .* case:mixed.*a de-en, seed 1.*case:lc.*seed 2"
+        UserError, match=r"signature_bleu_tokenised differ .* seed 1 \(case:mixed.*seed 2 \(case:lc"
     ):
-        table([one, run("a", "de-en", 2, 1.0, signatures=lower)], ["a"])
-    _, markdown, _ = table([one, run("a", "en-de", 1, 1.0, signatures=lower)], ["a"])
-    assert "sacreBLEU (De→En): case:mixed|tok:13a." in markdown
-    assert "sacreBLEU (En→De): case:lc|tok:13a." in markdown
+        table(plan, [one, run("a", 2, 1.0, signatures=lower)])
+    _, _, markdown = table(plan, [one, run("a", 1, 1.0, direction="en-de", signatures=lower)])
+    assert "tokenised BLEU (demo De→En): case:mixed|tok:none." in markdown
+    assert "tokenised BLEU (demo En→De): case:lc|tok:none." in markdown
+
+
+def test_other_settings_in_one_cell_or_another_beam_in_one_column_are_refused(run, table):
+    plan = plan_of(["a", "b"])
+    one = run("a", 1, 1.0)
+    with pytest.raises(UserError) as error:
+        table(plan, [one, run("a", 2, 1.0, settings={"training": {"lr": 2}})])
+    assert str(error.value) == (
+        "settings differ between a on demo de-en, seed 1 (training.lr: 1) and a on demo de-en, seed 2 "
+        "(training.lr: 2); make the older run again"
+    )
+    with pytest.raises(UserError, match=r"decoding differ .*beam: 5.* and b .*beam: 4"):
+        table(plan, [one, run("b", 1, 1.0, decoding={"beam": 4})])
+    table(plan, [one, run("b", 1, 1.0, settings={"training": {"lr": 2}}, commit="other")])
 
 
 def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
-    one = run("a", "de-en", 1, 1.0)
-    with pytest.raises(UserError, match="a de-en, seed 1: given twice"):
-        table([one, one], ["a"])
-    with pytest.raises(UserError, match="system a is not in the table"):
-        table([one], ["b"])
-    with pytest.raises(UserError, match="direction de-en is not in the table"):
-        table([one], ["a"], ["en-de"])
-    with pytest.raises(UserError, match="corpus differs"):
-        table([one, run("a", "en-de", 1, 1.0, corpus="other")], ["a"])
-    with pytest.raises(UserError, match=r"no scores\.json"):
-        table([], ["a"])
-    with pytest.raises(UserError, match=r"gone\.json: no such file"):
-        table([tmp_path / "gone.json"], ["a"])
-    one.write_text("{")
-    with pytest.raises(UserError, match=r"de-en\.1\.json: not JSON"):
-        table([one], ["a"])
-    one.write_text('{"corpus": "demo", "scores": {}}')
-    with pytest.raises(
-        UserError, match=r"de-en\.1\.json: no direction, system, seed, signatures in the file"
+    plan = plan_of(["a"])
+    one = run("a", 1, 1.0)
+    with pytest.raises(UserError, match="a on demo de-en, seed 1: given twice"):
+        table(plan, [one, one])
+    for other in (
+        run("b", 1, 1.0),
+        run("a", 4, 1.0),
+        run("a", 1, 1.0, direction="en-de"),
+        run("a", 1, 1.0, corpus="x"),
     ):
-        table([one], ["a"])
-    assert not list(tmp_path.glob("table.*"))
+        with pytest.raises(UserError, match="not in this table; leave the file out"):
+            table(plan, [one, other])
+    with pytest.raises(UserError, match=r"gone\.json: no such file"):
+        table(plan, [tmp_path / "gone.json"])
+    one.write_text("{")
+    with pytest.raises(UserError, match=r"scores\.json: not JSON"):
+        table(plan, [one])
+    one.write_text('{"corpus": "demo", "scores": {}}')
+    with pytest.raises(UserError, match="no direction, system, seed, signatures in the file"):
+        table(plan, [one])
+    assert not (tmp_path / "tables").exists()
 
 
-def test_parse_table_by_hand(parse_run, table):
-    runs = [
-        parse_run("grammar", "de-en", 1, 30.0),
-        parse_run("grammar", "de-en", 2, 33.0),
-        parse_run("grammar-nobpe", "de-en", 1, 28.0),
-        parse_run("grammar", "en-de", 1, 45.0),
-    ]
-    rows, markdown, latex = table(runs, ["grammar-nobpe", "grammar"], function=write_parse_table)
-    # sd of 30 and 33 is 3 / sqrt(2)
-    assert cells(markdown, "grammar")[:4] == ["32.50 ± 2.12", "30.50 ± 2.12", "31.50 ± 2.12", "33.50 ± 2.12"]
-    assert cells(markdown, "right-branching")[2] == "**40.00**"  # a baseline may be the best
-    assert cells(markdown, "grammar")[6] == "**45.00**"
-    assert cells(markdown, "oracle")[2] == "90.00"
-    assert cells(markdown, "grammar-nobpe")[4:] == ["–"] * 4 + ["1 / 0"]
-    names = [line.split(" |")[0] for line in markdown if line.startswith("| ")]
-    assert names == ["| System", "| grammar-nobpe", "| grammar", "| right-branching", "| oracle"]
-    assert "De→En: 7 sentences, protocol “words”." in markdown
-    assert "Missing runs: grammar-nobpe De→En (seed 2); grammar-nobpe En→De (all seeds); " in "\n".join(
-        markdown
-    )
-    assert r"right-branching & \textbf{41.00} & \textbf{39.00} & \textbf{40.00} & \textbf{42.00} & " in latex
-    assert len(rows) == 4 * 3
-    assert [row["tree"] for row in rows[:3]] == ["induced", "right-branching", "oracle"]
-    assert [(row["system"], row["seed"], row["f1"]) for row in rows if row["tree"] == "induced"][:2] == [
-        ("grammar-nobpe", "1", "28.0"),
-        ("grammar", "1", "30.0"),
-    ]
+def test_costs(run, table):
+    plan = plan_of(["a"], seeds=[1, 2], metrics=["parameters", "tokens_per_second", "device_hours", "memory"])
+    runs = [run("a", 1, 1.0), run("a", 2, 1.0, train_seconds=3600)]
+    for path, memory in zip(runs, ("2048.00", "-"), strict=True):
+        (path.parent / "benchmarks").mkdir()
+        (path.parent / "benchmarks/train.de-en.tsv").write_text(f"s\tmax_rss\n1\t{memory}\n")
+    _, _, markdown = table(plan, runs)
+    # two devices for half an hour, then for an hour
+    assert cells(markdown, "A") == ["1.5", "1500 ± 0", "1.50 ± 0.71", "2.00 [1 of 2]"]
+    assert any(line.startswith("Trained here on: CPU. Hours count every device;") for line in markdown)
 
 
-def test_the_oracle_is_never_the_best(parse_run, table):
-    _, markdown, _ = table(
-        [parse_run("grammar", "de-en", 1, 90.0)], ["grammar"], ["de-en"], function=write_parse_table
-    )
-    assert cells(markdown, "grammar")[2] == "**90.00**"
-    assert cells(markdown, "oracle")[2] == "90.00"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"right": 41.0}, "precision differs"),
-        ({"sentences": 8}, "sentences"),
-        ({"protocol": "evalb"}, "protocol"),
-    ],
-)
-def test_parses_under_other_rules_are_refused(parse_run, table, change, message):
-    runs = [parse_run("grammar", "de-en", 1, 30.0), parse_run("grammar", "de-en", 2, 30.0, **change)]
-    with pytest.raises(UserError, match=message):
-        table(runs, ["grammar"], function=write_parse_table)
+def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):
+    plan = plan_of(["a"], seeds=[1, 2], metrics=["precision", "recall", "f1"], files=["parse.json"])
+    paths = []
+    for seed, f1 in ((1, 30.0), (2, 31.0)):
+        scores = {"precision": f1 + 1, "recall": f1 - 1, "f1": f1, "sentence_f1": 0.0}
+        other = {"rows": {"induced": dict.fromkeys(scores, 99.0)}}
+        head = {"corpus": "demo", "direction": "de-en", "system": "a", "seed": seed}
+        paths.append(tmp_path / f"parse{seed}.json")
+        paths[-1].write_text(
+            json.dumps(head | {"protocols": {"words": other, "paper": {"rows": {"induced": scores}}}})
+        )
+    _, _, markdown = table(plan, parses=paths)
+    assert cells(markdown, "A") == ["31.50 ± 0.71", "29.50 ± 0.71", "30.50 ± 0.71"]
+    paths[0].write_text(json.dumps(head | {"protocols": {"words": other}}))
+    with pytest.raises(UserError, match=r"parse1\.json: no paper in protocols"):
+        table(plan, parses=paths)

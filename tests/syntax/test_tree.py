@@ -11,12 +11,11 @@ from synmask.syntax.tree import (
     is_punctuation,
     left_branching,
     not_punctuation,
-    random_distances,
-    restrict,
     restricted_spans,
     right_branching,
     spans_of_distances,
-    word_distances,
+    spans_of_forest,
+    word_heads,
     word_starts,
 )
 from synmask.syntax.treebank import Tree, read_trees
@@ -67,13 +66,32 @@ def test_long_sentences_of_any_shape_need_no_recursion():
         assert bracketed(distances, ["w"] * 20_000).count("(") == 39_999
 
 
-def test_sub_words_become_words_and_keep_the_gaps_between_them():
+@given(st.lists(distances_lists, min_size=1, max_size=6))
+def test_a_forest_is_its_trees_end_to_end(forest):
+    slots = np.array([value for tree in forest for value in (*tree, np.inf)])
+    spans, offset, expected = spans_of_forest(slots), 0, []
+    for tree in forest:
+        expected += (spans_of_distances(tree) + offset).tolist()
+        offset += len(tree) + 1
+    assert spans[np.isfinite(slots)].tolist() == expected
+
+
+def test_words_begin_after_whole_words():
     tokens = ["über@@", "setz@@", "ung", "ist", "schwer@@", "er"]
     assert word_starts(tokens) == [True, False, False, True, True, False]
-    assert word_distances([9, 8, 1, 2, 7], tokens) == (["übersetzung", "ist", "schwerer"], [1.0, 2.0])
-    assert word_distances([], ["ja"]) == (["ja"], [])
-    with pytest.raises(ValueError, match="tokens"):
-        word_distances([1.0], tokens)
+    assert word_starts(["ja"]) == [True]
+
+
+def test_heads_of_words_by_hand():
+    tokens = ["a@@", "b", "c", "d@@", "e"]
+    p = np.zeros((6, 6))
+    p[0, 1] = 0.9  # within the word: does not count
+    p[0, 2], p[1, 3], p[1, 4] = 0.5, 0.3, 0.3  # c gets 0.5, de 0.6
+    p[2, 5] = 1  # c is the root
+    p[3, 0], p[4, 5], p[3, 1] = 0.3, 0.5, 0.3  # ab gets 0.6, the root 0.5
+    p[5, 2] = 1
+    assert word_heads(p, tokens) == [3, 0, 1]
+    assert word_heads(np.array([[0.9, 0.1], [1.0, 0.0]]), ["ja"]) == [0]
 
 
 def test_baselines_by_hand():
@@ -86,32 +104,6 @@ def test_baselines_by_hand():
     assert brackets(right_branching(5, high=2)) == "((((a) ((b) (c))) (d)) (e))"
     assert brackets(right_branching(3, high=3)) == "(((a) (b)) (c))"
     assert [right_branching(1), left_branching(1), balanced(1)] == [[], [], []]
-
-
-def test_random_trees_split_at_every_gap_equally_often_and_follow_the_seed():
-    rng = np.random.default_rng(1)
-    roots = [int(np.argmax(random_distances(4, rng))) for _ in range(3000)]
-    assert np.bincount(roots) == pytest.approx([1000] * 3, abs=100)
-    assert random_distances(9, np.random.default_rng(7)) == random_distances(9, np.random.default_rng(7))
-
-
-@given(st.data(), distances_lists)
-def test_restricting_takes_leaves_out_of_the_tree(data, distances):
-    """Projecting the full tree's spans on the kept leaves gives the same tree."""
-    count = len(distances) + 1
-    keep = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
-    before = np.concatenate(([0], np.cumsum(keep)))
-    projected = {(before[start], before[end]) for start, end in span_set(distances)}
-    assert span_set(restrict(distances, keep)) == {(a, b) for a, b in projected if b - a > 1}
-
-
-@given(st.integers(1, 12), st.integers(0, 4))
-def test_without_final_punctuation_attaching_it_high_changes_nothing(words, marks):
-    keep = [True] * words + [False] * marks
-    plain, high = right_branching(words + marks), right_branching(words + marks, high=marks)
-    assert (
-        span_set(restrict(plain, keep)) == span_set(restrict(high, keep)) == span_set(right_branching(words))
-    )
 
 
 @pytest.mark.parametrize(

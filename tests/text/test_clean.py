@@ -9,7 +9,9 @@ def clean(folder, pairs, **limits):
     for side, name in enumerate(["in.de", "in.en"]):
         write_lines(folder / name, [pair[side] for pair in pairs])
     limits = {"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5} | limits
-    counts = clean_files(folder / "in.de", folder / "in.en", folder / "out.de", folder / "out.en", **limits)
+    counts = clean_files(
+        folder / "in.de", folder / "in.en", folder / "out.de", folder / "out.en", folder / "kept", **limits
+    )
     return counts, list(zip(read_lines(folder / "out.de"), read_lines(folder / "out.en"), strict=True))
 
 
@@ -32,6 +34,7 @@ def test_the_rules_by_example(tmp_path):
     counts, left = clean(tmp_path, pairs, max_tokens=4)
     assert counts == {"kept": 4, "too_short": 3, "too_long": 3, "ratio": 2}
     assert left == kept
+    assert list(read_lines(tmp_path / "kept")) == ["1", "4", "11", "12"]
 
 
 def test_min_tokens(tmp_path):
@@ -59,7 +62,10 @@ def test_unequal_files(tmp_path):
     write_lines(tmp_path / "b", ["x"])
     with pytest.raises(UserError, match=r"a has 2 lines, .*b has 1"):
         clean_files(
-            *(tmp_path / name for name in ("a", "b", "c", "d")), min_tokens=1, max_tokens=9, max_ratio=9.0
+            *(tmp_path / name for name in ("a", "b", "c", "d", "e")),
+            min_tokens=1,
+            max_tokens=9,
+            max_ratio=9.0,
         )
     assert not (tmp_path / "c").exists()
 
@@ -70,3 +76,10 @@ def test_unequal_files(tmp_path):
 def test_senseless_limits(tmp_path, limits):
     with pytest.raises(ValueError, match="min_tokens"):
         clean(tmp_path, [("a", "x")], **limits)
+
+
+def test_no_limits(tmp_path):
+    pairs = [("a", "x " * 500), ("b " * 300, "y"), ("", "z")]
+    counts, left = clean(tmp_path, pairs, max_tokens=None, max_ratio=None)
+    assert counts == {"kept": 2, "too_short": 1, "too_long": 0, "ratio": 0}
+    assert [len(target.split()) for _, target in left] == [500, 1]

@@ -47,7 +47,8 @@ class Project:
         """Start snakemake with these words as the head of a process group; what it says comes as `stdout`."""
         (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
         environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "OMP_NUM_THREADS": "1"}
-        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        own = self.folder / "bin"  # a test may put programs there that go before all others
+        environment["PATH"] = f"{own}:{Path(sys.executable).parent}:{environment['PATH']}"
         return subprocess.Popen(
             ["snakemake", *words],
             cwd=self.folder,
@@ -67,8 +68,13 @@ class Project:
 
     def planned(self, *words):
         """The jobs of a dry run: a set of (rule, output files)."""
+        return self.listed(self.snakemake("-n", *words).output)
+
+    @staticmethod
+    def listed(output):
+        """The same of what a dry run has said."""
         jobs, rule = set(), None
-        for line in self.snakemake("-n", *words).output.splitlines():
+        for line in output.splitlines():
             line = line.strip()  # the jobs of a group are indented
             if line.startswith(("rule ", "localrule ")):
                 rule = line.split()[1].rstrip(":")
@@ -80,6 +86,12 @@ class Project:
 @pytest.fixture
 def project(tmp_path):
     return Project(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def new_project(tmp_path_factory):
+    """Make a project that outlives a test."""
+    return lambda name: Project(tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="session")

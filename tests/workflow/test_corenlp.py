@@ -1,6 +1,8 @@
 """A corpus with `trees: corenlp` through Snakemake, with the real CoreNLP."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,7 +85,7 @@ def test_both_directions_share_the_parses(mine):
 def test_downloads_fetch_the_jars(mine):
     mine.config["targets"] = ["mine"]
     mine.config["experiments"]["mine"]["directions"] = ["de-en"]
-    jobs = mine.planned("downloads")
+    jobs = mine.planned("download")
     assert {(rule, Path(output).name) for rule, output in jobs} == {
         ("corenlp_jar", "stanford-corenlp-4.5.10.jar"),
         ("corenlp_jar", "stanford-corenlp-4.5.10-models-german.jar"),
@@ -98,3 +100,41 @@ def test_threads_memory_and_mirror_reach_the_commands(mine):
     assert "--threads 7 --memory 2500" in changed
     assert "--mirror /mirror" in changed
     assert "--mirror" not in plain
+
+
+def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenlp):
+    """Training text is parsed before it is cleaned, and only what is kept counts."""
+    for language in ("de", "en"):
+        lines = [
+            f"{line} {'und so weiter ' * 12}" if number == 3 else line for number, line in enumerate(GERMAN)
+        ]
+        write_lines(mine.folder / f"train.{language}", lines * 2)
+    mine.config["data_dir"] = str(corenlp.data_dir)
+    mine.config["corpora"]["mine"] |= {
+        key: mine.config["corpora"]["demo"][key] for key in ("model", "training")
+    }
+    mine.config["corpora"]["mine"]["text"]["max_tokens"] = 30
+    mine.config["experiments"]["mine"] |= {
+        "systems": ["pascal"],
+        "directions": ["en-de"],
+        "tables": ["translation"],
+    }
+    run, pair = "results/mine/de-en/pascal/seed1", mine.folder / "results/mine/de-en"
+    mine.snakemake("--cores", "2", f"{run}/hypothesis.txt")
+    assert len((pair / "syntax/train.de.trees").read_text().splitlines()) == 2 * len(GERMAN)
+    counts = json.loads((pair / "bin/syntax.train.de.json").read_text())
+    assert counts == {"sentences": 2 * len(GERMAN) - 2, "without_heads": 0, "without_distances": 0}
+    verb = [
+        sys.executable,
+        "-m",
+        "synmask.cli",
+        "translate",
+        "--model",
+        f"{run}/average.pt",
+        "--threads",
+        "1",
+    ]
+    text = "".join(f"{line}\n" for line in GERMAN)
+    done = subprocess.run(verb, input=text, text=True, capture_output=True, cwd=mine.folder, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (mine.folder / run / "hypothesis.txt").read_text()

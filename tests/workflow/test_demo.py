@@ -2,7 +2,10 @@
 
 import csv
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,6 +22,12 @@ def restore(built):
     before = json.dumps(built.config)
     yield
     built.config = json.loads(before)
+
+
+def score_of(project, system):
+    return json.loads((project.folder / RUNS / system / "seed1/scores.json").read_text())["scores"][
+        "sacrebleu"
+    ]
 
 
 def test_everything_is_there(built):
@@ -42,12 +51,28 @@ def test_everything_is_there(built):
     assert "| Transformer |" in table
     assert "| Grammar |" in table
     assert table.index("| Transformer |") < table.index("| Grammar |")  # as in the experiment
+    test = json.loads((built.folder / RUNS / "grammar/seed1/significance-transformer.json").read_text())
+    assert test["metrics"]["sacrebleu"]["difference"] == pytest.approx(
+        score_of(built, "grammar") - score_of(built, "transformer")
+    )
+    assert "over the test set (approximate randomisation seed by seed, 10000 trials)" in table
+    assert "parameters (M)" in (built.folder / "results/tables/demo-cost.md").read_text()
     figures = ("curves", "distribution", "source", "speed", "tree")
     for name in ("method", "demo-bleu", *(f"demo-de-en-{name}" for name in figures)):
         ElementTree.parse(built.folder / f"results/figures/{name}.svg")
     parse = json.loads((built.folder / RUNS / "grammar/seed1/parse.json").read_text())
-    assert parse["sentences"] + parse["skipped"] == 20
-    assert {"induced", "right-branching", "random", "oracle"} <= parse["rows"].keys()
+    assert parse["protocols"].keys() == {"words", "paper", "evalb"}
+    for protocol in parse["protocols"].values():
+        assert protocol["sentences"] + protocol["skipped"] == 20
+        assert {"induced", "right-branching", "random", "oracle"} <= protocol["rows"].keys()
+    assert parse["dependencies"]["words"] > 100
+    assert {"python", "torch"} <= parse["versions"].keys()
+    assert parse["commit"]
+    parsing = (built.folder / "results/tables/demo-parsing.md").read_text()
+    for protocol in ("words", "paper", "evalb", "dependencies"):
+        assert f"protocol “{protocol}”" in parsing
+    page = (built.folder / "results/figures/demo-de-en-trees.html").read_text()
+    assert page.count('<article class="tree-sentence"') == 20
     assert not (built.folder / RUNS / "transformer/seed1/trees.jsonl").exists()
 
 
@@ -85,8 +110,8 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
     built.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
     jobs = built.planned()
     assert {rule for rule, _ in jobs} == {
-        "train", "average", "decode", "score", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
-        "curves", "bleu_figure", "source_figure", "speed_figure", "tree_figure", "distribution_figure",
+        "train", "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+        "curves", "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
     }  # fmt: skip
     runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
     assert runs
@@ -96,7 +121,7 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
 def test_the_beam_reruns_decoding_and_scoring(built, restore):
     built.config["corpora"]["demo"]["decoding"] = {"beam": 2}
     assert {rule for rule, _ in built.planned()} == {
-        "decode", "score", "sentences", "table", "bleu_figure", "source_figure", "page",
+        "decode", "score", "significance", "sentences", "table", "bleu_figure", "source_figure", "page",
     }  # fmt: skip
 
 
@@ -131,6 +156,26 @@ def test_a_new_system_trains_that_system_only(built, restore):
     assert all("/transformer-mask/" in output for output in trained)
 
 
+def test_a_system_that_reads_a_parser_gets_annotations(built):
+    built.snakemake(f"{RUNS}/pascal/seed1/scores.json")
+    pair = built.folder / RUNS
+    for split, lines in (
+        ("train", "clean/train.de"),
+        ("valid", "tokens/valid.de"),
+        ("test", "tokens/test.de"),
+    ):
+        counts = json.loads((pair / f"bin/syntax.{split}.de.json").read_text())
+        sentences = len((pair / lines).read_text().splitlines())
+        assert counts == {"sentences": sentences, "without_heads": 0, "without_distances": 0}
+    kept = (pair / "clean/kept.de-en").read_text().split()
+    tokens = (pair / "tokens/train.de").read_text().splitlines()
+    assert [tokens[int(number) - 1] for number in kept] == (pair / "clean/train.de").read_text().splitlines()
+    assert (pair / "pascal/seed1/scores.json").exists()
+    (pair / "bin/syntax.test.de.npy").unlink()
+    rules = {rule for rule, _ in built.planned(f"{RUNS}/pascal/seed1/scores.json")}
+    assert rules == {"annotate", "decode", "score"}
+
+
 def test_a_deleted_average_rebuilds_its_branch_alone(built):
     average = built.folder / RUNS / "grammar/seed1/average.pt"
     aside = average.with_suffix(".aside")
@@ -138,8 +183,8 @@ def test_a_deleted_average_rebuilds_its_branch_alone(built):
     try:
         jobs = built.planned()
         assert {rule for rule, _ in jobs} == {
-            "average", "decode", "score", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
-            "bleu_figure", "source_figure", "speed_figure", "tree_figure", "distribution_figure",
+            "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+            "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
         }  # fmt: skip
         assert not [output for _, output in jobs if "/transformer/" in output]
     finally:
@@ -147,15 +192,33 @@ def test_a_deleted_average_rebuilds_its_branch_alone(built):
 
 
 def test_translate_raw_text(built):
-    import subprocess
-    import sys
-
     model = built.folder / RUNS / "grammar/seed1/average.pt"
     verb = [sys.executable, "-m", "synmask.cli", "translate", "--model", str(model), "--threads", "1"]
     text = (built.folder / RUNS / "text/test.de").read_text()
     done = subprocess.run(verb, input=text + "\n", text=True, capture_output=True, check=True)
     expected = (built.folder / RUNS / "grammar/seed1/hypothesis.txt").read_text()
     assert done.stdout == expected + "\n"
+
+
+def test_trees_of_raw_text_and_of_a_numbered_sentence(built):
+    def tree(*words):
+        command = [sys.executable, "-m", "synmask.cli", "tree", "--system", "grammar", *words]
+        environment = os.environ | {"PYTHONPATH": str(built.folder / "src")}
+        return subprocess.run(
+            command, cwd=built.folder, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    text = (built.folder / RUNS / "text/valid.de").read_text().splitlines()[2]
+    numbered = tree("--number", "3").splitlines()
+    assert numbered[0] == "gold"
+    start = next(number for number, line in enumerate(numbered) if line.startswith("Grammar ("))
+    raw = tree("--seed", "1", text).splitlines()
+    assert raw[0] == "Grammar"
+    thin = str.maketrans("┳┣┗┃", "┬├└│")  # without a gold tree nothing is right
+    assert raw[1:] == [line.translate(thin) for line in numbered[start + 1 :]]
+    assert tree("--number", "3", "--output", "drawn/tree") == ""
+    assert (built.folder / "drawn/tree.svg").read_text().startswith("<?xml")
+    shutil.rmtree(built.folder / "drawn")
 
 
 def test_snakemakes_report_is_one_file_without_outside_addresses(built):
@@ -172,7 +235,7 @@ def test_from_scratch_again_gives_the_same_bytes(built, project):
     project.snakemake("--until", "score", "parseval")
     compared = 0
     for run in (f"{RUNS}/transformer/seed1", f"{RUNS}/grammar/seed1"):
-        for name in ("hypothesis.txt", "hypothesis.tok", "trees.jsonl", "parse.json"):
+        for name in ("hypothesis.txt", "hypothesis.tok", "trees.jsonl", "parse.json", "parse_counts.json"):
             first, second = built.folder / run / name, project.folder / run / name
             if first.exists():
                 assert first.read_bytes() == second.read_bytes(), first
@@ -181,8 +244,29 @@ def test_from_scratch_again_gives_the_same_bytes(built, project):
             json.loads((p.folder / run / "scores.json").read_text())["scores"] for p in (built, project)
         ]
         assert scores[0] == scores[1]
-    assert compared == 6
+    assert compared == 7
     shutil.rmtree(project.folder / "results")
+
+
+def test_tables_of_what_is_there_train_nothing(built, restore):
+    """Neither for what is missing nor for what would have to run again."""
+    built.config["experiments"]["demo"]["seeds"] = [1, 2]
+    built.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
+    partial = ("tables", "--config", "partial=true")
+    assert {rule for rule, _ in built.planned(*partial)} == {"table"}
+    built.snakemake(*partial)
+    table = (built.folder / "results/tables/demo.md").read_text()
+    assert "[1 of 2]" in table
+    assert (
+        "Missing: Transformer De→En (seed 2); Grammar De→En (seed 2). "
+        "To make what is missing: `snakemake results/tables/demo.md`." in table
+    )
+    partial = ("results/report-demo.html", "--config", "partial=true")
+    assert {rule for rule, _ in built.planned(*partial)} == {"page"}
+    built.snakemake(*partial)
+    page = (built.folder / "results/report-demo.html").read_text()
+    assert "2 of 4" in page
+    assert f"snakemake {RUNS}/grammar/seed2/scores.json" in page
 
 
 def test_nothing_is_written_outside_results(built):

@@ -1,10 +1,11 @@
-# Plain text → tokens → clean training pairs → sub-words → fairseq's binary data.
+# Plain text → tokens → clean training pairs → sub-words → fairseq's binary data; parses → sub-words' annotations.
 
 
 rule tokenise:
     input:
         text=of_pair("text/{split}.{language}"),
-        code=code("text/tokenise", "text/parallel"),
+        jars=tokeniser_jars,
+        code=code("text/tokenise", "text/segment", "text/parallel"),
     output:
         of_pair("tokens/{split}.{language}"),
     log:
@@ -16,11 +17,13 @@ rule tokenise:
     conda:
         "../envs/synmask.yaml"
     threads: 2
+    resources:
+        mem_mb=lambda w: 6000 if CONFIG.tokeniser(w.corpus, w.language) == "stanford" else 2000,
     params:
-        settings=section("text", include={"tokenise", "lowercase"}),
+        settings=section("text", include={"tokeniser", "lowercase"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
-        " --settings {params.settings:q} --threads {threads} 2> {log:q}"
+        " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
 
 
 rule clean:
@@ -31,6 +34,7 @@ rule clean:
     output:
         source=of_pair("clean/train.{source}"),
         target=of_pair("clean/train.{target}"),
+        kept=of_pair("clean/kept.{source}-{target}"),
     log:
         of_pair("logs/clean.{source}-{target}.log"),
     benchmark:
@@ -40,10 +44,10 @@ rule clean:
     conda:
         "../envs/synmask.yaml"
     params:
-        settings=section("text", exclude={"tokenise", "lowercase"}),
+        settings=section("text", exclude={"tokeniser", "lowercase"}),
     shell:
         "synmask clean --source-in {input.source:q} --target-in {input.target:q} --source-out {output.source:q}"
-        " --target-out {output.target:q} --settings {params.settings:q} 2> {log:q}"
+        " --target-out {output.target:q} --kept {output.kept:q} --settings {params.settings:q} 2> {log:q}"
 
 
 rule learn_bpe:
@@ -118,3 +122,29 @@ rule binarise:
     shell:
         "synmask binarise --text {params.text:q} --output {params.output:q} --source {wildcards.source}"
         " --target {wildcards.target} 2> {log:q}"
+
+
+rule annotate:
+    input:
+        unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
+        subwords=of_pair("bpe/{split}.{source}"),
+        kept=lambda wildcards: of_pair("clean/kept.{source}-{target}") if wildcards.split == "train" else [],
+        code=code("syntax/annotations", "syntax/tree", "syntax/treebank"),
+    output:
+        annotations=of_pair("bin/syntax.{split}.{source}.npy"),
+        counts=of_pair("bin/syntax.{split}.{source}.json"),
+    log:
+        of_pair("logs/annotate.{split}.{source}-{target}.log"),
+    benchmark:
+        of_pair("benchmarks/annotate.{split}.{source}-{target}.tsv")
+    group:
+        "text"
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        trees=lambda wildcards, input: option("trees", input.get("trees")),
+        heads=lambda wildcards, input: option("heads", input.get("heads")),
+        kept=lambda wildcards, input: option("kept", input.kept or None),
+    shell:
+        "synmask annotate --subwords {input.subwords:q} {params.trees} {params.heads} {params.kept}"
+        " --output {output.annotations:q} 2> {log:q}"

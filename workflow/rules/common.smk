@@ -8,20 +8,25 @@ import shlex
 import sys
 
 from synmask import config as settings
+from synmask.config import tables
 from synmask.files import UserError
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 
 try:
     CONFIG = settings.load(config, map(os.path.relpath, workflow.configfiles))
+    PUBLISHED = settings.read_published(CONFIG.published)
 except UserError as error:
     sys.exit(str(error))
 
+ARCHIVED = [name for name, corpus in CONFIG.corpora.items() if corpus.format]
 GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
-DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if corpus.url}
+DOWNLOADED = {corpus.download for corpus in CONFIG.corpora.values() if corpus.url or corpus.format} | {"glue"}
+TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_names(CONFIG)}
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
 METHOD = "results/figures/method.svg"
+SHOWN = ("scores.json", "train.json", "hypothesis.txt")  # what a page reads of each run
 SRC = "src/synmask"
 
 
@@ -69,11 +74,15 @@ wildcard_constraints:
     corpus=any_of(CONFIG.corpora),
     source="[a-z]{2,3}",
     target="[a-z]{2,3}",
+    first="[a-z]{2,3}",
+    second="[a-z]{2,3}",
     language="[a-z]{2,3}",
     split="train|valid|test",
     system=any_of(CONFIG.systems),
     seed=r"\d+",
+    baseline=any_of(CONFIG.systems),
     experiment=any_of(CONFIG.plain_experiments),
+    table=any_of(TABLES),
     direction="[a-z]{2,3}-[a-z]{2,3}",
     page=f"report|report-({any_of(CONFIG.experiments)})",
 
@@ -122,6 +131,21 @@ def need(name):
     return lambda wildcards: getattr(corpus_of(wildcards).resources, name)
 
 
+def guide_of(system):
+    """What is known of a system's guide: what it reads and induces, its source files."""
+    return settings.GUIDES[CONFIG.systems[system].guide]
+
+
+def annotations(*splits):
+    """The annotations that a system reads of these splits: none, or a file each."""
+
+    def files(wildcards):
+        reads = guide_of(wildcards.system).reads
+        return [of_pair(f"bin/syntax.{split}.{{source}}.npy") for split in splits] if reads else []
+
+    return files
+
+
 def of_experiment(name):
     """What the trainings of an experiment ask of the machine."""
     return lambda wildcards: getattr(
@@ -133,23 +157,58 @@ def engine_code(*stage):
     """Source files behind a system's model and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
-        guide = CONFIG.systems[wildcards.system].guide
-        engine = [f"engine/{name}" for name in ("compat", "criterion", "dataset", "model", "task", "trainer")]
-        guided = [f"guides/{guide}", "induction/distribution", "induction/parser"] if guide != "none" else []
-        return code(*engine, "guides/__init__", "text/labels", *guided, *stage)
+        names = ("compat", "criterion", "dataset", "layers", "model", "task", "trainer")
+        engine = [f"engine/{name}" for name in names]
+        return code(*engine, "guides/__init__", "text/labels", *guide_of(wildcards.system).code, *stage)
 
     return files
+
+
+def available(paths):
+    """With `partial`, the files that are there; else all of them."""
+    return [path for path in paths if os.path.exists(path)] if CONFIG.partial else paths
 
 
 def run_files(experiment, name, systems=None, direction=None):
     """A file of every run of an experiment (of some systems, of one direction), in the order direction, system, seed."""
     entry = CONFIG.plain_experiments[experiment]
-    return expand(
-        f"results/{entry.corpus}/{{direction}}/{{system}}/seed{{seed}}/{name}",
-        direction=direction or entry.directions,
-        system=entry.systems if systems is None else systems,
-        seed=CONFIG.experiment_seeds(experiment),
+    return available(
+        expand(
+            f"results/{entry.corpus}/{{direction}}/{{system}}/seed{{seed}}/{name}",
+            direction=direction or entry.directions,
+            system=entry.systems if systems is None else systems,
+            seed=CONFIG.experiment_seeds(experiment),
+        )
     )
+
+
+def run_file(run, name):
+    """A file of a run that is given by corpus, direction, system and seed."""
+    return "results/{corpus}/{direction}/{system}/seed{seed}/".format(**run) + name
+
+
+def table_runs(name):
+    """A file of every run of a table, where the table reads it."""
+
+    def files(wildcards):
+        plan = TABLES[wildcards.table]
+        runs = tables.asked_runs(plan) if name in plan["files"] else []
+        return available([run_file(run, name) for run in runs])
+
+    return files
+
+
+def table_comparisons(wildcards):
+    """The tests of a table's runs against its baseline."""
+    return [
+        run_file(run, f"significance-{baseline['system']}.json")
+        for run, baseline in tables.compared(TABLES[wildcards.table])
+        if len(available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
+    ]
+
+
+def table_path(name):
+    return f"results/tables/{name}.md"
 
 
 def run_triples(experiment, direction=None):
@@ -161,11 +220,19 @@ def run_triples(experiment, direction=None):
     )
 
 
-def inducing(experiment):
-    """The systems of an experiment that induce syntax."""
-    return [
-        name for name in CONFIG.plain_experiments[experiment].systems if CONFIG.systems[name].guide != "none"
-    ]
+def inducing(experiment, what="distances"):
+    """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
+    return [name for name in CONFIG.plain_experiments[experiment].systems if what in guide_of(name).induces]
+
+
+def inducing_labels(wildcards):
+    return [*map(CONFIG.label, inducing(wildcards.experiment))]
+
+
+def gold_of_experiment(wildcards):
+    """The gold trees of the validation set's source side."""
+    corpus = CONFIG.plain_experiments[wildcards.experiment].corpus
+    return CONFIG.gold_trees(corpus, "valid", wildcards.direction.split("-")[0])
 
 
 def labels(systems):
@@ -174,7 +241,7 @@ def labels(systems):
 
 
 def downloaded_files(target):
-    """What a target needs from the network: the raw files of its corpora, the jars that parse them."""
+    """What a target needs from the network: files of its corpora, CoreNLP's jars that tokenise and parse them."""
     files = set()
     for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
         languages = {language for direction in entry.directions for language in direction.split("-")}
@@ -182,32 +249,67 @@ def downloaded_files(target):
             if pair := CONFIG.parsed_pair(entry.corpus, source):
                 files.update(CONFIG.corenlp_jars(source))
                 languages.update(pair.split("-"))
-        if CONFIG.corpora[entry.corpus].url:
-            files.update(
-                CONFIG.raw_file(entry.corpus, split, language)
-                for split in settings.SPLITS
-                for language in languages
-            )
+        files.update(CONFIG.downloads(entry.corpus, languages))
+        for language in languages:
+            files.update(CONFIG.tokeniser_jars(CONFIG.tokeniser(entry.corpus, language)))
     return sorted(files)
 
 
-def experiment_files(target):
-    """The tables, figures and models of a target."""
-    return [
+def tokeniser_jars(wildcards):
+    return CONFIG.tokeniser_jars(CONFIG.tokeniser(wildcards.corpus, wildcards.language))
+
+
+def pair_counts(wildcards):
+    """How many pairs a split should have, as an option."""
+    expected = corpus_of(wildcards).pairs.get(wildcards.split)
+    return option("pairs", None if expected is None else settings.as_json(expected))
+
+
+def gold(corpus, split, language):
+    """The gold trees of a split and, where there are some, its gold heads."""
+    files = {
+        "gold": CONFIG.gold_trees(corpus, split, language),
+        "heads": CONFIG.gold_heads(corpus, split, language),
+    }
+    return {name: path for name, path in files.items() if path}
+
+
+def target_files(target):
+    """The tables, figures and models of a target; with `partial`, its tables."""
+    if CONFIG.partial:
+        return target_tables(target)
+    whole = (
         path
-        for experiment in CONFIG.members(target)
+        for experiment in CONFIG.own_experiments(target)
         for path in [
-            *experiment_tables(experiment),
             *experiment_figures(experiment),
+            *(path for _, path in experiment_pages(experiment)),
             *run_files(experiment, "average.pt"),
         ]
-    ]
+    )
+    return [*target_tables(target), *whole]
+
+
+def target_page(target):
+    """The page of a target; `partial` makes it when asked for by its name."""
+    return [f"results/report-{target}.html"] if target in CONFIG.experiments and not CONFIG.partial else []
+
+
+def target_tables(target):
+    """The tables of a target alone."""
+    own = [path for experiment in CONFIG.own_experiments(target) for path in experiment_tables(experiment)]
+    return list(dict.fromkeys([*own, *map(table_path, CONFIG.tables_of(target))]))
 
 
 def experiment_tables(experiment):
-    tables = f"results/tables/{experiment}"
-    parsing = "parsing" in CONFIG.plain_experiments[experiment].tables
-    return [f"{tables}.md", *([f"{tables}-parsing.md"] if parsing else [])]
+    """The tables of one experiment."""
+    chosen = CONFIG.plain_experiments[experiment].tables
+    parsed = "parsing" in chosen and run_files(experiment, "parse.json", inducing(experiment))
+    return [
+        *([table_path(experiment)] if "translation" in chosen else []),
+        *([table_path(f"{experiment}-parsing")] if parsed else []),
+        *map(table_path, CONFIG.tables_of(experiment)),
+    ]
 
 
 def experiment_figures(experiment):
@@ -217,33 +319,47 @@ def experiment_figures(experiment):
         files.append(f"{stem}-sweep.svg")
     for direction in entry.directions:
         files += [f"{stem}-{direction}-{name}.svg" for name in ("source", "curves", "speed")]
-        if inducing(experiment):
+        if inducing(experiment, "heads"):
             files.append(f"{stem}-{direction}-distribution.svg")
+        if inducing(experiment):
             if CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0]):
                 files.append(f"{stem}-{direction}-tree.svg")
     return files
 
 
+def experiment_pages(experiment):
+    """Heading and path of the pages of an experiment that its part of the report shows."""
+    entry = CONFIG.plain_experiments[experiment]
+    return [
+        (
+            "Trees, " + "→".join(map(str.capitalize, direction.split("-"))),
+            f"results/figures/{experiment}-{direction}-trees.html",
+        )
+        for direction in entry.directions
+        if inducing(experiment) and CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0])
+    ]
+
+
 def page_target(wildcards):
     """The experiments on a page: results/report.html has those of `targets`, report-NAME.html those of NAME."""
     names = [wildcards.page.removeprefix("report-")] if wildcards.page != "report" else CONFIG.targets
-    return list(dict.fromkeys(experiment for name in names for experiment in CONFIG.members(name)))
+    return list(dict.fromkeys(experiment for name in names for experiment in CONFIG.own_experiments(name)))
 
 
 def page_files(wildcards):
-    """What a page shows."""
-    return [METHOD] + [
-        path
-        for experiment in page_target(wildcards)
-        for path in [
-            *experiment_tables(experiment),
-            *experiment_figures(experiment),
-            *(
-                path
-                for name in ("scores.json", "train.json", "hypothesis.txt")
-                for path in run_files(experiment, name)
-            ),
-        ]
+    """What a page shows; with `partial`, it takes figures as they are."""
+    return [
+        METHOD,
+        *(
+            path
+            for experiment in page_target(wildcards)
+            for path in [
+                *experiment_tables(experiment),
+                *(path for name in SHOWN for path in run_files(experiment, name)),
+                *([] if CONFIG.partial else experiment_figures(experiment)),
+                *([] if CONFIG.partial else [path for _, path in experiment_pages(experiment)]),
+            ]
+        ),
     ]
 
 
@@ -259,6 +375,7 @@ def page_plan(wildcards):
             "seeds": CONFIG.experiment_seeds(name),
             "tables": experiment_tables(name),
             "figures": experiment_figures(name),
+            "pages": experiment_pages(name),
         }
         for name, entry in ((name, CONFIG.plain_experiments[name]) for name in page_target(wildcards))
     ]

@@ -5,6 +5,7 @@ rule decode:
     input:
         model=of_run("average.pt"),
         source=of_pair("bpe/test.{source}"),
+        annotations=annotations("test"),
         code=engine_code("engine/decode", "engine/average", "engine/binarise", "text/bpe", "text/tokenise"),
     output:
         text=of_run("hypothesis.txt"),
@@ -25,10 +26,11 @@ rule decode:
         gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
     params:
         settings=section("decoding"),
+        annotations=lambda wildcards, input: option("annotations", input.annotations or None),
         output=lambda wildcards, output: os.path.splitext(output.text)[0],
     shell:
-        "synmask decode --model {input.model:q} --input {input.source:q} --output {params.output:q}"
-        " --settings {params.settings:q} --threads {resources.cpus_per_task} 2> {log:q}"
+        "synmask decode --model {input.model:q} --input {input.source:q} --output {params.output:q} {params.annotations}"
+        " --settings {params.settings:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule score:

@@ -26,16 +26,23 @@ rule parse:
         sentence=lambda wildcards: option("sentence", corpus_of(wildcards).sentence),
     shell:
         "synmask parse --model {input.model:q} --input {input.source:q} --output {output.trees:q}"
-        " --distribution {output.distribution:q} {params.sentence} --threads {resources.cpus_per_task} 2> {log:q}"
+        " --distribution {output.distribution:q} {params.sentence} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule parseval:
     input:
-        gold=lambda wildcards: CONFIG.gold_trees(wildcards.corpus, "valid", wildcards.source),
+        unpack(lambda wildcards: gold(wildcards.corpus, "valid", wildcards.source)),
         trees=of_run("trees.jsonl"),
-        code=code("evaluation/parseval", "syntax/tree", "syntax/treebank"),
+        code=code(
+            "evaluation/parseval",
+            "evaluation/protocols",
+            "evaluation/attachment",
+            "syntax/tree",
+            "syntax/treebank",
+        ),
     output:
-        of_run("parse.json"),
+        scores=of_run("parse.json"),
+        counts=of_run("parse_counts.json"),
     log:
         of_run("logs/parseval.{source}-{target}.log"),
     benchmark:
@@ -46,6 +53,67 @@ rule parseval:
         "../envs/synmask.yaml"
     params:
         run=lambda wildcards: run_name(wildcards),
+        heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
-        "synmask parseval --gold {input.gold:q} --predicted {input.trees:q} --run {params.run:q}"
-        " --output {output:q} 2> {log:q}"
+        "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q} --run {params.run:q}"
+        " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
+
+
+rule tree_figure:
+    input:
+        gold=gold_of_experiment,
+        trees=first_runs("trees.jsonl", inducing),
+        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
+        code=code(
+            "reporting/style",
+            "reporting/tree_figure",
+            "reporting/tree_nodes",
+            "syntax/tree",
+            "syntax/treebank",
+        ),
+    output:
+        **captioned(of_figure("{direction}-tree"), "tree", {"figure": "trees, {direction}"}),
+    log:
+        "results/logs/tree_figure.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/tree_figure.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        labels=inducing_labels,
+        output=of_figure("{direction}-tree"),
+    shell:
+        "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
+        " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
+
+
+rule tree_page:
+    input:
+        gold=gold_of_experiment,
+        trees=first_runs("trees.jsonl", inducing),
+        code=code(
+            "reporting/tree_nodes", "reporting/tree_page", "syntax/parses", "syntax/tree", "syntax/treebank"
+        ),
+        page=[f"{SRC}/reporting/page/tree_page.css", f"{SRC}/reporting/page/tree_page.js"],
+    output:
+        report(
+            "results/figures/{experiment}-{direction}-trees.html",
+            caption="../report/tree_page.rst",
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"figure": "20 sentences, {direction}"},
+        ),
+    log:
+        "results/logs/tree_page.{experiment}.{direction}.log",
+    benchmark:
+        "results/benchmarks/tree_page.{experiment}.{direction}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        labels=inducing_labels,
+        title=lambda wildcards: f"{CONFIG.plain_experiments[wildcards.experiment].title}, {wildcards.direction}: trees",
+    shell:
+        "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
+        " --title {params.title:q} --output {output:q} 2> {log:q}"

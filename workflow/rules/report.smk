@@ -1,66 +1,4 @@
-# Scores → tables and figures. All but `speed` are local: each takes a second.
-
-
-rule table:
-    input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
-        code=code("reporting/tables"),
-    output:
-        md=report(
-            "results/tables/{experiment}.md",
-            caption="../report/table.rst",
-            category="Tables",
-            subcategory="{experiment}",
-            labels={"table": "translation"},
-        ),
-        csv="results/tables/{experiment}.csv",
-        tex="results/tables/{experiment}.tex",
-    log:
-        "results/logs/table.{experiment}.log",
-    benchmark:
-        "results/benchmarks/table.{experiment}.tsv"
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        title=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].title,
-        labels=system_labels,
-        directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
-        output="results/tables/{experiment}",
-    shell:
-        "synmask table --inputs {input.scores:q} --output {params.output:q} --title {params.title:q}"
-        " --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
-
-
-rule parse_table:
-    input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "parse.json", inducing(wildcards.experiment)),
-        code=code("reporting/tables"),
-    output:
-        md=report(
-            "results/tables/{experiment}-parsing.md",
-            caption="../report/parse_table.rst",
-            category="Tables",
-            subcategory="{experiment}",
-            labels={"table": "parsing"},
-        ),
-        csv="results/tables/{experiment}-parsing.csv",
-        tex="results/tables/{experiment}-parsing.tex",
-    log:
-        "results/logs/parse_table.{experiment}.log",
-    benchmark:
-        "results/benchmarks/parse_table.{experiment}.tsv"
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        title=lambda wildcards: f"{CONFIG.plain_experiments[wildcards.experiment].title}: parsing",
-        labels=lambda wildcards: labels(inducing(wildcards.experiment)),
-        directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
-        output="results/tables/{experiment}-parsing",
-    shell:
-        "synmask parse-table --inputs {input.scores:q} --output {params.output:q} --title {params.title:q}"
-        " --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
+# Scores → figures and the page. All but `speed` are local: each takes a second.
 
 
 rule curves:
@@ -178,7 +116,7 @@ rule speed:
         labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
     shell:
         "synmask speed --models {input.models:q} --labels {params.labels:q} --output {output:q}"
-        " --threads {resources.cpus_per_task} 2> {log:q}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule speed_figure:
@@ -213,39 +151,14 @@ rule diagram:
     conda:
         "../envs/synmask.yaml"
     params:
-        output="results/figures/method",
+        output=lambda wildcards, output: os.path.splitext(output.svg)[0],
     shell:
         "synmask diagram --output {params.output:q} 2> {log:q}"
 
 
-rule tree_figure:
-    input:
-        gold=lambda wildcards: CONFIG.gold_trees(
-            CONFIG.plain_experiments[wildcards.experiment].corpus, "valid", wildcards.direction.split("-")[0]
-        ),
-        trees=first_runs("trees.jsonl", inducing),
-        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
-        code=code("reporting/figures", "syntax/tree", "syntax/treebank"),
-    output:
-        **captioned(of_figure("{direction}-tree"), "tree", {"figure": "trees, {direction}"}),
-    log:
-        "results/logs/tree_figure.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/tree_figure.{experiment}.{direction}.tsv"
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        labels=lambda wildcards: [*map(CONFIG.label, inducing(wildcards.experiment))],
-        output=of_figure("{direction}-tree"),
-    shell:
-        "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
-        " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
-
-
 rule distribution_figure:
     input:
-        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[-1:]),
+        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment, "heads")[-1:]),
         code=code("reporting/figures", "reporting/style"),
     output:
         **captioned(of_figure("{direction}-distribution"), "distribution", {"figure": "P_D, {direction}"}),
@@ -257,7 +170,7 @@ rule distribution_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment)[-1]),
+        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment, "heads")[-1]),
         output=of_figure("{direction}-distribution"),
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"

@@ -4,6 +4,7 @@
 rule train:
     input:
         data=rules.binarise.output,
+        annotations=annotations("train", "valid"),
         code=engine_code("engine/train", "engine/checkpoints"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
@@ -35,7 +36,7 @@ rule train:
     shell:
         "trap : TERM; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --code {input.code:q} --threads {resources.cpus_per_task}"
+        " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes} 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
 
 
@@ -60,7 +61,7 @@ rule average:
         keep_checkpoints=lambda wildcards: int(corpus_of(wildcards).resources.keep_checkpoints),
     params:
         settings=run_settings,
-        text=section("text", include={"tokenise", "lowercase"}),
+        text=section("text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
         last=lambda wildcards: corpus_of(wildcards).training.average,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),

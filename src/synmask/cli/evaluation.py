@@ -4,7 +4,8 @@ import argparse
 import json
 import sys
 
-from synmask.cli.options import Arguments, add
+from synmask.cli.options import Arguments, add, gpus
+from synmask.gpus import lease
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
@@ -16,6 +17,20 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("run", "what was run, as JSON: corpus, direction, system, seed, settings", type=json.loads)
     option("train", "train.json of the run")
     option("output", "scores.json")
+
+    option = add(
+        verbs,
+        "significance",
+        _significance,
+        "Test a translation against the baseline's of the same seed; paired approximate randomisation.",
+    )
+    option("hypothesis", "prefix of `decode`'s output")
+    option("baseline", "the same of the baseline")
+    option("reference", "plain reference text")
+    option("reference-tokens", "tokenised reference")
+    option("lowercase", "compare without case", action="store_true")
+    option("run", "what was run and the baseline's name, as JSON", type=json.loads)
+    option("output", "significance-BASELINE.json")
 
     option = add(
         verbs,
@@ -42,6 +57,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         default=None,
     )
     option("threads", "CPU threads", type=int, default=1)
+    gpus(option)
 
     option = add(
         verbs,
@@ -51,8 +67,10 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     )
     option("gold", "bracketed gold trees, one a line")
     option("predicted", "output of `parse`")
-    option("run", "what was run, as JSON", type=json.loads)
-    option("output", "parse.json")
+    option("heads", "gold dependency heads, a line a sentence", default=None)
+    option("run", "what was run, as JSON", type=json.loads, default={})
+    option("output", "parse.json; default: print tables", default=None)
+    option("counts", "output: the sentences' counts, for tests of significance", default=None)
 
 
 def _score(a: Arguments) -> None:
@@ -61,9 +79,27 @@ def _score(a: Arguments) -> None:
     from synmask.provenance import commit, versions
 
     sides = (f"{a.hypothesis}.txt", a.reference, f"{a.hypothesis}.tok", a.reference_tokens)
-    result = score(*sides, lowercase=a.lowercase)
+    result = score(*sides, lowercase=a.lowercase, language=a.run["direction"].split("-")[1])
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
     write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
+
+
+def _significance(a: Arguments) -> None:
+    from synmask.evaluation.significance import compare
+    from synmask.files import write_json
+
+    sides = {"sacrebleu": ("txt", a.reference, "13a"), "bleu_tokenised": ("tok", a.reference_tokens, "none")}
+    metrics = {
+        metric: compare(
+            f"{a.hypothesis}.{kind}",
+            f"{a.baseline}.{kind}",
+            reference,
+            tokenise=tokenise,
+            lowercase=a.lowercase,
+        )
+        for metric, (kind, reference, tokenise) in sides.items()
+    }
+    write_json(a.output, a.run | {"metrics": metrics})
 
 
 def _sentences(a: Arguments) -> None:
@@ -75,11 +111,21 @@ def _sentences(a: Arguments) -> None:
 def _parse(a: Arguments) -> None:
     from synmask.engine.decode import parse_file
 
-    parse_file(a.model, a.input, a.output, a.distribution, a.sentence, a.threads)
+    with lease(a.gpus):
+        parse_file(a.model, a.input, a.output, a.distribution, a.sentence, a.threads)
 
 
 def _parseval(a: Arguments) -> None:
     from synmask.evaluation.parseval import evaluate_files
-    from synmask.files import write_json
+    from synmask.files import write_json, writing
+    from synmask.provenance import commit, versions
+    from synmask.reporting.parse_tables import as_text
 
-    write_json(a.output, a.run | evaluate_files(a.gold, a.predicted))
+    result, counts = evaluate_files(a.gold, a.predicted, a.heads)
+    if a.output is None:
+        print(as_text(result))
+    else:
+        write_json(a.output, a.run | result | {"versions": versions(), "commit": commit()})
+    if a.counts is not None:
+        with writing(a.counts) as handle:
+            json.dump(a.run | {"counts": counts}, handle, sort_keys=True, separators=(",", ":"))

@@ -5,8 +5,9 @@ import json
 import os
 from pathlib import Path
 
-from synmask.cli.options import Arguments, add, languages
+from synmask.cli.options import Arguments, add, gpus, languages
 from synmask.files import UserError
+from synmask.gpus import lease
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
@@ -37,7 +38,8 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("keep", "how many of the last epochs' models to keep for averaging", type=int)
     option("code", "source files whose change makes old checkpoints invalid", nargs="*", default=[])
     option("threads", "CPU threads a process; the same number gives the same bytes", type=int, default=1)
-    option("processes", "data-parallel workers; default: one a visible GPU", type=int, default=None)
+    option("processes", "data-parallel workers; default: one a GPU", type=int, default=None)
+    gpus(option)
     option("checkpoint-minutes", "save at least this often", type=float, default=15.0)
 
     option = add(verbs, "average", _average, "Average the last epochs into one model file that stands alone.")
@@ -63,13 +65,16 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("labels", "what each of them is called", nargs="+", type=str)
     option("output", "JSON, a row a model and length")
     option("threads", "CPU threads", type=int, default=1)
+    gpus(option)
 
     option = add(verbs, "decode", _decode, "Translate a BPE file by beam search.")
     option("model", "a model file of `average`")
     option("input", "source sentences in BPE")
     option("output", "prefix: .txt (detokenised), .tok (tokens), .json (time)")
+    option("annotations", "output of `annotate`, for systems that read it", default=None)
     option("settings", '\'{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}\'', type=json.loads)
     option("threads", "CPU threads", type=int, default=1)
+    gpus(option)
 
     option = add(
         verbs,
@@ -82,6 +87,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("beam", "beam size", type=int, default=5)
     option("length-penalty", "below 1 favours short translations", type=float, default=1.0)
     option("threads", "CPU threads", type=int, default=os.cpu_count())
+    option(
+        "config",
+        "says where CoreNLP is, for systems that read a parser and text that it tokenised",
+        default=Path("config.yaml"),
+    )
 
 
 def _settings(a: Arguments) -> None:
@@ -97,11 +107,12 @@ def _settings(a: Arguments) -> None:
 def _train(a: Arguments) -> None:
     from synmask.engine.train import train
 
-    train(
-        a.data, a.run, a.source, a.target, a.settings, a.seed,
-        keep=a.keep, code=a.code, threads=a.threads, processes=a.processes,
-        checkpoint_minutes=a.checkpoint_minutes,
-    )  # fmt: skip
+    with lease(a.gpus):
+        train(
+            a.data, a.run, a.source, a.target, a.settings, a.seed,
+            keep=a.keep, code=a.code, threads=a.threads, processes=a.processes,
+            checkpoint_minutes=a.checkpoint_minutes,
+        )  # fmt: skip
 
 
 def _average(a: Arguments) -> None:
@@ -128,19 +139,24 @@ def _average(a: Arguments) -> None:
 def _speed(a: Arguments) -> None:
     from synmask.engine.speed import measure_files
 
-    measure_files(dict(zip(a.labels, a.models, strict=True)), a.output, a.threads)
+    with lease(a.gpus):
+        measure_files(dict(zip(a.labels, a.models, strict=True)), a.output, a.threads)
 
 
 def _decode(a: Arguments) -> None:
     from synmask.engine.decode import decode_file
 
-    decode_file(a.model, a.input, a.output, threads=a.threads, **a.settings)
+    with lease(a.gpus):
+        decode_file(a.model, a.input, a.output, threads=a.threads, annotations=a.annotations, **a.settings)
 
 
 def _translate(a: Arguments) -> None:
+    from synmask.cli.syntax import corenlp_parser, tokeniser_jars
     from synmask.engine.decode import translate
     from synmask.files import read_lines
 
-    lines = read_lines("/dev/stdin")
-    for line in translate(a.model, lines, beam=a.beam, length_penalty=a.length_penalty, threads=a.threads):
+    for line in translate(
+        a.model, read_lines("/dev/stdin"), beam=a.beam, length_penalty=a.length_penalty, threads=a.threads,
+        parse=corenlp_parser(a.config, a.threads), jars=tokeniser_jars(a.config),
+    ):  # fmt: skip
         print(line)

@@ -36,3 +36,9 @@ def languages(option: Callable) -> None:
     """The options --source and --target."""
     option("source", "source language", type=str)
     option("target", "target language", type=str)
+
+
+def gpus(option: Callable) -> None:
+    """The option --gpus."""
+    text = "GPUs to have alone, waiting until they are free; 0: use what is there, together with others"
+    option("gpus", text, type=int, default=0)

@@ -2,27 +2,48 @@
 
 import argparse
 import json
-from pathlib import Path
 
 from synmask.cli.options import Arguments, add
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    for name, what, unit in (
-        ("table", "translation scores", "scores.json"),
-        ("parse-table", "parsing scores", "parse.json"),
-    ):
-        option = add(
-            verbs,
-            name,
-            _table,
-            f"Make a table of {what}: mean and deviation over seeds, CSV, Markdown and LaTeX.",
-        )
-        option("inputs", f"{unit} of the runs", nargs="+")
-        option("output", "prefix of .csv, .md and .tex")
-        option("title", "heads the table", type=str)
-        option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
-        option("directions", "the directions in order", nargs="+", type=str)
+    option = add(
+        verbs,
+        "table",
+        _table,
+        "Make a table from whatever runs are given: published numbers, mean and deviation over seeds, "
+        "significance; CSV, Markdown and LaTeX.",
+    )
+    option("plan", "rows, columns and the runs that are asked for, as JSON", type=json.loads)
+    option("published", "published.yaml")
+    option("scores", "scores.json of the runs", nargs="*")
+    option("parses", "parse.json of the runs", nargs="*")
+    option("comparisons", "output of `significance`", nargs="*")
+    option("output", "prefix of .csv, .runs.csv, .md and .tex")
+
+    option = add(
+        verbs,
+        "excerpt",
+        _excerpt,
+        "Copy a table into a page of the documentation; between <!-- table --> and <!-- end of table -->.",
+    )
+    option("table", "prefix of the table's .md and .csv")
+    option("page", "a Markdown file with the marks")
+    option("data", "output: a copy of the .csv")
+
+    option = add(
+        verbs,
+        "parse-table",
+        _parse_table,
+        "Make tables of parsing scores, one a protocol: systems and trivial trees, mean and deviation over "
+        "seeds, significance; CSV, Markdown and LaTeX.",
+    )
+    option("inputs", "parse.json of the runs", nargs="+")
+    option("counts", "parse_counts.json of the runs, in the same order", nargs="+")
+    option("output", "prefix of .csv, .md and .tex")
+    option("title", "heads the tables", type=str)
+    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
+    option("directions", "the directions in order", nargs="+", type=str)
 
     option = add(verbs, "curves", _curves, "Plot training and validation loss by epoch.")
     option("inputs", "history.csv of the runs", nargs="+")
@@ -30,7 +51,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "prefix of .svg, .pdf and .csv")
 
     for name, verb, what in (
-        ("bleu-figure", _bleu_figure, "by system, with 95% intervals over test sentences"),
+        ("bleu-figure", _bleu_figure, "by system, with confidence intervals over test sentences"),
         ("source-figure", _source_figure, "by length of the source and by its split words, of one direction"),
     ):
         option = add(verbs, name, verb, f"Plot BLEU {what}.")
@@ -49,13 +70,6 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = add(verbs, "diagram", _diagram, "Draw the method: how induced syntax masks attention.")
-    option("output", "prefix of .svg, .pdf and .csv")
-
-    option = add(verbs, "tree-figure", _tree_figure, "Draw one sentence's gold tree above the induced ones.")
-    option("gold", "bracketed gold trees, one a line")
-    option("trees", "output of `parse`, one file a system", nargs="+")
-    option("labels", "what each of them is called", nargs="+", type=str)
-    option("distribution", "output of `parse`: names the sentence")
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = add(
@@ -82,11 +96,22 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _table(a: Arguments) -> None:
-    from synmask.reporting import tables
+    from synmask.config import read_published
+    from synmask.reporting.tables import write_table
 
-    write = tables.write_table if a.verb_name == "table" else tables.write_parse_table
-    outputs = [Path(f"{a.output}.{kind}") for kind in ("csv", "md", "tex")]
-    write(a.inputs, *outputs, title=a.title, systems=a.labels, directions=a.directions)
+    write_table(a.plan, read_published(a.published), a.scores, a.parses, a.comparisons, a.output)
+
+
+def _excerpt(a: Arguments) -> None:
+    from synmask.reporting.excerpt import write_excerpt
+
+    write_excerpt(a.table, a.page, a.data)
+
+
+def _parse_table(a: Arguments) -> None:
+    from synmask.reporting.parse_tables import write_parse_table
+
+    write_parse_table(a.inputs, a.counts, a.output, title=a.title, systems=a.labels, directions=a.directions)
 
 
 def _curves(a: Arguments) -> None:
@@ -135,19 +160,6 @@ def _diagram(a: Arguments) -> None:
     from synmask.reporting.diagram import diagram
 
     diagram(a.output)
-
-
-def _tree_figure(a: Arguments) -> None:
-    from synmask.files import read_json, read_lines
-    from synmask.reporting.figures import trees
-    from synmask.syntax.treebank import read_trees
-
-    number = read_json(a.distribution)["sentence"] - 1
-    induced = {}
-    for label, path in zip(a.labels, a.trees, strict=True):
-        row = json.loads(list(read_lines(path))[number])
-        induced[label] = (row["tokens"], row["distances"])
-    trees(list(read_trees(a.gold))[number], induced, a.output)
 
 
 def _distribution_figure(a: Arguments) -> None:

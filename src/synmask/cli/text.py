@@ -8,17 +8,19 @@ from synmask.cli.options import Arguments, add, languages
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = add(verbs, "tokenise", _tokenise, "Tokenise plain text as Moses does; optionally lower-case it.")
+    option = add(verbs, "tokenise", _tokenise, "Tokenise plain text; optionally lower-case it.")
     option("input", "plain text, a sentence a line")
     option("output", "tokens, separated by spaces")
     option("language", "its language code", type=str)
-    option("settings", '\'{"tokenise": true, "lowercase": false}\'', type=json.loads)
-    option("threads", "processes", type=int, default=1)
+    option("settings", '\'{"tokeniser": "moses", "lowercase": false}\'', type=json.loads)
+    option("threads", "processes of Moses or Juman", type=int, default=1)
+    option("jars", "CoreNLP's jars, where the tokeniser needs them", nargs="*", default=[])
 
     option = add(verbs, "clean", _clean, "Keep the pairs within limits of length and length ratio.")
     for side in ("source", "target"):
         option(f"{side}-in", f"{side} tokens")
         option(f"{side}-out", f"kept {side} tokens")
+    option("kept", "output: the numbers of the lines that were kept")
     option("settings", '\'{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}\'', type=json.loads)
 
     option = add(
@@ -45,17 +47,31 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "folder for dict.LANGUAGE.txt and the data")
     languages(option)
 
+    option = add(
+        verbs,
+        "annotate",
+        _annotate,
+        "Write dependency heads and constituency distances of sub-words, for systems that read them.",
+    )
+    option("subwords", "sentences in BPE")
+    option("trees", "a bracketed tree of each sentence's words", default=None)
+    option("heads", "each sentence's heads, from 1, 0 for the root", default=None)
+    option("kept", "output of `clean`: which lines of trees and heads became sentences", default=None)
+    option("output", "the annotations, .npy; counts go beside it as .json")
+
 
 def _tokenise(a: Arguments) -> None:
-    from synmask.text.tokenise import tokenise_file
+    from synmask.text.tokenise import of_language, tokenise_file
 
-    tokenise_file(a.input, a.output, a.language, threads=a.threads, **a.settings)
+    tokeniser = of_language(a.settings.get("tokeniser", "moses"), a.language)
+    how = a.settings | {"tokeniser": tokeniser}
+    tokenise_file(a.input, a.output, a.language, threads=a.threads, jars=a.jars, **how)
 
 
 def _clean(a: Arguments) -> None:
     from synmask.text.clean import clean_files
 
-    counts = clean_files(a.source_in, a.target_in, a.source_out, a.target_out, **a.settings)
+    counts = clean_files(a.source_in, a.target_in, a.source_out, a.target_out, a.kept, **a.settings)
     print(
         ", ".join(f"{fate.replace('_', ' ')}: {count:,}" for fate, count in counts.items()), file=sys.stderr
     )
@@ -84,3 +100,12 @@ def _binarise(a: Arguments) -> None:
     from synmask.engine.binarise import binarise
 
     binarise(a.text, a.output, a.source, a.target)
+
+
+def _annotate(a: Arguments) -> None:
+    from synmask.syntax.annotations import annotate_file
+
+    counts = annotate_file(a.subwords, a.output, trees=a.trees, heads=a.heads, kept=a.kept)
+    print(
+        ", ".join(f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items()), file=sys.stderr
+    )

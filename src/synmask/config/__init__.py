@@ -1,6 +1,7 @@
-"""The typed configuration: the one place that knows every key of config.yaml."""
+"""The typed configuration: the one place that knows every key of config.yaml and published.yaml."""
 
-from synmask.config.loading import load, merge, read_yaml
+from synmask.config.guides import GUIDES
+from synmask.config.loading import load, merge, read_published, read_yaml
 from synmask.config.schema import SPLITS, Config, as_json
 
-__all__ = ["SPLITS", "Config", "as_json", "load", "merge", "read_yaml"]
+__all__ = ["GUIDES", "SPLITS", "Config", "as_json", "load", "merge", "read_published", "read_yaml"]

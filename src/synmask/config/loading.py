@@ -8,6 +8,8 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from synmask.config.guides import GUIDES
+from synmask.config.published import Published
 from synmask.config.schema import Config, Corpus, Experiment
 from synmask.files import UserError
 
@@ -68,18 +70,40 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     sources = {str(path): read_yaml(path) for path in files}
     try:
         config = Config.model_validate(_inherit(values))
+        _check_options(config, sources)
         _check_names(config)
+        _check_tables(config)
     except ValidationError as error:
         raise UserError(_first_fault(error, sources)) from None
-    except _NameFault as fault:
+    except _Fault as fault:
         raise UserError(f"{_where(fault.path, sources)}: {fault}") from None
     return config
 
 
-class _NameFault(Exception):
-    def __init__(self, path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+def read_published(path: str | Path) -> Published:
+    """Read and check published.yaml.
+
+    Raises:
+        UserError: no such file, an unknown key, a number that is none, or one given twice (one line).
+    """
+    values = read_yaml(path)
+    try:
+        return Published.model_validate(values)
+    except ValidationError as error:
+        raise UserError(_first_fault(error, {str(path): values}, section=Published)) from None
+
+
+class _Fault(Exception):
+    """What is wrong with the value at `path`."""
+
+    def __init__(self, path: tuple, what: str) -> None:
         self.path = path
-        super().__init__(f"unknown {kind} {name!r}{_nearest(str(name), known)}")
+        super().__init__(what)
+
+
+class _NameFault(_Fault):
+    def __init__(self, path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+        super().__init__(path, f"unknown {kind} {name!r}{_nearest(str(name), known)}")
 
 
 def _inherit(values: Mapping[str, Any]) -> dict:
@@ -114,42 +138,103 @@ def _inherit(values: Mapping[str, Any]) -> dict:
     return values
 
 
+def _known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        raise _NameFault(path, kind, name, names)
+
+
+def _check_options(config: Config, sources: Mapping[str, Any]) -> None:
+    """Every system's guide must exist and have its options, and those that a corpus lays over them."""
+    for name, system in config.systems.items():
+        if system.guide not in GUIDES:
+            raise _NameFault(("systems", name, "guide"), "guide", system.guide, GUIDES)
+    for corpus, entry in config.corpora.items():
+        for name in entry.options:
+            if name not in config.systems:
+                raise _NameFault(("corpora", corpus, "options", name), "system", name, config.systems)
+    places = [(("systems", name, "options"), system, {}) for name, system in config.systems.items()] + [
+        (("corpora", corpus, "options", name, direction), config.systems[name], options)
+        for corpus, entry in config.corpora.items()
+        for name, directions in entry.options.items()
+        for direction, options in directions.items()
+    ]
+    for path, system, options in places:
+        try:
+            system.guide_options(options)
+        except ValidationError as error:
+            raise UserError(_first_fault(error, sources, path, GUIDES[system.guide])) from None
+
+
 def _check_names(config: Config) -> None:
     """Every name that an entry mentions must exist."""
 
-    def known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
-        if name not in names:
-            raise _NameFault(path, kind, name, names)
-
     for position, target in enumerate(config.targets):
-        known(("targets", position), "experiment", target, config.experiments)
+        _known(("targets", position), "experiment", target, {**config.experiments, **config.tables})
     for name in config.mirrors:
-        downloads = {c.download for c in config.corpora.values() if c.url} | {"corenlp"}
-        known(("mirrors", name), "download", name, downloads)
+        downloads = {c.download for c in config.corpora.values() if c.url or c.format} | {"corenlp", "glue"}
+        _known(("mirrors", name), "download", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
         if isinstance(experiment, list):
             for member in experiment:
-                known(path, "experiment", member, config.experiments)
-                if not isinstance(config.experiments[member], Experiment):
+                _known(path, "experiment", member, {**config.experiments, **config.tables})
+                if isinstance(config.experiments.get(member), list):
                     raise _NameFault(path, "experiment (a group)", member, config.plain_experiments)
             continue
-        known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
+        _known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
         languages = config.corpora[experiment.corpus].languages
         for system in experiment.systems:
-            known((*path, "systems"), "system", system, config.systems)
+            _known((*path, "systems"), "system", system, config.systems)
+            _check_system(config, path, experiment, system)
         for direction in experiment.directions:
             source, target = direction.split("-")
-            known((*path, "directions"), "language", source, languages)
-            known((*path, "directions"), "language", target, set(languages) - {source})
+            _known((*path, "directions"), "language", source, languages)
+            _known((*path, "directions"), "language", target, set(languages) - {source})
         if "parsing" in experiment.tables:
-            guided = {name for name, system in config.systems.items() if system.guide != "none"}
-            if not guided & set(experiment.systems):
+            if not any(GUIDES[config.systems[name].guide].induces for name in experiment.systems):
                 raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
             for source in (direction.split("-")[0] for direction in experiment.directions):
                 if config.gold_trees(experiment.corpus, "valid", source) is None:
                     kind = f"table (corpus {experiment.corpus} has no `trees` for {source})"
                     raise _NameFault((*path, "tables"), kind, "parsing", [])
+
+
+def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
+    """The corpus must have what the guide reads, and the model the attention heads that it guides."""
+    reads = GUIDES[config.systems[system].guide].reads
+    heads = config.corpora[experiment.corpus].model.heads
+    for direction in experiment.directions:
+        there = config.parses(experiment.corpus, "train", direction.split("-")[0])
+        if reads and not there:
+            what = f"{' and '.join(sorted(reads))} of a parser; corpus {experiment.corpus!r} has none"
+            raise _Fault((*path, "systems"), f"system {system!r} reads {what}, leave it out")
+        guided = getattr(config.options(experiment.corpus, direction, system), "heads", None) or heads
+        if guided > heads:
+            what = f"{guided} attention heads, the model of corpus {experiment.corpus!r} has {heads}"
+            raise _Fault((*path, "systems"), f"system {system!r} guides {what}")
+
+
+def _check_tables(config: Config) -> None:
+    """Tables have names of their own, and rows and columns that something fills."""
+    published = read_published(config.published)
+    for name, entry in config.plain_experiments.items():
+        for peer in entry.peers:
+            path = ("experiments", name, "peers")
+            _known(path, "published system", peer, published.systems)
+            if peer in entry.systems:
+                raise _NameFault(path, "published system (it is among the systems)", peer, [])
+    taken = {*config.experiments, *(f"{name}-parsing" for name in config.experiments)}
+    for name, table in config.tables.items():
+        path = ("tables", name)
+        if name in taken:
+            raise _NameFault(path, "table (an experiment has this name)", name, [])
+        for experiment in table.experiments:
+            _known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
+        for system in table.systems:
+            _known((*path, "systems"), "system", system, {**config.systems, **published.systems})
+        if table.benchmark:
+            benchmarks = {result.corpus for result in published.results}
+            _known((*path, "benchmark"), "benchmark", table.benchmark, benchmarks)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
@@ -185,9 +270,8 @@ def _section_of(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_section_of, get_args(annotation))), None)
 
 
-def _known_keys(path: tuple) -> set[str]:
-    """The keys that the section at `path` may hold."""
-    section: type[BaseModel] = Config
+def _known_keys(path: tuple, section: type[BaseModel]) -> set[str]:
+    """The keys that the section at `path` inside `section` may hold."""
     for part in path:  # a part that is no field is the user's own name for an entry: same section
         if field := section.model_fields.get(str(part)):
             section = _section_of(field.annotation) or section
@@ -195,8 +279,10 @@ def _known_keys(path: tuple) -> set[str]:
     return keys | {"based_on"} if section is Corpus else keys
 
 
-def _first_fault(error: ValidationError, sources: Mapping[str, Any]) -> str:
-    """One line for the first fault that pydantic found."""
+def _first_fault(
+    error: ValidationError, sources: Mapping[str, Any], at: tuple = (), section: type[BaseModel] = Config
+) -> str:
+    """One line for the first fault that pydantic found in the section that stands at the path `at`."""
     faults = error.errors()
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     fault = (unknown or faults)[0]
@@ -205,10 +291,10 @@ def _first_fault(error: ValidationError, sources: Mapping[str, Any]) -> str:
         for part in fault["loc"]
         if part != "[key]" and not str(part).startswith(("list[", "dict[", "literal["))
     )
-    path = tuple(part for part in path if part not in ("Experiment", "GrammarOptions"))
-    where = _where(path, sources)
+    path = tuple(part for part in path if part != "Experiment")
+    where = _where((*at, *path), sources)
     if fault["type"] == "extra_forbidden":
-        return f"{where}: unknown key {path[-1]!r}{_nearest(str(path[-1]), _known_keys(path[:-1]))}"
+        return f"{where}: unknown key {path[-1]!r}{_nearest(str(path[-1]), _known_keys(path[:-1], section))}"
     message = fault["msg"].removeprefix("Value error, ")
     given = fault["input"]
     shown = "" if isinstance(given, Mapping) or fault["type"] == "missing" else f" (given: {given!r})"

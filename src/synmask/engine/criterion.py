@@ -45,7 +45,7 @@ class MixedLoss(FairseqCriterion):
             log |= {"mlm_loss": mlm.data, "masked": len(sample["masked_target"])}
         encoder = unwrapped(model).encoder
         if self.training and encoder.guide is not None:
-            extra = encoder.guide.loss(output[1]["prepared"], sample["net_input"]["annotations"])
+            extra = encoder.guide.loss(output[1]["done"])
             loss = loss if extra is None else loss + extra
         log["loss"] = loss.data
         return loss, sample["ntokens"], log

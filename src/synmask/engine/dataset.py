@@ -1,6 +1,6 @@
 """Sentence pairs with annotations and masking, on top of fairseq's LanguagePairDataset."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,22 +18,30 @@ def continues(dictionary: Dictionary) -> np.ndarray:
 class AnnotatedPairs(LanguagePairDataset):
     """Pairs whose batches carry what guides and objectives need, in the order of the batch.
 
-    `net_input` gains `annotations` (a dict of (B, n) tensors, padded like the source) and, when masking,
-    `masked` (m,): positions in the flattened (B, n) source that were masked. The batch gains
+    `net_input` gains `annotations` (a dict of tensors, padded like the source; see `Guide`) and, when
+    masking, `masked` (m,): positions in the flattened (B, n) source that were masked. The batch gains
     `masked_target` (m,): the tokens that stood there (method.md, section 5). Masking depends on seed,
     epoch and sentence alone, so that a resumed training sees what an undisturbed one sees.
 
     Args:
-        needs: names of the annotations to supply; so far "bpe_labels" is computed from the tokens.
+        needs: names of the annotations to supply. "bpe_labels" follow from the tokens.
+        syntax: (n, 3) for each sentence, where "heads" or "distances" are needed (`syntax.annotations`).
         mask_rate: share of real source tokens (`</s>` too) replaced by the mask symbol `<s>`, which occurs
             in no source sentence.
     """
 
     def __init__(
-        self, *args: Any, needs: frozenset[str], mask_rate: float = 0.0, seed: int = 1, **kwargs: Any
+        self,
+        *args: Any,
+        needs: frozenset[str],
+        syntax: Sequence[np.ndarray] | None = None,
+        mask_rate: float = 0.0,
+        seed: int = 1,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.needs = needs
+        self.syntax = syntax
         self.mask_rate = mask_rate
         self.seed = seed
         self.epoch = 1
@@ -50,6 +58,9 @@ class AnnotatedPairs(LanguagePairDataset):
         if "bpe_labels" in self.needs:
             labels = labels_of_ids(source.numpy(), self.continues)
             annotations["bpe_labels"] = torch.from_numpy(labels)
+        if self.syntax is not None:
+            syntax = torch.from_numpy(self.syntax[index].astype(np.int64))
+            annotations |= {"heads": syntax[:, :2], "distances": syntax[:, 2]}
         if self.mask_rate:
             generator = np.random.default_rng([self.seed, self.epoch, index])
             masked = torch.from_numpy(generator.random(len(source)) < self.mask_rate)
@@ -68,15 +79,28 @@ class AnnotatedPairs(LanguagePairDataset):
             return batch
         by_id = {sample["id"]: sample for sample in samples}
         ordered = [by_id[i] for i in batch["id"].tolist()]
-        batch["net_input"]["annotations"] = {
-            name: self._pad([s["annotations"][name] for s in ordered], padding=1)
-            for name in sorted(self.needs)
-        }
+        batch["net_input"]["annotations"] = self._annotations([s["annotations"] for s in ordered])
         if self.mask_rate:
             masked = self._pad([s["masked"].to(torch.uint8) for s in ordered], padding=0).view(-1)
             unmasked = self._pad([s["unmasked"] for s in ordered], padding=self.src_dict.pad()).view(-1)
             batch["net_input"]["masked"] = masked.nonzero().view(-1)
             batch["masked_target"] = unmasked[batch["net_input"]["masked"]]
+        return batch
+
+    def _annotations(self, rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+        """Annotations of the batch's sentences, padded; positions are moved behind pads on the left."""
+        batch = {}
+        if "bpe_labels" in self.needs:
+            batch["bpe_labels"] = self._pad([row["bpe_labels"] for row in rows], padding=1)
+        if "distances" in self.needs:
+            batch["distances"] = self._pad([row["distances"] for row in rows], padding=-1)
+        if "heads" in self.needs:
+            columns = [self._pad([row["heads"][:, end] for row in rows], padding=-1) for end in (0, 1)]
+            heads = torch.stack(columns, dim=-1)
+            if self.left_pad_source:
+                pads = heads.size(1) - torch.tensor([len(row["heads"]) for row in rows])
+                heads = torch.where(heads < 0, heads, heads + pads[:, None, None])
+            batch["heads"] = heads
         return batch
 
     def _pad(self, rows: list[torch.Tensor], padding: int) -> torch.Tensor:

@@ -3,8 +3,9 @@
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,17 @@ from synmask.engine.average import load_model
 from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.files import UserError, read_lines, write_json, write_lines
+from synmask.syntax.annotations import Annotations, annotate_file
+from synmask.syntax.tree import word_heads
 from synmask.text import bpe, tokenise
+
+# Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
+Parse = Callable[[str, Path, Path, Path], None]
+Jars = Callable[[str], Sequence[Path]]  # CoreNLP's, that a tokeniser needs
+
+
+def _no_jars(tokeniser: str) -> list[Path]:
+    return []
 
 
 def decode_file(
@@ -29,17 +40,29 @@ def decode_file(
     length_penalty: float,
     max_tokens: int,
     threads: int,
+    annotations: Path | None = None,
 ) -> None:
     """Translate a file of source sentences in BPE.
 
     Writes `output`.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens).
+
+    Args:
+        annotations: the sentences' annotations, where the model reads what a parser gives.
+
+    Raises:
+        UserError: annotations are needed and missing, or of another text.
     """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     started = time.perf_counter()
     sentences = _encoded(read_lines(source), transformer, task)
+    syntax = None
+    if task.parsed:
+        if annotations is None:
+            raise UserError(f"{model}: reads {_listed(task.parsed)} of a parser; give --annotations")
+        syntax = Annotations(annotations, [len(sentence) for sentence in sentences])
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    hypotheses = list(_translate(transformer, task, generator, sentences, max_tokens))
+    hypotheses = _translate(transformer, task, generator, sentences, max_tokens, syntax)
     seconds = time.perf_counter() - started
     words = [bpe.join_subwords(line) for line in hypotheses]
     write_lines(f"{output}.tok", words)
@@ -49,18 +72,52 @@ def decode_file(
 
 
 def translate(
-    model: Path, lines: Iterable[str], *, beam: int = 5, length_penalty: float = 1.0, threads: int = 1
+    model: Path,
+    lines: Iterable[str],
+    *,
+    beam: int = 5,
+    length_penalty: float = 1.0,
+    threads: int = 1,
+    parse: Parse | None = None,
+    jars: Jars = _no_jars,
 ) -> Iterator[str]:
-    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised."""
+    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
+
+    Args:
+        parse: the parser of new text, for a model that reads what one gives.
+        jars: CoreNLP's jars that a tokeniser needs (see text/tokenise.py).
+
+    Raises:
+        UserError: the model needs a parser and there is none, or a line is too long.
+    """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
+    if task.parsed and parse is None:
+        raise UserError(f"{model}: reads {_listed(task.parsed)}, which only a parser gives; there is none")
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
-    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    split = (splitter(tokens(" ".join(line.split()))) for line in lines)
+    plain, tokenised, split = _prepared(lines, text, jars)
     sentences = _encoded(split, transformer, task)
-    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000)
+    syntax = None
+    if task.parsed:
+        cased = _tokens(plain, text, jars, lowercase=False)
+        syntax = _parsed(text["source"], cased, tokenised, split, parse)
+    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000, syntax=syntax)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
+
+
+def _parsed(
+    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
+) -> list[np.ndarray]:
+    """The annotations of sentences, by a parser that reads `cased` and speaks of `tokens`."""
+    with TemporaryDirectory() as folder:
+        prefix = Path(folder) / "new"
+        for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):
+            write_lines(f"{prefix}.{name}", lines)
+        parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
+        files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
+        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
+        sizes = [len(line.split()) + 1 for line in split]
+        return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]
 
 
 def parse_file(
@@ -68,46 +125,91 @@ def parse_file(
 ) -> None:
     """Induce the syntax of a file of source sentences in BPE.
 
-    Writes `output`, a JSON object a line: `tokens` (sub-words, without `</s>`), `distances` (one a gap
-    between them), `heights` and `heads` (0-based argmax of P_D; the number of tokens stands for `</s>`); and
-    `distribution`, P_D of one sentence with its tokens: the one with the number `sentence` (from 1), or else
-    the first of 8 to 14 words with a split word.
+    Writes `output`, a JSON object a line, see `_induced`; and `distribution`, P_D of one sentence with its
+    tokens (of a guide that induces it): the one with the number `sentence` (from 1), or else the first of 8
+    to 14 words with a split word.
 
     Raises:
         UserError: the model's guide induces no syntax, or there is no such sentence.
     """
     torch.set_num_threads(threads)
-    transformer, task, _ = load_model(model)
-    if transformer.encoder.guide is None:
-        raise UserError(f"{model}: a system without a guide induces no syntax; leave it out of the parsing")
-    lines = [line.split() for line in read_lines(source)]
-    chosen = _chosen(lines, sentence, source)
-    rows: list[str] = [""] * len(lines)
-    sources = task.sources(_encoded(map(" ".join, lines), transformer, task))
+    lines = list(read_lines(source))
+    chosen = _chosen([line.split() for line in lines], sentence, source)
+    shown: dict[str, Any] = {"sentence": chosen + 1}
+    rows = [""] * len(lines)
+    for index, row, p in _induced(model, load_model(model), lines):
+        rows[index] = json.dumps(row, ensure_ascii=False)
+        if index == chosen and p is not None:
+            shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
+    write_json(distribution, shown)
+    write_lines(output, rows)
+
+
+def parse_text(
+    model: Path, lines: Iterable[str], *, threads: int = 1, jars: Jars = _no_jars
+) -> list[dict[str, Any]]:
+    """Induce the syntax of raw text, prepared as for `translate`; an object a line, see `_induced`.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line has no word.
+    """
+    torch.set_num_threads(threads)
+    loaded = load_model(model)
+    *_, split = _prepared(lines, loaded[2], jars)
+    for number, line in enumerate(split, start=1):
+        if not line:
+            raise UserError(f"line {number}: no word in it; give a sentence")
+    return [row for _, row, _ in sorted(_induced(model, loaded, split), key=lambda found: found[0])]
+
+
+def _induced(
+    path: Path, loaded: tuple[Any, Any, dict[str, Any]], lines: list[str]
+) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
+    """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
+
+    A row holds `tokens` (the n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
+    (before `</s>`) and, of a guide that induces them, `heights` (n) and `heads` (of the words, see
+    `syntax.tree.word_heads`).
+    """
+    transformer, task, _ = loaded
+    guide = transformer.encoder.guide
+    if guide is None or not guide.options.induces:
+        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
+    sources = task.sources(_encoded(lines, transformer, task))
     for batch in _batches(sources, transformer, max_tokens=4000, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
-            prepared = transformer.encoder.induce(net["src_tokens"], net["annotations"])
-        for row, index in enumerate(batch["id"].tolist()):
-            p = prepared.distribution[row].float().cpu().numpy()
-            tokens = lines[index]
-            rows[index] = json.dumps(
-                {
-                    "tokens": tokens,
-                    "distances": _rounded(prepared.distance[row, : len(tokens) - 1]),
-                    "heights": _rounded(prepared.height[row, : len(tokens)]),
-                    "heads": p[:-1].argmax(-1).tolist(),
-                },
-                ensure_ascii=False,
-            )
-            if index == chosen:
-                value = {
-                    "sentence": chosen + 1,
-                    "tokens": [*tokens, "</s>"],
-                    "distribution": np.round(p, 6).tolist(),
-                }
-                write_json(distribution, value)
-    write_lines(output, rows)
+            induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
+        for number, index in enumerate(batch["id"].tolist()):
+            tokens, p = lines[index].split(), None
+            distances = _rounded(induced.distance[number, : len(tokens)])
+            row = {"tokens": tokens, "distances": distances[:-1]}
+            row["eos_distance"] = distances[-1] if tokens else 0.0
+            if induced.distribution is not None:
+                p = induced.distribution[number].float().cpu().numpy()
+                row["heights"] = _rounded(induced.height[number, : len(tokens)])
+                row["heads"] = word_heads(p, tokens)
+            yield index, row, p
+
+
+def _tokens(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: bool) -> list[str]:
+    tokeniser = tokenise.of_language(text["tokeniser"], text["source"])
+    how = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
+    return list(tokenise.tokenise(lines, text["source"], **how))
+
+
+def _prepared(
+    lines: Iterable[str], text: dict[str, Any], jars: Jars
+) -> tuple[list[str], list[str], list[str]]:
+    """Raw text without needless spaces, as tokens, and in BPE, by the text settings of a model."""
+    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
+    plain = [" ".join(line.split()) for line in lines]
+    tokenised = _tokens(plain, text, jars, text["lowercase"])
+    return plain, tokenised, [splitter(line) for line in tokenised]
+
+
+def _listed(annotations: frozenset[str]) -> str:
+    return " and ".join(sorted(annotations))
 
 
 def _rounded(values: torch.Tensor) -> list[float]:
@@ -159,7 +261,12 @@ def _batches(
 
 
 def _translate(
-    model: Any, task: Any, generator: SequenceGenerator, sentences: list[torch.Tensor], max_tokens: int
+    model: Any,
+    task: Any,
+    generator: SequenceGenerator,
+    sentences: list[torch.Tensor],
+    max_tokens: int,
+    syntax: Sequence[np.ndarray] | None = None,
 ) -> list[str]:
     """Best hypotheses in BPE, in the order of `sentences`. A sentence without a token stays empty."""
     hypotheses = [""] * len(sentences)
@@ -167,7 +274,9 @@ def _translate(
     if not filled:
         return hypotheses
     done, started = 0, time.perf_counter()
-    for batch in _batches(task.sources([sentences[number] for number in filled]), model, max_tokens):
+    annotated = None if syntax is None else [syntax[number] for number in filled]
+    sources = task.sources([sentences[number] for number in filled], annotated)
+    for batch in _batches(sources, model, max_tokens):
         with torch.no_grad():
             results = generator.generate([model], batch)
         for index, result in zip(batch["id"].tolist(), results, strict=True):
@@ -179,4 +288,5 @@ def _translate(
 
 
 def _detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
-    return list(tokenise.detokenise(lines, text["target"])) if text["tokenise"] else lines
+    tokeniser = tokenise.of_language(text["tokeniser"], text["target"])
+    return list(tokenise.detokenise(lines, text["target"], tokeniser))

@@ -1,60 +1,15 @@
-"""fairseq's Transformer with an encoder whose first layers may be guided by syntax."""
+"""fairseq's Transformer with self-attention guided by syntax: layers of the encoder, the decoder's first."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from fairseq.models.transformer.transformer_config import TransformerConfig
-from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from synmask.guides import Guide, build_guide
-
-Attend = Callable[[Tensor], Tensor]
-
-
-class EncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer, in which a guide may make the attention weights.
-
-    Parameters and their names are fairseq's, without the copies for its inference fast path: fairseq 0.12.2
-    keeps a second, never trained set of every layer's weights (in_proj_weight, fc1_weight, …) for a private
-    torch function that has changed since; here they are neither made, counted nor saved.
-    """
-
-    def __init__(self, cfg: TransformerConfig) -> None:
-        super().__init__(cfg)
-        for name in ("in_proj", "out_proj", "fc1", "fc2"):
-            delattr(self, f"{name}_weight")
-            delattr(self, f"{name}_bias")
-        self.can_use_fastpath = False
-
-    def _load_from_state_dict(self, *args: Any) -> None:
-        nn.Module._load_from_state_dict(self, *args)
-
-    def forward(self, x: Tensor, encoder_padding_mask: Tensor | None, attend: Attend | None = None) -> Tensor:
-        """x (n, B, d) → (n, B, d).
-
-        `attend` turns (B, H, n, n) raw scores into attention weights; without it the layer is stock.
-        """
-        if attend is None:
-            return super().forward(x, encoder_padding_mask)
-        x = self.self_attn_layer_norm(x + self.dropout_module(self._attention(x, attend)))
-        hidden = self.activation_dropout_module(self.activation_fn(self.fc1(x)))
-        return self.final_layer_norm(x + self.dropout_module(self.fc2(hidden)))
-
-    def _attention(self, x: Tensor, attend: Attend) -> Tensor:
-        attention = self.self_attn
-        n, batch, d = x.shape
-
-        def heads(projected: Tensor) -> Tensor:  # (n, B, d) → (B, H, n, d_head)
-            return projected.view(n, batch, attention.num_heads, attention.head_dim).permute(1, 2, 0, 3)
-
-        query = heads(attention.q_proj(x) * attention.scaling)
-        key, value = heads(attention.k_proj(x)), heads(attention.v_proj(x))
-        weights = attention.dropout_module(attend(query @ key.transpose(-1, -2)))
-        return attention.out_proj((weights @ value).permute(2, 0, 1, 3).reshape(n, batch, d))
+from synmask.engine.layers import DecoderLayer, EncoderLayer
+from synmask.guides import Done, Guide, Shape, Syntax, build_guide
 
 
 class GuidedEncoder(TransformerEncoderBase):
@@ -67,15 +22,16 @@ class GuidedEncoder(TransformerEncoderBase):
     @property
     def needs(self) -> frozenset[str]:
         """The annotations that the guide reads."""
-        return self.guide.needs if self.guide is not None else frozenset()
+        return self.guide.options.needs if self.guide is not None else frozenset()
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> EncoderLayer:
         return EncoderLayer(cfg)
 
-    def induce(self, src_tokens: Tensor, annotations: dict[str, Tensor]) -> Any:
-        """What the guide prepares for a batch (B, n) of ids: for `grammar`, distances, heights and P_D."""
+    def induce(self, src_tokens: Tensor, annotations: dict[str, Tensor]) -> Syntax:
+        """What the guide finds out about a batch (B, n) of ids."""
         padding = src_tokens.eq(self.padding_idx)
-        return self.guide.prepare(self._embed(src_tokens, padding), padding, annotations)
+        x = self._embed(src_tokens, padding)
+        return self.guide.syntax(self.guide.prepare(x, padding, annotations))
 
     def forward(
         self,
@@ -117,6 +73,61 @@ class GuidedEncoder(TransformerEncoderBase):
         return x.masked_fill(padding.unsqueeze(-1), 0.0)
 
 
+class GuidedDecoder(TransformerDecoderBase):
+    """fairseq's decoder; with a guide, its first layer attends as that says. Without one it is stock."""
+
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
+        self.guide: Guide | None = None
+
+    def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
+        return DecoderLayer(cfg, no_encoder_attn)
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, Any],
+        incremental_state: dict | None = None,
+        *words: Any,
+        **more: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """prev_output_tokens (B, m) → states (B, m, d), of the last token only when decoding step by step.
+
+        With a guide, the extras also hold what it `prepared`, and `attn` is the mean over the heads of the
+        last layer but one, which aligns best (Garg et al., EMNLP 2019) and which LPSI takes, too.
+        """
+        if self.guide is None:
+            return super().extract_features(
+                prev_output_tokens, encoder_out, incremental_state, *words, **more
+            )
+        padding = prev_output_tokens.eq(self.padding_idx)
+        prefix = self.embed_scale * self.embed_tokens(prev_output_tokens)
+        prefix = self.dropout_module(prefix + self.embed_positions(prev_output_tokens))
+        prepared = self.guide.prepare(prefix.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
+        prefix = prefix.transpose(0, 1)
+        x, future = prefix, self.buffered_future_mask(prefix)
+        if incremental_state is not None:
+            x, padding, future = prefix[-1:], padding[:, -1:], None
+        source, source_padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        aligning, alignment = max(0, len(self.layers) - 2), None
+        for index, layer in enumerate(self.layers):
+            x, weights, _ = layer(
+                x,
+                source,
+                source_padding,
+                incremental_state,
+                self_attn_mask=future,
+                self_attn_padding_mask=padding if padding.any() else None,
+                need_attn=index == aligning,
+                need_head_weights=index == aligning,
+                attend=partial(self.guide.attend, prepared=prepared, layer=0) if index == 0 else None,
+                prefix=prefix,
+            )
+            if index == aligning:
+                alignment = weights.float().mean(0)
+        return x.transpose(0, 1), {"attn": [alignment], "inner_states": [], "prepared": prepared}
+
+
 class GuidedTransformer(TransformerModelBase):
     """Encoder–decoder with a guided encoder and, where the objective has it, a masked-language-model head.
 
@@ -139,15 +150,17 @@ class GuidedTransformer(TransformerModelBase):
         source, target = task.source_dictionary, task.target_dictionary
         embed = cls.build_embedding(cfg, source, cfg.encoder.embed_dim)
         embed_target = cls.build_embedding(cfg, target, cfg.decoder.embed_dim)
-        options = dict(system["options"])
-        if options:
-            options["layers"] = min(options["layers"], cfg.encoder.layers)
         encoder = GuidedEncoder(cfg, source, embed)
-        decoder = TransformerDecoderBase(cfg, target, embed_target)
-        if options:
-            encoder.guide = build_guide(
-                system["guide"], options, cfg.encoder.embed_dim, cfg.encoder.attention_heads
+        decoder = GuidedDecoder(cfg, target, embed_target)
+        if system["guide"] != "none":
+            shape = Shape(
+                cfg.encoder.embed_dim,
+                cfg.encoder.attention_heads,
+                cfg.encoder.ffn_embed_dim,
+                cfg.encoder.layers,
             )
+            encoder.guide = build_guide(system["guide"], system["options"], shape)
+            decoder.guide = encoder.guide.decoder()
         return cls(cfg, encoder, decoder, mlm=system["mlm_weight"] > 0)
 
     def forward(
@@ -158,10 +171,13 @@ class GuidedTransformer(TransformerModelBase):
         annotations: dict[str, Tensor] | None = None,
         masked: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """→ target logits (B, m, V_target); extras: `prepared`, and `mlm_logits` (masked, V_source)."""
+        """→ target logits (B, m, V_target); extras: with a guide `done`, what its loss reads, and
+        `mlm_logits` (masked, V_source)."""
         encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
         logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
-        extra["prepared"] = encoder_out["prepared"]
+        if self.encoder.guide is not None:
+            prepared = encoder_out["prepared"], extra.get("prepared")
+            extra["done"] = Done(*prepared, annotations or {}, extra["attn"][0])
         if self.mlm_bias is not None and masked is not None:
             extra["mlm_logits"] = self._masked_logits(encoder_out["encoder_out"][0], masked)
         return logits, extra

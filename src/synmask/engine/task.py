@@ -1,6 +1,7 @@
 """The translation task: fairseq's, with our data set, and with models that the settings describe."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from fairseq.tasks.translation import TranslationTask
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.engine.model import GuidedTransformer
 from synmask.files import UserError
+from synmask.syntax.annotations import Annotations
+
+PARSED = frozenset({"heads", "distances"})  # annotations that come from a parser
 
 
 class GuidedTranslation(TranslationTask):
@@ -40,13 +44,27 @@ class GuidedTranslation(TranslationTask):
         sides = [_sentences(f"{prefix}.{language}") for language in (source, target)]
         if len(sides[0]) != len(sides[1]):
             raise _unusable(f"{prefix}.*")
-        self.datasets[split] = self._pairs(*sides, masked=split == "train", shuffle=split != "test")
+        syntax = None
+        if self.parsed:
+            syntax = Annotations(annotation_file(Path(self.cfg.data), split, source), sides[0].sizes)
+        self.datasets[split] = self._pairs(*sides, syntax, masked=split == "train", shuffle=split != "test")
 
-    def sources(self, sentences: list[torch.Tensor]) -> AnnotatedPairs:
-        """Source sentences, (n,) ids with `</s>` each, as a data set to decode or to parse."""
-        return self._pairs(sentences, None, masked=False, shuffle=False)
+    @property
+    def parsed(self) -> frozenset[str]:
+        """What the model reads that a parser must give."""
+        return self.needs & PARSED
 
-    def _pairs(self, source: Any, target: Any, *, masked: bool, shuffle: bool) -> AnnotatedPairs:
+    def sources(
+        self, sentences: list[torch.Tensor], syntax: Sequence[np.ndarray] | None = None
+    ) -> AnnotatedPairs:
+        """Source sentences, (n,) ids with `</s>` each, as a data set to decode or to parse.
+
+        Args:
+            syntax: their annotations, (n, 3) each, where the model reads what a parser gives.
+        """
+        return self._pairs(sentences, None, syntax, masked=False, shuffle=False)
+
+    def _pairs(self, source: Any, target: Any, syntax: Any, *, masked: bool, shuffle: bool) -> AnnotatedPairs:
         def sizes(side: Any) -> Any:
             return side.sizes if hasattr(side, "sizes") else [len(sentence) for sentence in side]
 
@@ -61,9 +79,15 @@ class GuidedTranslation(TranslationTask):
             left_pad_source=system["left_pad_source"],
             shuffle=shuffle,
             needs=self.needs,
+            syntax=syntax,
             mask_rate=system["mask_rate"] if masked else 0.0,
             seed=self.seed,
         )
+
+
+def annotation_file(data: Path, split: str, language: str) -> Path:
+    """Where the syntax of a split lies, beside the binarised data."""
+    return data / f"syntax.{split}.{language}.npy"
 
 
 def _sentences(path: str) -> indexed_dataset.MMapIndexedDataset:

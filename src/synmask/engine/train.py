@@ -20,12 +20,14 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
+from synmask.config.guides import GUIDES
 from synmask.engine import checkpoints
 from synmask.engine.lock import locked
 from synmask.engine.progress import Progress
 from synmask.engine.stopping import Stop
 from synmask.engine.trainer import build_trainer, fairseq_config, join
 from synmask.files import TryAgain, UserError, machine_fault, write_json, writing
+from synmask.gpus import workers
 from synmask.provenance import commit, versions
 
 HISTORY = (
@@ -93,18 +95,26 @@ def train(
         keep: how many of the last epochs' models will be averaged.
         code: the source files that decide what a training computes.
         threads: CPU threads of each process. The same number gives the same bytes on CPU.
-        processes: data-parallel workers; default: one a visible GPU, one without a GPU.
+        processes: data-parallel workers; default: as many GPUs as can share an update's batches
+            evenly, one without a GPU.
         checkpoint_minutes: how long training goes on at most before it saves where it is.
 
     Raises:
-        UserError: data missing, loss no longer finite, out of memory, or more workers than GPUs.
+        UserError: data missing, loss no longer finite, out of memory, more workers than GPUs, or a batch that
+            they cannot share.
         TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
     """
     gpus = torch.cuda.device_count()
-    processes = processes or max(1, gpus)
+    batches = settings["training"]["batch"]["gpus"] * settings["training"]["batch"]["updates"]
+    processes = processes or workers(batches, gpus)
     if gpus and processes > gpus:
         raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
-    binary, code = checkpoints.digest(data.glob("train.*")), checkpoints.digest(code)
+    if batches % processes:
+        raise UserError(f"--processes {processes}: cannot share the {batches} batches of an update evenly")
+    files = [*data.glob("train.*")]
+    if GUIDES[settings["system"]["guide"]].reads:
+        files += data.glob(f"syntax.train.{source}.npy")
+    binary, code = checkpoints.digest(files), checkpoints.digest(code)
     with locked(run) as check_lock:
         folder, epochs = run / "checkpoints", settings["training"]["max_epochs"]
         checkpoints.claim(folder, {"settings": settings, "seed": seed, "data": binary, "code": code})

@@ -1,6 +1,5 @@
 """fairseq's trainer, built from a run's settings."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ def fairseq_config(
     whatever the number of workers.
     """
     model, training, batch = settings["model"], settings["training"], settings["training"]["batch"]
-    updates = math.ceil(batch["gpus"] * batch["updates"] / processes)
+    updates = batch["gpus"] * batch["updates"] // processes
     words = {
         "--task": "translation",
         "--source-lang": source,

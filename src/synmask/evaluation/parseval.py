@@ -1,235 +1,244 @@
 """Unlabelled constituency scores of induced trees, beside those of trivial trees under the same rules."""
 
-import html
 import itertools
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
-from synmask.files import UserError, read_lines
-from synmask.syntax.tree import (
-    balanced,
-    check_fit,
-    left_branching,
-    not_punctuation,
-    random_distances,
-    restrict,
-    restricted_spans,
-    right_branching,
-    spans_of_distances,
-    word_distances,
-    word_starts,
-)
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.evaluation import attachment, protocols
+from synmask.evaluation.protocols import Corpus, View, keys_of, spans_of_keys
+from synmask.files import UserError
+from synmask.syntax.parses import check_words, read_parses
+from synmask.syntax.tree import balanced, left_branching, right_branching, spans_of_distances, spans_of_forest
+from synmask.syntax.treebank import FLAT, read_trees
 
 RANDOM_SEEDS = range(5)
+SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # the least length of each bin
+SENTENCE_LENGTHS = [1, 11, 21, 31, 41]
+PROTOCOLS: dict[str, Callable[[Corpus], View]] = {
+    "words": protocols.words,
+    "paper": protocols.paper,
+    "evalb": protocols.evalb,
+}
 
-Span = tuple[int, int]
 
-
-def evaluate(gold: Iterable[Tree], predicted: Iterable[tuple[Sequence[str], Sequence[float]]]) -> dict:
-    """Precision, recall and F1 of binary trees against n-ary gold trees, by the protocol "words".
-
-    The convention of PRPN, ON-LSTM, StructFormer and Compound PCFG: punctuation (as the gold tags say) is
-    taken out of both trees, spans of one word and of the whole sentence do not count, labels do not
-    matter, and equal spans count once. Sentences of fewer than two words without punctuation are skipped.
-    `precision`, `recall` and `f1` are of the corpus' span counts; `sentence_f1` is the mean of the sentences'
-    F1, which is, as in Compound PCFG's scorer, 1 where neither tree has a span that counts, and 0 where only
-    the prediction has one. All are percentages.
-
-    Rows beside "induced", all built over the same words with punctuation: "right-branching",
-    "left-branching", "balanced", "random" (mean of 5 seeds), and "oracle", the best that any binary tree can
-    get: it holds all gold spans, but m-2 spans in all for m words. A right-branching tree with punctuation
-    attached high has no row: without its punctuation it is the right-branching tree.
+def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tuple[dict, dict]:
+    """`evaluate` for a file of bracketed trees and the output of `synmask parse`.
 
     Args:
-        gold: the gold trees of N sentences.
-        predicted: for each, its words and the distances between them (`syntax.tree.word_distances`).
-    Returns:
-        {"protocol": "words", "sentences": how many were scored, "skipped": how many were not,
-        "rows": {name: {"precision", "recall", "f1", "sentence_f1"}},
-        "recall_by_label": {label: {"gold": count, name: recall}}, the most frequent label first}.
-        A constituent with several labels (a unary chain) counts for each of them.
+        heads: gold dependency heads, a line a sentence: for each word the number of its head, from 1, 0 =
+            root.
     Raises:
-        UserError: the words of a sentence are not its gold tree's leaves (case aside), or the numbers of
-            sentences differ; it names the line.
+        UserError: the files do not fit each other, or a line is damaged; one line that names file and line.
     """
-    trees = _trees()
-    counts = [_Counts() for _ in trees]
-    oracle = _Counts()
-    labels: Counter[str] = Counter()
-    sentences = skipped = 0
-    for line, (tree, parse) in enumerate(itertools.zip_longest(gold, predicted), start=1):
-        words, distances = _checked(tree, parse, line)
-        keep = not_punctuation(tree)
-        length = sum(keep)
-        if length < 2:
-            skipped += 1
-            continue
-        sentences += 1
-        spans = restricted_spans(tree, keep)
-        labels.update(label for names in spans.values() for label in names)
-        oracle.add(spans, spans, length - 2)
-        for (_, grow), count in zip(trees, counts, strict=True):
-            guess = spans_of_distances(restrict(grow(len(words)) if grow else distances, keep))
-            found = {(start, end) for start, end in guess.tolist() if end - start < length}
-            count.add(spans, found & spans.keys(), len(found))
-    if not sentences:
-        raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
-    names = [name for name, _ in trees]
-    recalls = _mean_by_name(names, [count.recall_by_label(labels) for count in counts])
-    return {
-        "protocol": "words",
-        "sentences": sentences,
-        "skipped": skipped,
-        "rows": _mean_by_name([*names, "oracle"], [count.scores() for count in [*counts, oracle]]),
-        "recall_by_label": {
-            label: {"gold": total} | {name: recall[label] for name, recall in recalls.items()}
-            for label, total in sorted(labels.items(), key=lambda item: (-item[1], item[0]))
-        },
-    }
-
-
-def evaluate_files(gold: Path, predicted: Path) -> dict:
-    """`evaluate` for a file of bracketed trees and one of induced distances over sub-words.
-
-    Args:
-        predicted: a JSON object a line with `tokens` (sub-words, without `</s>`) and `distances`.
-    Returns:
-        As `evaluate`, and "cut_words": how many of the split words the trees cut, and how many there are.
-    Raises:
-        UserError: as `evaluate`, or a line of `predicted` is no such object.
-    """
-    rows = []
-    for line, text in enumerate(read_lines(predicted), start=1):
-        try:
-            row = json.loads(text)
-            rows.append((row["tokens"], row["distances"]))
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"{predicted}, line {line}: no tokens and distances in it; parse again") from None
+    trees, parses = list(read_trees(gold)), list(read_parses(predicted))
     try:
-        result = evaluate(read_trees(gold), (word_distances(distances, tokens) for tokens, distances in rows))
+        check_words(trees, parses)
+        parsed = [number for number, tree in enumerate(trees) if tree.label != FLAT]
+        if not parsed:
+            raise UserError("no sentence has a gold tree; parse them again")
+        corpus = Corpus([trees[number] for number in parsed], [parses[number] for number in parsed])
+        result, counts = evaluate(corpus)
+        result |= {"unparsed": len(trees) - len(parsed), "dependencies": None}
+        if heads is not None:
+            truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
+            pairs = [(truth[number], parses[number].heads) for number in parsed]
+            result["dependencies"] = attachment.evaluate(
+                *zip(*pairs, strict=True), corpus.not_punctuation, corpus.lengths.tolist()
+            )
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
-    return result | {
-        "cut_words": {
-            "cut": sum(cut_words(distances, tokens) for tokens, distances in rows),
-            "split": sum(map(split_words, (tokens for tokens, _ in rows))),
-        }
-    }
+    return result, counts
 
 
-def cut_words(distances: Sequence[float], tokens: Sequence[str]) -> int:
-    """How many words the tree over sub-words cuts: their pieces do not form a constituent of their own.
+def evaluate(corpus: Corpus) -> tuple[dict, dict]:
+    """Precision, recall and F1 of binary trees against n-ary gold trees, by each protocol of `protocols`.
+
+    `precision`, `recall` and `f1` are of the corpus' span counts; `sentence_f1` is the mean of the sentences'
+    F1, which is, as in Compound PCFG's scorer, 1 where neither tree has a span that counts. All are
+    percentages.
+
+    Rows: "induced"; over the leaves that the protocol counts: "right-branching", "left-branching",
+    "balanced", "random" (mean of 5 seeds) and, where final punctuation counts, "right-branching-high" with it
+    (and `</s>`) at the top; and "oracle", the best that any binary tree can get.
 
     Args:
-        distances: (n-1), one per gap between sub-words.
-        tokens: the n sub-words, without `</s>`.
+        corpus: N sentences.
+    Returns:
+        The result: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall", "f1",
+        "sentence_f1"}}, "recall_by_length", "f1_by_length", "f1_by_sentence_length", for "words" also
+        "recall_by_label"}}, "cut_words": how many words the sub-word trees cut of those that are split,
+        "ties": how many splits there are and how many are only decided by the rule for equal distances}. For
+        `parse_significance`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}.
+    Raises:
+        UserError: no sentence can be scored.
     """
-    check_fit(distances, tokens, "tokens")
-    constituents = set(map(tuple, spans_of_distances(distances).tolist()))
-    starts = [index for index, first in enumerate(word_starts(tokens)) if first]
-    words = itertools.pairwise([*starts, len(tokens)])
-    return sum(end - start > 1 and (start, end) not in constituents for start, end in words)
+    result, counts = {}, {}
+    for name, protocol in PROTOCOLS.items():
+        result[name], counts[name] = _score(protocol(corpus))
+    return {"protocols": result} | _sub_words(corpus), counts
 
 
-def split_words(tokens: Sequence[str]) -> int:
-    """How many words of a sentence are split into several sub-words."""
-    continued = [token.endswith("@@") for token in tokens]
-    return sum(more and not before for before, more in zip([False, *continued], continued, strict=False))
+def _score(view: View) -> tuple[dict, dict]:
+    """One protocol's scores, and the sentences' counts."""
+    if not (view.kept >= 2).any():
+        raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
+    gold, times = view.distinct(view.spans)
+    expected = view.per_sentence(gold, times) + view.extra * view.scored
+    trees = [_Found(name, view, spans, gold, times) for name, spans in _trees(view)]
+    parts = _parts(view.kept, SENTENCE_LENGTHS, view.scored)
+    result = {
+        "sentences": int(view.scored.sum()),
+        "skipped": int((~view.scored).sum()),
+        "rows": _by_name([(tree.name, tree.scores(expected, view.scored)) for tree in trees]),
+        "f1_by_sentence_length": {
+            name: {"sentences": int(part.sum())}
+            | _by_name([(tree.name, tree.scores(expected, part)["f1"]) for tree in trees])
+            for name, part in parts.items()
+        },
+    }
+    trees = [
+        tree for tree in trees if tree.name != "oracle"
+    ]  # how it splits what the gold tree leaves open says nothing
+    result |= {"recall_by_length": {}, "f1_by_length": {}}
+    for name, part in _parts(_sizes(gold), SPAN_LENGTHS).items():
+        total = int(times[part].sum())
+        recalls = [(tree.name, _percent(tree.hits[part].sum(), total)) for tree in trees]
+        f1 = [(tree.name, _percent(2 * tree.hits[part].sum(), total + tree.spans_of(name))) for tree in trees]
+        result["recall_by_length"][name] = {"gold": total} | _by_name(recalls)
+        result["f1_by_length"][name] = {"gold": total} | _by_name(f1)
+    if view.labels is not None:
+        result["recall_by_label"] = _recall_by_label(view, gold, trees)
+    counts = {"gold": expected.tolist()}
+    for tree in trees:
+        if tree.name in ("induced", "right-branching"):
+            counts[tree.name] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
+    return result, counts
 
 
-@dataclass
-class _Counts:
-    """What one kind of tree got right so far."""
+class _Found:
+    """What a kind of tree has of the gold spans.
 
-    matched: int = 0
-    predicted: int = 0
-    gold: int = 0
-    f1: list[float] = field(default_factory=list)
-    labels: Counter[str] = field(default_factory=Counter)
+    Attributes:
+        hits: (G,) how often it has each of the distinct gold spans, at most as often as the gold tree.
+        matched, predicted: (N,) spans of each sentence.
+    """
 
-    def add(self, gold: dict[Span, set[str]], matched: Iterable[Span], predicted: int) -> None:
-        """Count a sentence: its gold spans, those that were found, and how many were predicted."""
-        matched = list(matched)
-        self.matched += len(matched)
-        self.predicted += predicted
-        self.gold += len(gold)
-        self.labels.update(label for span in matched for label in gold[span])
-        if gold:
-            self.f1.append(2 * len(matched) / (predicted + len(gold)))
-        else:
-            self.f1.append(0.0 if predicted else 1.0)
-
-    def scores(self) -> dict[str, float]:
-        return {
-            "precision": _percent(self.matched, self.predicted),
-            "recall": _percent(self.matched, self.gold),
-            "f1": _percent(2 * self.matched, self.predicted + self.gold),
-            "sentence_f1": _percent(sum(self.f1), len(self.f1)),
+    def __init__(self, name: str, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
+        self.name = name
+        keys, own = view.distinct(spans)
+        place = np.minimum(np.searchsorted(keys, gold), max(len(keys) - 1, 0))
+        same = keys[place] == gold if len(keys) else np.zeros(len(gold), bool)
+        self.hits = np.where(same, np.minimum(times, own[place] if len(keys) else 0), 0)
+        self.matched = view.per_sentence(gold, self.hits)
+        self.predicted = view.per_sentence(keys, own)
+        self._by_length = {
+            name: int(own[part].sum()) for name, part in _parts(_sizes(keys), SPAN_LENGTHS).items()
         }
 
-    def recall_by_label(self, gold: Counter[str]) -> dict[str, float]:
-        return {label: _percent(self.labels[label], total) for label, total in gold.items()}
+    def spans_of(self, length: str) -> int:
+        """How many spans of a bin of lengths it has."""
+        return self._by_length.get(length, 0)
+
+    def scores(self, expected: np.ndarray, part: np.ndarray) -> dict[str, float]:
+        """The scores of the sentences for which `part` (N,) holds; `expected` (N,): their gold spans."""
+        matched, predicted, expected = self.matched[part], self.predicted[part], expected[part]
+        both = zip((2 * matched).tolist(), (predicted + expected).tolist(), strict=True)
+        return {
+            "precision": _percent(matched.sum(), predicted.sum()),
+            "recall": _percent(matched.sum(), expected.sum()),
+            "f1": _percent(2 * matched.sum(), (predicted + expected).sum()),
+            "sentence_f1": fmean(_percent(*pair) for pair in both),
+        }
+
+
+def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
+    """The rows' names, and the spans of all their trees, (L-N, 2)."""
+    inside = np.isfinite(view.slots)
+    yield "induced", spans_of_forest(view.slots)[inside]
+    yield "right-branching", _grown(right_branching, view.lengths)
+    if view.high is not None:
+        yield "right-branching-high", _grown(right_branching, view.lengths, view.high)
+    yield "left-branching", _grown(left_branching, view.lengths)
+    yield "balanced", _grown(balanced, view.lengths)
+    for seed in RANDOM_SEEDS:
+        slots = np.where(inside, np.random.default_rng(seed).random(len(inside)), np.inf)
+        yield "random", spans_of_forest(slots)[inside]
+    yield "oracle", view.oracle
+
+
+def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndarray:
+    """The spans of trees that depend on their numbers of leaves (and, if given, on a second number) alone."""
+    offsets = np.cumsum(shapes[0]) - shapes[0]
+    kinds, which = np.unique(np.stack(shapes, axis=1), axis=0, return_inverse=True)
+    spans = [np.empty((0, 2), dtype=np.int64)]
+    for number, kind in enumerate(kinds.tolist()):
+        one = spans_of_distances(grow(*kind)) if kind[0] > 1 else spans[0]
+        spans.append((offsets[which == number][:, None, None] + one).reshape(-1, 2))
+    return np.concatenate(spans)
+
+
+def _parts(values: np.ndarray, edges: list[int], among: np.ndarray | bool = True) -> dict[str, np.ndarray]:
+    """Where the values lie in each bin, if any does; a bin is called "2", "4–5" or "21+"."""
+    parts = {}
+    for low, high in itertools.zip_longest(edges, edges[1:]):
+        part = (values >= low) & (True if high is None else values < high) & among
+        if part.any():
+            name = f"{low}+" if high is None else f"{low}" if high == low + 1 else f"{low}–{high - 1}"
+            parts[name] = part
+    return parts
+
+
+def _sizes(keys: np.ndarray) -> np.ndarray:
+    """How many leaves each span has."""
+    return np.diff(spans_of_keys(keys), axis=1)[:, 0]
 
 
 def _percent(part: float, whole: float) -> float:
-    """As for a sentence, nothing out of nothing is all of it."""
-    return 100 * part / whole if whole else 100.0
+    """Nothing out of nothing is all of it."""
+    return float(100 * part / whole) if whole else 100.0
 
 
-def _trees() -> list[tuple[str, Callable[[int], Sequence[float]] | None]]:
-    """For each row, what gives the distances of a sentence of so many words; None for the induced ones."""
-    generators = [np.random.default_rng(seed) for seed in RANDOM_SEEDS]
-    return [
-        ("induced", None),
-        ("right-branching", right_branching),
-        ("left-branching", left_branching),
-        ("balanced", balanced),
-        *(("random", partial(random_distances, rng=rng)) for rng in generators),
-    ]
-
-
-def _mean_by_name(names: list[str], rows: list[dict[str, float]]) -> dict[str, dict[str, float]]:
-    """The rows by name; of rows with one name (the random ones) their mean."""
+def _by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The rows, numbers or dicts of numbers, by name; of rows with one name (the random ones) their mean."""
+    groups: dict[str, list] = {}
+    for name, row in rows:
+        groups.setdefault(name, []).append(row)
     return {
         name: {key: fmean(row[key] for row in group) for key in group[0]}
-        for name in dict.fromkeys(names)
-        for group in [[row for other, row in zip(names, rows, strict=True) if other == name]]
+        if isinstance(group[0], dict)
+        else fmean(group)
+        for name, group in groups.items()
     }
 
 
-def _checked(tree: Tree | None, parse: tuple | None, line: int) -> tuple[Sequence[str], Sequence[float]]:
-    """The parse, if it is one of the gold tree's words."""
-    if tree is None or parse is None:
-        more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
-        raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse a gold tree")
-    words, distances = parse
-    leaves = tree.leaves()
-    if len(words) != len(leaves):
-        raise UserError(
-            f"line {line}: the parse has {len(words)} words, the gold tree {len(leaves)}; "
-            "give both the same sentences, tokenised alike"
-        )
-    for position, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
-        if _plain(word) != _plain(leaf):
-            raise UserError(
-                f'line {line}, word {position}: "{word}" in the parse, "{leaf}" in the gold tree; '
-                "give both the same sentences, tokenised alike"
-            )
-    if len(distances) != len(words) - 1:
-        raise UserError(
-            f"line {line}: {len(distances)} distances for {len(words)} words; one per gap is needed"
-        )
-    return words, distances
+def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[str, dict[str, float]]:
+    """The most frequent label first. A constituent with several labels (a unary chain) counts for each."""
+    keys = view.counted(view.spans)
+    names, label = np.unique(view.labels[keys >= 0].astype(str), return_inverse=True)
+    pairs = np.unique(np.stack((np.searchsorted(gold, keys[keys >= 0]), label), axis=1), axis=0)
+    total = np.bincount(pairs[:, 1], minlength=len(names)).tolist()
+    hits = [(tree.name, np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(names))) for tree in trees]
+    return {
+        str(names[label]): {"gold": total[label]}
+        | _by_name([(name, _percent(hit[label], total[label])) for name, hit in hits])
+        for label in sorted(range(len(names)), key=lambda label: (-total[label], names[label]))
+    }
 
 
-def _plain(word: str) -> str:
-    """Without Moses' escapes (&apos;), in lower case."""
-    return html.unescape(word).lower()
+def _sub_words(corpus: Corpus) -> dict:
+    """What the trees over sub-words without `</s>` do to words, and how many of their splits are ties."""
+    spans = spans_of_forest(corpus.distances)
+    inside = np.isfinite(corpus.distances)
+    split = corpus.piece_end - corpus.piece_start > 1
+    words = keys_of(np.stack((corpus.piece_start, corpus.piece_end), axis=1)[split])
+    whole = np.isin(words, keys_of(spans[inside]))
+    before = spans[inside, 0] - 1  # the gap that the part to its right hangs on
+    tied = (before >= 0) & (corpus.distances[before] == corpus.distances[inside])
+    return {
+        "cut_words": {"cut": int((~whole).sum()), "split": int(split.sum())},
+        "ties": {"tied": int(tied.sum()), "splits": int(inside.sum())},
+    }

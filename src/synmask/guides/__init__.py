@@ -2,54 +2,115 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from torch import Tensor, nn
 
+from synmask.config.guides import GUIDES, GuideOptions
 
-class Guide(nn.Module, ABC):
-    """What the encoder asks of a guide: `prepare` once a batch, `attend` in each guided layer.
 
-    A guide's parameters train with the model's. `n` is the source length, B the batch, H the heads.
+@dataclass(frozen=True)
+class Shape:
+    """Size of the model that is guided: width d, attention heads H, feed-forward width, encoder layers."""
 
-    Attributes:
-        needs: the annotations it reads, each (B, n): "bpe_labels" (0, 2; 1 at pads), "heads" (position of the
-            dependency head), "distances" (constituency distance of the gap after each token).
-        layers: how many encoder layers it guides, from the first.
+    embed_dim: int
+    heads: int
+    ffn_dim: int
+    layers: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a training pass leaves for a guide's own loss.
+
+    source, target: what the encoder's guide and the decoder's (None, if there is none) prepared;
+    annotations: the batch's; cross_attention (B, m, n): of the m target tokens to the n source tokens, mean
+    over the heads of one decoder layer (the last but one in a guided decoder).
     """
 
-    needs: frozenset[str] = frozenset()
+    source: Any
+    target: Any
+    annotations: Mapping[str, Tensor]
+    cross_attention: Tensor
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """What a guide induced: `distance` (B, n-1), of the gaps between tokens, `height` (B, n) and
+    `distribution` (B, n, n), of tokens' heads; None where it induces no such thing."""
+
+    distance: Tensor
+    height: Tensor | None = None
+    distribution: Tensor | None = None
+
+
+class Guide(nn.Module, ABC):
+    """What the model asks of a guide: `prepare` once a batch, `attend` in each guided layer.
+
+    A guide's parameters train with the model's. `n` is the length, B the batch, H the heads.
+
+    Annotations it may read (`options.needs`), positions counted in the padded batch:
+        "bpe_labels" (B, n): 0 or 2, 1 at pads.
+        "heads" (B, n, 2): first and last sub-word of the head's word; of the own word for the root's, the own
+            position for `</s>`; -1 where the sentence has no annotation and at pads.
+        "distances" (B, n): constituency distance of the gap after each token; -1 where the sentence has no
+            annotation, at pads and after `</s>`.
+
+    Attributes:
+        options: its section of the configuration; shape: the model's.
+        layers: how many layers it guides, from the first.
+    """
+
     layers: int = 1
+
+    def __init__(self, options: GuideOptions, shape: Shape) -> None:
+        super().__init__()
+        self.options = options
+        self.shape = shape
 
     @abstractmethod
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Any:
         """What all guided layers share.
 
         Args:
-            x: (B, n, d), what the first encoder layer gets, zero at pads.
+            x: (B, n, d), what the first layer gets, zero at pads.
             padding: (B, n) bool, True at pads, on either side.
-            annotations: the tensors named in `needs`.
+            annotations: the tensors that it needs.
         """
 
     @abstractmethod
     def attend(self, scores: Tensor, prepared: Any, layer: int) -> Tensor:
-        """Scaled scores (B, H, n, n), before any masking -> attention weights, 0 in the columns of pads."""
+        """Scaled scores, before any masking -> attention weights.
 
-    def loss(self, prepared: Any, annotations: Mapping[str, Tensor]) -> Tensor | None:
+        Args:
+            scores: (B, H, n, n); in a decoder (B, H, m, n), the rows of the last m tokens.
+
+        Returns:
+            as `scores`; 0 in the columns of pads and, in a decoder, of tokens after the row's.
+        """
+
+    def decoder(self) -> "Guide | None":
+        """A guide for the decoder's first self-attention, or None: the decoder stays as it is."""
+        return None
+
+    def loss(self, done: Done) -> Tensor | None:
         """A training loss of its own, summed over the batch's tokens, or None."""
         return None
 
+    def syntax(self, prepared: Any) -> Syntax:
+        """What it found out about a batch; only for guides whose options say that they induce something."""
+        raise NotImplementedError(f"{type(self).__name__} induces no syntax")
 
-def build_guide(name: str, options: Mapping[str, Any], embed_dim: int, heads: int) -> Guide:
-    """The guide `name` for an encoder of width `embed_dim` with `heads` heads.
+
+def build_guide(name: str, options: Mapping[str, Any], shape: Shape) -> Guide:
+    """The guide `name` for a model of that shape.
 
     Raises:
-        ValueError: no such guide, or an option has a wrong value.
-        TypeError: no such option.
+        ValueError: no such guide, no such option, or an option has a wrong value.
     """
-    from synmask.guides.grammar import GrammarGuide  # it imports Guide from here
-
-    guides = {"grammar": GrammarGuide}
-    if name not in guides:
-        raise ValueError(f"guide {name!r} is not known; there are: {', '.join(guides)}")
-    return guides[name](embed_dim, heads, **options)
+    if name not in GUIDES:
+        raise ValueError(f"guide {name!r} is not known; there are: {', '.join(GUIDES)}")
+    guide = getattr(import_module(f"synmask.guides.{name}"), f"{name.capitalize()}Guide")
+    return guide(GUIDES[name].model_validate(options), shape)

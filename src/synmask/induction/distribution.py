@@ -89,6 +89,12 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
         ValueError: as `dependency_distribution`.
     """
     kind = _check(distance, height, padding)
+    return (distance - calibration_margin(distance, height, padding)).to(kind)
+
+
+def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
+    """What `calibrate` subtracts from each sentence's distances: (B, 1), in float32 at least."""
+    kind = _check(distance, height, padding)
     exact = torch.promote_types(kind, torch.float32)
     distance, height = distance.to(exact), height.to(exact)
     n = height.size(1)
@@ -103,8 +109,7 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
     if padding is not None:
         proper = proper & ~(padding[:, :, None] | padding[:, None, :])
     # Some span is never proper (the sentence itself), so the largest is 0 at least.
-    margin = (border - highest).masked_fill(~proper, 0).flatten(1).max(1, keepdim=True).values
-    return (distance - margin).to(kind)
+    return (border - highest).masked_fill(~proper, 0).flatten(1).max(1, keepdim=True).values
 
 
 def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> torch.dtype:

@@ -9,8 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from synmask.files import UserError, read_json
+from synmask.reporting.layout import arrow
+from synmask.reporting.runs import read_scores
 from synmask.reporting.style import COLOURS, DARK, in_style, legend_below, look, panels, save
-from synmask.reporting.tables import arrow, read_scores
 
 GROUPS = {
     "source_words": "Words in the source sentence",
@@ -98,7 +99,7 @@ def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
         setting: where the number stands in their `settings`, e.g. system.options.bpe_dim.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: as `tables.read_scores`; the setting is missing or is not a number.
+        UserError: as `runs.read_scores`; the setting is missing or is not a number.
     """
     runs = read_scores(scores)
     runs["value"] = [_number(path, setting) for path in scores]

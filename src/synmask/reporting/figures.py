@@ -6,17 +6,12 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from synmask.files import UserError, read_json
-from synmask.reporting.style import COLOURS, DARK, GREY, STYLE, in_style, legend_below, look, panels
+from synmask.reporting.style import COLOURS, DARK, STYLE, in_style, legend_below, look, panels
 from synmask.reporting.style import save as _save
 from synmask.reporting.style import text_width as _text_width
-from synmask.syntax.tree import check_fit, not_punctuation, restricted_spans, spans_of_distances, word_starts
-from synmask.syntax.treebank import Tree
-
-RIGHT, PIECE = "#009E73", "#D55E00"
 
 
 @in_style
@@ -87,53 +82,6 @@ def speed(costs: Path, out: Path) -> None:
     _save(figure, out, data.assign(device=cost["device"], threads=cost["threads"]))
 
 
-def trees(gold: Tree, induced: dict[str, tuple[Sequence[str], Sequence[float]]], out: Path) -> None:
-    """The gold tree of one sentence and the induced trees over its sub-words, under each other.
-
-    A constituent of an induced tree is coloured as right if it cuts no word and, without punctuation, is a
-    constituent of the gold tree of more than one word and less than the sentence (as evaluation counts).
-    Words that are split are marked, and their pieces are joined by a line.
-
-    Args:
-        gold: the tree over the m words.
-        induced: title → the n sub-words and their n-1 distances; all have the same sub-words.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
-    Raises:
-        ValueError: the sub-words differ between the trees, or do not make as many words as the gold tree has.
-    """
-    tokens = list(next(iter(induced.values()))[0])
-    starts = [index for index, first in enumerate(word_starts(tokens)) if first]
-    words = list(zip(starts, [*starts[1:], len(tokens)], strict=True))
-    if any(list(other) != tokens for other, _ in induced.values()) or len(words) != len(gold.leaves()):
-        raise ValueError("induced: all trees must have the same sub-words, which make the gold tree's words")
-    keep = not_punctuation(gold)
-    expected = restricted_spans(gold, keep)
-    nodes = {"gold": _gold_nodes(gold, words)}
-    for title, (_, distances) in induced.items():
-        check_fit(distances, tokens, "tokens")
-        nodes[title] = _induced_nodes(distances, words, keep, expected)
-    found = {title: len({span for *_, span, _ in rows if span}) for title, rows in nodes.items()}
-    headings = [f"{title} ({found[title]} of {len(expected)} found, in green)" for title in induced]
-    headings.insert(0, f"gold ({len(expected)} constituents that count)")
-    pieces = [(position, position + 1) for position in range(len(tokens))]
-    centres, width = _token_centres(tokens, nodes["gold"])
-    width = max(width, *(1.2 * _text_width(heading) for heading in headings))
-    steps = {title: _step(title, rows) for title, rows in nodes.items()}
-    heights = [steps[title] * _levels(rows) + 0.75 for title, rows in nodes.items()]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width + 0.4, sum(heights)), layout="constrained")
-        panels = figure.subplots(len(nodes), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for axes, heading, (title, rows) in zip(panels, headings, nodes.items(), strict=True):
-            leaves, texts = (words, gold.leaves()) if title == "gold" else (pieces, tokens)
-            axes.set(xlim=(0, width), ylim=(-0.32, steps[title] * (_levels(rows) + 0.3)))
-            axes.set_title(heading, loc="left")
-            axes.axis("off")
-            _draw_nodes(axes, rows, leaves, centres, steps[title])
-            _draw_leaves(axes, texts, leaves, centres)
-            _mark_split_words(axes, words, centres)
-        _save(figure, out, _node_data(nodes, tokens))
-
-
 def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -> None:
     """P_D of one sentence as a heat map: row i is token i, column j its parent.
 
@@ -199,113 +147,3 @@ def _read_history(path: Path, system: str, seed: int) -> pd.DataFrame:
     if lacking:
         raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train {system}, seed {seed}, again")
     return pd.concat([pd.DataFrame({"system": system, "seed": seed}, index=history.index), history], axis=1)
-
-
-# A node of a drawn tree: its span in sub-words, its label, the gold span it hits, its height above the words.
-Node = tuple[int, int, str, tuple[int, int] | None, int]
-
-
-def _gold_nodes(gold: Tree, words: list[tuple[int, int]]) -> list[Node]:
-    """Constituents bottom-up; the chain of unary ones over one span is one node, "S VP"."""
-    labels: dict[tuple[int, int], str] = {}
-    for start, end, label in gold.spans():
-        span = (words[start][0], words[end - 1][1])
-        labels[span] = f"{labels[span]} {label}" if span in labels else label
-    return _with_heights([(*span, label, None) for span, label in labels.items()])
-
-
-def _induced_nodes(
-    distances: Sequence[float],
-    words: list[tuple[int, int]],
-    keep: Sequence[bool],
-    expected: dict[tuple[int, int], set[str]],
-) -> list[Node]:
-    first = {start: number for number, (start, _) in enumerate(words)}
-    last = {end: number + 1 for number, (_, end) in enumerate(words)}
-    before = np.concatenate(([0], np.cumsum(keep))).tolist()
-    nodes = []
-    for start, end in spans_of_distances(distances).tolist():
-        hit = None
-        if start in first and end in last:
-            span = (before[first[start]], before[last[end]])
-            hit = span if span in expected else None
-        nodes.append((start, end, "", hit))
-    return _with_heights(nodes)
-
-
-def _with_heights(nodes: list[tuple]) -> list[Node]:
-    """Children come before parents; a node is one level above the highest node inside it."""
-    ordered = sorted(nodes, key=lambda node: (node[1] - node[0], node[0]))
-    below: dict[int, int] = {}  # height of the tallest node so far over each sub-word
-    result = []
-    for start, end, label, hit in ordered:
-        height = 1 + max(below.get(position, 0) for position in range(start, end))
-        below.update(dict.fromkeys(range(start, end), height))
-        result.append((start, end, label, hit, height))
-    return result
-
-
-def _levels(nodes: list[Node]) -> int:
-    return max((height for *_, height in nodes), default=1)
-
-
-def _step(title: str, nodes: list[Node]) -> float:
-    """Inches a level; deep trees without labels are drawn flatter."""
-    return 0.28 if title == "gold" else min(0.28, 3.2 / _levels(nodes))
-
-
-def _draw_nodes(
-    axes: Axes, nodes: list[Node], leaves: list[tuple[int, int]], centres: np.ndarray, step: float
-) -> None:
-    """Each node as a bar over its children, with a line down to each of them."""
-    tops = [(centres[start:end].mean(), 0.0) for start, end in leaves]  # x and y: leaves, then nodes
-    owner = [leaf for leaf, (start, end) in enumerate(leaves) for _ in range(start, end)]  # by sub-word
-    for start, end, label, hit, height in nodes:
-        children = [tops[child] for child in dict.fromkeys(owner[start:end])]
-        colour, width = (RIGHT, 2.2) if hit else (GREY, 1.3)
-        line = {"color": colour, "linewidth": width, "solid_capstyle": "round", "zorder": 3 if hit else 2}
-        y = step * height
-        axes.plot([children[0][0], children[-1][0]], [y, y], **line)
-        for x, bottom in children:
-            axes.plot([x, x], [bottom, y], **line)
-        middle = (children[0][0] + children[-1][0]) / 2
-        if label:
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
-            axes.text(middle, y, label, ha="center", va="center", fontsize=9, bbox=box, zorder=5)
-        owner[start:end] = [len(tops)] * (end - start)
-        tops.append((middle, y))
-
-
-def _draw_leaves(axes: Axes, texts: list[str], leaves: list[tuple[int, int]], centres: np.ndarray) -> None:
-    for text, (start, end) in zip(texts, leaves, strict=True):
-        axes.text(centres[start:end].mean(), -0.06, text, ha="center", va="top")
-
-
-def _mark_split_words(axes: Axes, words: list[tuple[int, int]], centres: np.ndarray) -> None:
-    for start, end in words:
-        if end - start > 1:
-            axes.plot([centres[start], centres[end - 1]], [-0.28, -0.28], color=PIECE, linewidth=1.5)
-
-
-def _token_centres(tokens: list[str], gold: list[Node]) -> tuple[np.ndarray, float]:
-    """x of each sub-word in inches, so far apart that neither sub-words nor labels meet; the width in all."""
-    widths = np.array([_text_width(token) for token in tokens])
-    for start, end, label, *_ in gold:
-        widths[start:end] = np.maximum(widths[start:end], _text_width(label) / (end - start))
-    edges = np.concatenate(([0], np.cumsum(np.maximum(widths, 0.3) + 0.14)))
-    return (edges[:-1] + edges[1:]) / 2, float(edges[-1])
-
-
-def _node_data(nodes: dict[str, list[Node]], tokens: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "tree": title,
-            "start": start,
-            "end": end,
-            "label": label,
-            "right": hit is not None if title != "gold" else "",
-            "tokens": " ".join(tokens[start:end]),
-        }
-        for title, rows in nodes.items()
-        for start, end, label, hit, _ in rows
-    )

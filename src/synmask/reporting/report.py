@@ -18,7 +18,7 @@ from markupsafe import Markup
 from synmask.files import UserError, read_lines, writing
 from synmask.reporting.entries import METRICS, Run, read_runs, settings, summary
 from synmask.reporting.examples import Example, examples
-from synmask.reporting.tables import arrow
+from synmask.reporting.layout import arrow
 
 
 @dataclass
@@ -122,7 +122,7 @@ class _Anchors:
 
 
 def _table(path: Path, anchors: _Anchors) -> dict[str, Any]:
-    """A Markdown table and its notes as HTML; every number of a system's row links to its runs."""
+    """Markdown tables and their notes as HTML; every number of our own runs links to them."""
     if not path.exists():
         return {"path": path, "html": None}
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -132,13 +132,16 @@ def _table(path: Path, anchors: _Anchors) -> dict[str, Any]:
     for position, token in enumerate(tokens):
         if token.type == "heading_open":
             token.tag = tokens[position + 2].tag = "h4"
+        elif token.type == "table_open":
+            heads = []
         elif token.type == "tr_open":
             row = []
         elif token.type == "th_open":
             heads.append(tokens[position + 1].content)
         elif token.type == "td_open":
             row.append(tokens[position + 1])
-            if len(row) > 1 and any(map(str.isdigit, row[-1].content)):
+            ours = len(row) > 1 and row[1].content not in ("published", "quoted")
+            if ours and any(map(str.isdigit, row[-1].content)):
                 _link(row[-1], anchors.cell(row[0].content, heads[len(row) - 1]))
     html = parser.renderer.render(tokens, parser.options, {})
     scrolling = html.replace("<table>", '<div class="wide" tabindex="0"><table>')

@@ -1,315 +1,111 @@
-"""Tables of a corpus, systems by directions, mean ± sd over seeds: CSV of the runs, Markdown, LaTeX."""
+"""Tables of published numbers beside ours: CSV, Markdown, LaTeX."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
-from synmask.files import UserError, read_json, write_lines, writing
+from synmask.config.published import Published
+from synmask.config.tables import Plan, asked_runs
+from synmask.files import UserError, writing
+from synmask.reporting.cells import METRICS, Cell, build_cells, cell_text
+from synmask.reporting.layout import Layout, Text, arrow, write_latex, write_markdown
+from synmask.reporting.notes import notes
+from synmask.reporting.runs import (
+    COSTS,
+    RUN,
+    SCORES,
+    check_alike,
+    describe,
+    read_comparisons,
+    read_parses,
+    read_scores,
+)
 
-RUN = ["corpus", "direction", "system", "seed"]
-SCORES = {"sacrebleu": "sacreBLEU", "bleu_tokenised": "tokenised BLEU", "chrf": "chrF"}
-PARSE_SCORES = {"precision": "P", "recall": "R", "f1": "F1", "sentence_f1": "sentence F1"}
-TRIVIAL = ["right-branching", "left-branching", "balanced", "random", "oracle"]  # in this order
-COSTS = ["parameters", "tokens_per_second", "train_seconds", "commit"]
-LATEX = {
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "→": r"$\rightarrow$",
-    "–": "--",
-}
+PROTOCOL = "paper"  # parsing scores are counted as the paper counted them
 
 
 def write_table(
+    plan: Plan,
+    published: Published,
     scores: Sequence[Path],
-    csv: Path,
-    markdown: Path,
-    latex: Path,
-    *,
-    title: str,
-    systems: Mapping[str, str],
-    directions: list[str],
-) -> None:
-    """Write the translation scores of a corpus' runs (one scores.json each).
-
-    The CSV has one row a run; Markdown and LaTeX have the means ± sample standard deviations over seeds, the
-    best mean of a column in bold, and below the seeds, what is missing, the signatures and the commits.
-    `systems` gives the rows: the systems' names in order, and the label of each.
-
-    Raises:
-        UserError: a file is missing or lacks a key, a run is given twice or is not of the table, corpora
-            are mixed, or runs of one column have different signatures.
-    """
-    runs = read_scores(scores)
-    _check_runs(runs, systems, directions)
-    signatures = [f"signature_{metric}" for metric in SCORES]
-    notes = []
-    for metric, name in SCORES.items():
-        by_direction = {
-            direction: _one_value(runs[runs["direction"] == direction], f"signature_{metric}")
-            for direction in directions
-            if direction in set(runs["direction"])
-        }
-        for signature in dict.fromkeys(by_direction.values()):
-            where = [arrow(direction) for direction, other in by_direction.items() if other == signature]
-            which = "" if len(where) == len(by_direction) else f" ({', '.join(where)})"
-            notes.append(f"{name}{which}: {signature}.")
-    table = _layout(runs.assign(row=runs["system"].map(systems)), [*systems.values()], directions, SCORES)
-    table.notes = [_rules(runs), *_missing(runs, systems, directions), *notes, *_commits(runs)]
-    _write_csv(runs, csv, [*RUN, *SCORES, *COSTS, *signatures], systems, directions)
-    _write_markdown(markdown, title, table)
-    _write_latex(latex, title, table)
-
-
-def write_parse_table(
     parses: Sequence[Path],
-    csv: Path,
-    markdown: Path,
-    latex: Path,
-    *,
-    title: str,
-    systems: Mapping[str, str],
-    directions: list[str],
+    comparisons: Sequence[Path],
+    out: Path,
 ) -> None:
-    """Write the parsing scores of a corpus' runs (one parse.json each): the systems, then the trivial trees.
+    """Write a table from the given runs: OUT.md, OUT.tex, OUT.csv (a row a cell), OUT.runs.csv (a row a run).
 
-    The CSV has one row for each kind of tree of each run; otherwise as `write_table`. A trivial tree
-    depends on the sentences only, so it has one score a direction. The oracle is never bold.
-
+    Args:
+        plan: rows, columns and the runs that are asked for (`config.tables.plan`).
+        scores, parses: scores.json and parse.json of the runs that there are.
+        comparisons: their tests against the baseline (`synmask compare`).
     Raises:
-        UserError: as `write_table`; runs of one column differ in protocol, sentences or trivial trees.
+        UserError: a file is missing or lacks a key; a run is given twice or is not of the table; runs of one
+            cell were trained with different settings, or runs of one column decoded or scored differently.
     """
-    runs = pd.DataFrame(row for path in parses for row in _parse_rows(path))
-    if runs.empty:
-        raise UserError(f"{title}: no parse.json given; name at least one run")
-    induced = runs[runs["tree"] == "induced"]
-    _check_runs(induced, systems, directions)
-    for _, column in runs.groupby("direction"):
-        _one_value(column, "protocol")
-        _one_value(column, "sentences")
-    trivial = runs[runs["tree"] != "induced"]
-    for (_, _), same in trivial.groupby(["direction", "tree"]):
-        for metric in PARSE_SCORES:
-            _one_value(same, metric)
-    trivial = trivial.drop_duplicates(["direction", "tree"])
-    baselines = sorted(set(trivial["tree"]), key=TRIVIAL.index)
-    shown = pd.concat(
-        [induced.assign(row=induced["system"].map(systems)), trivial.assign(row=trivial["tree"], seed=None)]
-    )
-    table = _layout(
-        shown, [*systems.values(), *baselines], directions, PARSE_SCORES, contest=lambda row: row != "oracle"
-    )
-    counts = induced.drop_duplicates("direction").set_index("direction")
-    notes = [
-        f"{arrow(name)}: {counts['sentences'][name]} sentences, protocol “{counts['protocol'][name]}”."
-        for name in directions
-        if name in counts.index
+    runs = _gather(plan, scores, parses)
+    tests = read_comparisons(comparisons)
+    cells = build_cells(plan, published, runs, tests)
+    with writing(f"{out}.csv") as handle:
+        pd.DataFrame(map(asdict, cells)).drop(columns="published_text").to_csv(
+            handle, index=False, lineterminator="\n"
+        )
+    with writing(f"{out}.runs.csv") as handle:
+        _run_table(runs, tests).to_csv(handle, index=False, lineterminator="\n")
+    table = _layout(plan, cells)
+    table.notes = notes(plan, published, cells, runs, tests, make=f"snakemake {out}.md")
+    write_markdown(Path(f"{out}.md"), table)
+    write_latex(Path(f"{out}.tex"), table)
+
+
+def _gather(plan: Plan, scores: Sequence[Path], parses: Sequence[Path]) -> pd.DataFrame:
+    """All given runs, one row each, in the table's order."""
+    columns = [*RUN, *COSTS, "device_hours", "memory", *SCORES, *(f"signature_{metric}" for metric in SCORES)]
+    runs = pd.DataFrame(columns=columns)
+    if scores:
+        read = read_scores(scores)
+        check_alike(read)
+        runs = read[columns]
+    if parses:
+        runs = runs.merge(read_parses(parses, PROTOCOL), on=RUN, how="outer")
+    order = {tuple(run.values()): position for position, run in enumerate(asked_runs(plan))}
+    for _, run in runs.iterrows():
+        if tuple(run[RUN]) not in order:
+            raise UserError(f"{describe(run)}: not in this table; leave the file out")
+    places = [order[tuple(run)] for run in runs[RUN].itertuples(index=False)]
+    return runs.assign(place=places).sort_values("place").drop(columns="place").reset_index(drop=True)
+
+
+def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
+    """The runs, with the p-value of each metric's test against the baseline's run of the same seed."""
+    wide = tests.pivot_table(index=RUN, columns="metric", values="p").add_prefix("p_").reset_index()
+    if not len(wide):
+        return runs
+    return runs.merge(wide, on=RUN, how="left")
+
+
+def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
+    """Per system a line with what is published and a line with what is measured here."""
+    with_published = any(cell.published_text for cell in cells)
+    heads = [
+        (column["group"], arrow(column["column"]), METRICS[metric].label)
+        for column in plan["columns"]
+        for metric in plan["metrics"]
     ]
-    oracle = (
-        "Trivial trees are scored by the same rules; the oracle is the best that any binary tree can get."
-    )
-    table.notes = [_rules(induced), oracle, *_missing(induced, systems, directions), *notes]
-    _write_csv(runs, csv, [*RUN, "protocol", "sentences", "tree", *PARSE_SCORES], systems, directions)
-    _write_markdown(markdown, title, table)
-    _write_latex(latex, title, table)
-
-
-def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
-    """The runs of scores.json files, one row each: what ran, its scores, signatures and costs.
-
-    Raises:
-        UserError: a file is missing, is not JSON, or lacks a key; or there is no file.
-    """
-    rows = []
-    for path in paths:
-        run = _read_json(path, [*RUN, "scores", "signatures"])
-        _require(run["scores"], SCORES, path, "scores")
-        _require(run["signatures"], SCORES, path, "signatures")
-        row = {key: run.get(key) for key in [*RUN, *COSTS]} | {
-            metric: run["scores"][metric] for metric in SCORES
-        }
-        rows.append(row | {f"signature_{metric}": run["signatures"][metric] for metric in SCORES})
-    if not rows:
-        raise UserError("no scores.json given; name at least one run")
-    return pd.DataFrame(rows)
-
-
-@dataclass
-class _Table:
-    """What Markdown and LaTeX show: per direction the same metrics, and the number of seeds of each row."""
-
-    directions: list[str]
-    metrics: list[str]
-    rows: dict[str, list[tuple[str, bool]]]  # per direction and metric: the text, and whether it is the best
-    seeds: dict[str, str]
-    notes: list[str]
-
-
-def _parse_rows(path: Path) -> list[dict]:
-    run = _read_json(path, [*RUN, "protocol", "sentences", "rows"])
-    _require(run["rows"], ["induced"], path, "rows")
-    head = {key: run[key] for key in [*RUN, "protocol", "sentences"]}
-    rows = []
-    for tree, scores in run["rows"].items():
-        _require(scores, PARSE_SCORES, path, f"rows.{tree}")
-        rows.append(head | {"tree": tree} | {metric: scores[metric] for metric in PARSE_SCORES})
-    return rows
-
-
-def _read_json(path: Path, keys: Iterable[str]) -> dict:
-    run = read_json(path)
-    _require(run, keys, path, "the file")
-    return run
-
-
-def _require(value: object, keys: Iterable[str], path: Path, where: str) -> None:
-    lacking = [key for key in keys if not isinstance(value, dict) or key not in value]
-    if lacking:
-        raise UserError(f"{path}: no {', '.join(lacking)} in {where}; delete it and make it again")
-
-
-def _check_runs(runs: pd.DataFrame, systems: Iterable[str], directions: list[str]) -> None:
-    _one_value(runs, "corpus")
-    for key, listed in (("system", systems), ("direction", directions)):
-        for name in runs[key]:
-            if name not in listed:
-                raise UserError(f"{key} {name} is not in the table; it has {', '.join(listed)}")
-    twice = runs[runs.duplicated(RUN)]
-    if len(twice):
-        run = twice.iloc[0]
-        raise UserError(
-            f"{run['system']} {run['direction']}, seed {run['seed']}: given twice; name each run once"
-        )
-
-
-def _one_value(runs: pd.DataFrame, key: str) -> object:
-    """The value of `key`, which all `runs` must share."""
-    first = runs.iloc[0]
-    for _, run in runs[runs[key] != first[key]].iterrows():
-        raise UserError(
-            f"{key} differs in one column: {first[key]} ({first['system']} {first['direction']}, seed "
-            f"{first['seed']}), {run[key]} ({run['system']} {run['direction']}, seed {run['seed']}); "
-            "score all runs alike"
-        )
-    return first[key]
-
-
-def _layout(
-    runs: pd.DataFrame,
-    rows: list[str],
-    directions: list[str],
-    metrics: dict[str, str],
-    contest: Callable[[str], bool] = lambda row: True,
-) -> _Table:
-    """Means ± sd of `runs` by their column `row`; only rows for which `contest` holds can be the best."""
-    table = _Table(directions, list(metrics.values()), {row: [] for row in rows}, {}, [])
-    for direction in directions:
-        for metric in metrics:
-            groups = runs[runs["direction"] == direction].groupby("row")[metric]
-            means, deviations = groups.mean(), groups.std(ddof=1)
-            rivals = [f"{mean:.2f}" for row, mean in means.items() if contest(row)]
-            best = max(rivals, key=float) if len(rivals) > 1 else None
-            for row in rows:
-                if row not in means:
-                    table.rows[row].append(("–", False))
-                    continue
-                mean, deviation = f"{means[row]:.2f}", deviations[row]
-                text = mean if pd.isna(deviation) else f"{mean} ± {deviation:.2f}"
-                table.rows[row].append((text, mean == best and contest(row)))
-    for row in rows:
-        seeds = [
-            runs[(runs["row"] == row) & (runs["direction"] == name)]["seed"].count() for name in directions
-        ]
-        table.seeds[row] = (
-            " / ".join(map(str, seeds if len(set(seeds)) > 1 else seeds[:1])) if any(seeds) else "–"
-        )
+    nothing_asked = not any(cell.asked for cell in cells)
+    table = Layout(plan["title"], ["System", *([""] if with_published else [])], heads)
+    for system, label in plan["rows"]:
+        row = [cell for cell in cells if cell.system == system]
+        origins = {cell.origin for cell in row}
+        for origin, word in (("measured", "published"), ("quoted", "quoted")):
+            if origin in origins:
+                table.rows.append(([label, word], [_published_text(cell, origin) for cell in row]))
+        if any(cell.asked for cell in row) or (nothing_asked and "quoted" not in origins):
+            texts = [Text(cell_text(cell), cell.best) for cell in row]
+            table.rows.append(([label, *(["here"] if with_published else [])], texts))
     return table
 
 
-def _rules(runs: pd.DataFrame) -> str:
-    seeds = sorted(set(runs["seed"]))
-    if len(seeds) == 1:
-        return f"One seed ({seeds[0]}); the best of each column is bold."
-    listed = ", ".join(map(str, seeds))
-    return f"Mean ± sample standard deviation over seeds {listed}; the best mean of each column is bold."
-
-
-def _missing(runs: pd.DataFrame, systems: Iterable[str], directions: list[str]) -> list[str]:
-    """One line that names the runs that other systems or directions have."""
-    seeds = sorted(set(runs["seed"]))
-    there = set(zip(runs["system"], runs["direction"], runs["seed"], strict=True))
-    parts = []
-    for system in systems:
-        for direction in directions:
-            absent = [seed for seed in seeds if (system, direction, seed) not in there]
-            if absent:
-                which = "all seeds" if absent == seeds else "seed " + " and ".join(map(str, absent))
-                parts.append(f"{system} {arrow(direction)} ({which})")
-    return [f"Missing runs: {'; '.join(parts)}."] if parts else []
-
-
-def _commits(runs: pd.DataFrame) -> list[str]:
-    commits = list(dict.fromkeys(commit for commit in runs["commit"] if commit))
-    return [f"Commit: {', '.join(commits)}."] if commits else []
-
-
-def arrow(direction: str) -> str:
-    """A direction as readers know it: "de-en" becomes "De→En"."""
-    return "→".join(language.capitalize() for language in direction.split("-"))
-
-
-def _write_csv(
-    runs: pd.DataFrame, path: Path, columns: list[str], systems: Iterable[str], directions: list[str]
-) -> None:
-    order = {"direction": directions.index, "system": list(systems).index}
-    ordered = runs.sort_values(
-        ["direction", "system", "seed"],
-        key=lambda column: column.map(order[column.name]) if column.name in order else column,
-        kind="stable",
-    )
-    with writing(path) as handle:
-        ordered.to_csv(handle, columns=columns, index=False, lineterminator="\n")
-
-
-def _write_markdown(path: Path, title: str, table: _Table) -> None:
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
-
-    heads = [f"{arrow(direction)} {metric}" for direction in table.directions for metric in table.metrics]
-    lines = [f"# {title}", "", line(["System", *heads, "Seeds"]), "|---" + "|---:" * (len(heads) + 1) + "|"]
-    for row, cells in table.rows.items():
-        lines.append(
-            line([row, *(f"**{text}**" if best else text for text, best in cells), table.seeds[row]])
-        )
-    write_lines(path, [*lines, *(part for note in table.notes for part in ("", note))])
-
-
-def _write_latex(path: Path, title: str, table: _Table) -> None:
-    """A table environment for the booktabs package."""
-    width, groups = len(table.metrics), range(len(table.directions))
-    spans = [rf"\multicolumn{{{width}}}{{c}}{{{_latex(arrow(name))}}}" for name in table.directions]
-    rules = " ".join(rf"\cmidrule(lr){{{2 + width * k}-{1 + width * (k + 1)}}}" for k in groups)
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_latex(' '.join([title.rstrip('.') + '.', *table.notes]))}}}",
-        rf"\begin{{tabular}}{{l{'r' * (width * len(groups) + 1)}}}",
-        r"\toprule",
-        " & ".join(["", *spans, r"\\"]),
-        rules,
-        " & ".join(["System", *map(_latex, table.metrics * len(groups)), r"Seeds \\"]),
-        r"\midrule",
-    ]
-    for row, cells in table.rows.items():
-        texts = [rf"\textbf{{{_latex(text)}}}" if best else _latex(text) for text, best in cells]
-        lines.append(" & ".join([_latex(row), *texts, rf"{_latex(table.seeds[row])} \\"]))
-    write_lines(path, [*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in text)
+def _published_text(cell: Cell, origin: str) -> Text:
+    return Text(cell.published_text, cell.best_published) if cell.origin == origin else Text("–")

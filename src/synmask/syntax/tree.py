@@ -6,7 +6,6 @@ splits at its largest distance (the paper's appendix). Spans are half-open, (sta
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -33,18 +32,29 @@ def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
     values = np.asarray(distances, dtype=np.float64)
     if values.ndim != 1 or np.isnan(values).any():
         raise ValueError(f"distances must be one-dimensional, without NaN; got shape {values.shape}")
-    gaps = len(values)
-    spans = np.empty((gaps, 2), dtype=np.int64)
-    start, end = [0] * gaps, [gaps + 1] * gaps
+    largest = np.finfo(np.float64).max
+    return spans_of_forest(np.append(np.clip(values, -largest, largest), np.inf))[:-1]
+
+
+def spans_of_forest(slots: np.ndarray) -> np.ndarray:
+    """`spans_of_distances` for many sentences at once, laid end to end.
+
+    Args:
+        slots: (L), one for each of the L leaves of all sentences: the distance from it to the next leaf, and
+            +inf after the last leaf of a sentence. No distance inside a sentence is infinite.
+    Returns:
+        (L, 2) int; row g is the constituent that the gap after leaf g splits, in leaves counted through all
+        sentences. Rows of last leaves mean nothing.
+    """
+    start, end = [], [0] * len(slots)
+    values = slots.tolist()
     open_gaps: list[int] = []  # their distances never rise; each lies in the right part of the one before
-    for gap, value in enumerate(values.tolist()):
+    for gap, value in enumerate(values):
         while open_gaps and values[open_gaps[-1]] < value:
             end[open_gaps.pop()] = gap + 1
-        if open_gaps:
-            start[gap] = open_gaps[-1] + 1
+        start.append(open_gaps[-1] + 1 if open_gaps else 0)
         open_gaps.append(gap)
-    spans[:, 0], spans[:, 1] = start, end
-    return spans
+    return np.array((start, end), dtype=np.int64).T
 
 
 def word_starts(tokens: Sequence[str]) -> list[bool]:
@@ -52,43 +62,20 @@ def word_starts(tokens: Sequence[str]) -> list[bool]:
     return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
 
 
-def word_distances(distances: Sequence[float], tokens: Sequence[str]) -> tuple[list[str], list[float]]:
-    """Words and the distances between them; the distances inside words are dropped.
+def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
+    """The most probable head of each of the m words of a sentence, from 1, 0 = root.
+
+    The probability of a word as head is the sum over its sub-words, taken together over the sub-words of the
+    word that seeks its head. No word is its own head; `</s>` stands for the root.
 
     Args:
-        distances: (n-1), one per gap between sub-words.
-        tokens: the n sub-words, without `</s>`; all pieces of a word but its last end in "@@".
-    Returns:
-        The m words and their m-1 distances.
-    Raises:
-        ValueError: the numbers of distances and tokens do not fit.
+        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
+        tokens: the n sub-words, without `</s>`.
     """
-    check_fit(distances, tokens, "tokens")
-    words: list[str] = []
-    for token, first in zip(tokens, word_starts(tokens), strict=True):
-        piece = token.removesuffix("@@")
-        if first:
-            words.append(piece)
-        else:
-            words[-1] += piece
-    kept = zip(distances, word_starts(tokens)[1:], strict=True)
-    return words, [float(distance) for distance, first in kept if first]
-
-
-def restrict(distances: Sequence[float], keep: Sequence[bool]) -> list[float]:
-    """The distances of the tree that is left when the leaves that are not kept are taken out of it.
-
-    The distance between two neighbours is the largest one between them in the full tree.
-
-    Args:
-        distances: (n-1).
-        keep: (n), False at the leaves to take out.
-    Raises:
-        ValueError: the numbers of distances and leaves do not fit.
-    """
-    check_fit(distances, keep, "keep")
-    kept = [leaf for leaf, wanted in enumerate(keep) if wanted]
-    return [max(distances[left:right]) for left, right in pairwise(kept)]
+    starts = [*np.flatnonzero(word_starts(tokens)).tolist(), len(tokens)]
+    words = np.add.reduceat(np.add.reduceat(distribution, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(words, -1)
+    return [0 if head == len(words) - 1 else head + 1 for head in words[:-1].argmax(1).tolist()]
 
 
 def is_punctuation(word: str, tag: str) -> bool:
@@ -139,11 +126,6 @@ def balanced(words: int) -> list[float]:
             distances[middle - 1] = float(end - start)
             todo += [(start, middle), (middle, end)]
     return distances
-
-
-def random_distances(words: int, rng: np.random.Generator) -> list[float]:
-    """(words-1) distances of a random tree: every constituent splits at each of its gaps equally often."""
-    return rng.random(max(words - 1, 0)).tolist()
 
 
 def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:

@@ -1,0 +1,131 @@
+"""Each guide's options, and what configuration and rules must know of it without loading PyTorch.
+
+The guide NAME is the class NameGuide in guides/NAME.py and its options here, listed in `GUIDES`.
+"""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from synmask.config.base import Count, Rate, Section, Weight
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+class GuideOptions(Section):
+    """What a guide can be told.
+
+    Attributes:
+        reads: the annotations it takes from a parser, "heads" or "distances" (docs/systems.md).
+        induces: what it finds out about a sentence by itself, "distances" or "heads".
+        code: its source files, so that a change in them trains its systems again.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+    induces: ClassVar[frozenset[str]] = frozenset()
+    code: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """All annotations it reads, those that follow from the tokens too."""
+        return self.reads
+
+
+class HeadOptions(GuideOptions):
+    """Options of a guide that acts on some attention heads."""
+
+    heads: Count | None = None
+
+
+class GrammarOptions(GuideOptions):
+    """Options of the guide `grammar`."""
+
+    induces = frozenset({"distances", "heads"})
+    code = ("guides/grammar", "guides/attention", "induction/distribution", "induction/parser")
+
+    bpe: Literal["none", "add", "concatenate"] = "add"
+    bpe_dim: Count = 256
+    conv_layers: Annotated[int, Field(ge=0)] = 3
+    conv_kernel: Annotated[int, Field(gt=0)] = 9
+    attention: bool = True
+    layers: Count = 1
+    relations: tuple[Literal["parent", "child"], ...] = Field(("parent", "child"), min_length=1)
+    activation: Literal["sigmoid", "softmax"] = "sigmoid"
+    calibration: Literal["masked", "as-published"] = "masked"
+
+    @field_validator("relations")
+    @classmethod
+    def _different(cls, relations: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(relations)) < len(relations):
+            raise ValueError("must be one or two different ones")
+        return relations
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset() if self.bpe == "none" else frozenset({"bpe_labels"})
+
+
+class StructformerOptions(GuideOptions):
+    """Options of the guide `structformer`."""
+
+    induces = GrammarOptions.induces
+    code = ("guides/structformer", *GrammarOptions.code)
+
+    conv_layers: Annotated[int, Field(ge=0)] = 3
+    conv_kernel: Count = 9
+    margin: Literal["batch", "sentence"] = "batch"
+
+
+class PascalOptions(HeadOptions):
+    """Options of the guide `pascal`."""
+
+    reads = frozenset({"heads"})
+    code = ("guides/pascal", "guides/attention")
+
+    sigma: Positive = 1.0
+    ignore: Rate = 0.0
+
+
+class LisaOptions(GuideOptions):
+    """Options of the guide `lisa`."""
+
+    reads = frozenset({"heads"})
+    code = ("guides/lisa", "guides/attention")
+
+    parse_weight: Weight = 1.0
+
+
+class DistanceOptions(HeadOptions):
+    """Options of the guide `distance`."""
+
+    reads = frozenset({"distances"})
+    code = ("guides/distance", "guides/attention")
+
+    temperature: Positive = 10.0
+
+
+class LpsiOptions(HeadOptions):
+    """Options of the guide `lpsi`."""
+
+    induces = frozenset({"distances"})
+    code = ("guides/lpsi", "guides/attention")
+
+    temperature: Positive = 10.0
+    sync: Literal["none", "mse", "rank"] = "none"
+    sync_weight: Weight = 0.005
+    sync_margin: Weight = 0.1
+
+
+class NoOptions(GuideOptions):
+    """Of systems without a guide."""
+
+
+GUIDES: dict[str, type[GuideOptions]] = {
+    "none": NoOptions,
+    "grammar": GrammarOptions,
+    "pascal": PascalOptions,
+    "lisa": LisaOptions,
+    "distance": DistanceOptions,
+    "lpsi": LpsiOptions,
+    "structformer": StructformerOptions,
+}

@@ -1,0 +1,109 @@
+"""The types of published.yaml: numbers that papers print, to stand beside ours in the tables."""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, NamedTuple
+
+from pydantic import Field, model_validator
+
+from synmask.config.base import Section
+from synmask.config.schema import Metric, Name
+
+# A number as it is printed, to the digit, with a standard deviation or without: "34.71 ± 0.12".
+Printed = Annotated[str, Field(pattern=r"^-?\d+(\.\d+)?( ± \d+(\.\d+)?)?$")]
+Row = tuple[Printed | None, ...]
+
+
+class Number(NamedTuple):
+    """One printed number: who prints it, and whether its authors measured it or quote others."""
+
+    text: str
+    paper: str
+    measured: bool
+
+    @property
+    def mean(self) -> float:
+        return float(self.text.split(" ± ")[0])
+
+
+class Peer(Section):
+    """A system that papers report: what tables call it, and the paper that proposes it."""
+
+    label: str
+    paper: str
+
+
+class Result(Section):
+    """Numbers of one metric on one corpus: a row a system, a number a column (null: none)."""
+
+    paper: str
+    corpus: Name
+    metric: Metric
+    columns: tuple[str, ...] = Field(min_length=1)
+    measured: dict[Name, Row] = Field(default_factory=dict)
+    quoted: dict[Name, Row] = Field(default_factory=dict)
+    note: str | None = None
+
+    def rows(self) -> Iterator[tuple[str, bool, Row]]:
+        """System, whether it was measured, and its numbers."""
+        yield from ((system, True, row) for system, row in self.measured.items())
+        yield from ((system, False, row) for system, row in self.quoted.items())
+
+    @model_validator(mode="after")
+    def _a_number_a_column(self) -> "Result":
+        for system, _, row in self.rows():
+            if len(row) != len(self.columns):
+                raise ValueError(f"{system}: {len(row)} numbers for {len(self.columns)} columns")
+        return self
+
+
+class Published(Section):
+    papers: dict[str, Annotated[str, Field(pattern=r"\d{4}")]]
+    systems: dict[Name, Peer]
+    results: tuple[Result, ...]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Published":
+        cited = [peer.paper for peer in self.systems.values()] + [result.paper for result in self.results]
+        for paper in cited:
+            if paper not in self.papers:
+                raise ValueError(f"no paper {paper!r} among the papers")
+        seen = set()
+        for result in self.results:
+            for system, _, _ in result.rows():
+                if system not in self.systems:
+                    raise ValueError(f"no system {system!r} among the systems")
+                for column in result.columns:
+                    key = (result.corpus, column, result.metric, system)
+                    if key in seen:
+                        raise ValueError(
+                            f"{system}: {result.metric} on {result.corpus} {column} is given twice"
+                        )
+                    seen.add(key)
+        return self
+
+    @cached_property
+    def numbers(self) -> dict[tuple[str, str, str, str], Number]:
+        """(corpus, column, metric, system) → the number."""
+        return {
+            (result.corpus, column, result.metric, system): Number(text, result.paper, measured)
+            for result in self.results
+            for system, measured, row in result.rows()
+            for column, text in zip(result.columns, row, strict=True)
+            if text is not None
+        }
+
+    def columns(self, corpus: str) -> list[str]:
+        """The columns of all results on a corpus, in their order."""
+        columns = (column for result in self.results if result.corpus == corpus for column in result.columns)
+        return list(dict.fromkeys(columns))
+
+    def notes(self, corpus: str, metric: str) -> list[str]:
+        """What is said about the numbers of a metric on a corpus."""
+        found = (r.note for r in self.results if (r.corpus, r.metric) == (corpus, metric))
+        return [note for note in found if note]
+
+    def cite(self, paper: str) -> str:
+        """A paper in short: its authors and year."""
+        return re.match(r".*?\d{4}", self.papers[paper])[0]

@@ -1,0 +1,112 @@
+"""What a table consists of: its rows, its columns, and the runs that fill them."""
+
+from typing import Any, get_args
+
+from synmask.config.guides import GUIDES
+from synmask.config.published import Published
+from synmask.config.schema import Config, Cost, Experiment, Parsing, Table, Translation
+
+Plan = dict[str, Any]
+Run = dict[str, Any]
+
+
+def table_names(config: Config) -> list[str]:
+    """All tables: one an experiment that has `translation` among its tables, and the entries of `tables`."""
+    own = [n for n, experiment in config.plain_experiments.items() if "translation" in experiment.tables]
+    return [*own, *config.tables]
+
+
+def plan(config: Config, published: Published, name: str) -> Plan:
+    """All that a table depends on besides the runs themselves.
+
+    Returns:
+        {"title", "metrics",
+        "baseline": the system that significance is tested against (the first one), if it is run,
+        "rows": [[system, label]],
+        "columns": [{"corpus", "column": direction or task, "group": heads the columns of one of several
+            corpora, "runs": {system: seeds}}],
+        "files": what is read of each run, "notes": why a column has no runs}.
+    """
+    table = config.tables.get(name) or _own_table(config.plain_experiments[name], name)
+    rows = [[system, _label(config, published, system)] for system in table.systems]
+    if table.benchmark:
+        columns = [
+            {"corpus": table.benchmark, "column": column, "group": "", "runs": {}}
+            for column in published.columns(table.benchmark)
+        ]
+        notes = ["No runs here: nothing in this version trains on this benchmark."]
+    else:
+        columns, notes = _columns(config, table)
+    first = table.systems[0]
+    metrics = set(table.metrics)
+    files = {
+        "scores.json": metrics & {*get_args(Translation), *get_args(Cost)},
+        "parse.json": metrics & {*get_args(Parsing)},
+    }
+    return {
+        "title": table.title,
+        "metrics": list(table.metrics),
+        "baseline": first if any(first in column["runs"] for column in columns) else None,
+        "rows": rows,
+        "columns": columns,
+        "files": [file for file, wanted in files.items() if wanted],
+        "notes": notes,
+    }
+
+
+def asked_runs(plan: Plan) -> list[Run]:
+    """Every run that a table asks for, in its order: corpus, direction, system and seed."""
+    return [
+        {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}
+        for column in plan["columns"]
+        for system, _ in plan["rows"]
+        for seed in column["runs"].get(system, ())
+    ]
+
+
+def compared(plan: Plan) -> list[tuple[Run, Run]]:
+    """The runs that are tested, each with the baseline's run of the same seed."""
+    if not set(plan["metrics"]) & set(get_args(Translation)):
+        return []
+    runs = asked_runs(plan)
+    pairs = ((run, run | {"system": plan["baseline"]}) for run in runs if run["system"] != plan["baseline"])
+    return [(run, baseline) for run, baseline in pairs if baseline in runs]
+
+
+def _own_table(entry: Experiment, name: str) -> Table:
+    """An experiment's own table: its systems, and behind the first one those that only papers report."""
+    first, *others = entry.systems
+    return Table(title=entry.title, experiments=(name,), systems=(first, *entry.peers, *others))
+
+
+def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[str]]:
+    """A column a corpus and direction, with the runs of all experiments there."""
+    parsing = bool(set(table.metrics) & set(get_args(Parsing)))
+    columns: dict[tuple[str, str], dict[str, Any]] = {}
+    notes = []
+
+    def induces(system: str) -> bool:
+        return "distances" in GUIDES[config.systems[system].guide].induces
+
+    for name in table.experiments:
+        entry = config.plain_experiments[name]
+        for direction in entry.directions:
+            column = columns.setdefault(
+                (entry.corpus, direction),
+                {"corpus": entry.corpus, "column": direction, "group": entry.title, "runs": {}},
+            )
+            if parsing and config.gold_trees(entry.corpus, "valid", direction.split("-")[0]) is None:
+                notes.append(f"No runs here: corpora.{entry.corpus} has no `trees` to compare with.")
+                continue
+            for system in entry.systems:
+                if system in table.systems and (induces(system) or not parsing):
+                    seeds = {*column["runs"].get(system, ()), *config.experiment_seeds(name)}
+                    column["runs"][system] = sorted(seeds)
+    if len({corpus for corpus, _ in columns}) == 1:
+        for column in columns.values():
+            column["group"] = ""
+    return list(columns.values()), list(dict.fromkeys(notes))
+
+
+def _label(config: Config, published: Published, system: str) -> str:
+    return config.label(system) if system in config.systems else published.systems[system].label

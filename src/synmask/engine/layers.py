@@ -1,0 +1,106 @@
+"""fairseq's Transformer layers, in which a guide may make the weights of self-attention."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fairseq.models.transformer.transformer_config import TransformerConfig
+from fairseq.modules import MultiheadAttention
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from torch import Tensor, nn
+
+Attend = Callable[[Tensor], Tensor]
+
+
+def guided_attention(attention: MultiheadAttention, x: Tensor, keys: Tensor, attend: Attend) -> Tensor:
+    """Self-attention of x (m, B, d) to keys (n, B, d), of which x is the end → (m, B, d).
+
+    `attend` turns the scaled scores (B, H, m, n) into attention weights; all else is `attention`'s.
+    """
+
+    def heads(projected: Tensor) -> Tensor:  # (n, B, d) → (B, H, n, d_head)
+        return projected.view(*projected.shape[:2], attention.num_heads, attention.head_dim).permute(
+            1, 2, 0, 3
+        )
+
+    query = heads(attention.q_proj(x) * attention.scaling)
+    key, value = heads(attention.k_proj(keys)), heads(attention.v_proj(keys))
+    weights = attention.dropout_module(attend(query @ key.transpose(-1, -2)))
+    return attention.out_proj((weights @ value).permute(2, 0, 1, 3).reshape(x.shape))
+
+
+class EncoderLayer(TransformerEncoderLayerBase):
+    """fairseq's encoder layer, in which a guide may make the attention weights.
+
+    Parameters and their names are fairseq's, without the copies for its inference fast path: fairseq 0.12.2
+    keeps a second, never trained set of every layer's weights (in_proj_weight, fc1_weight, …) for a private
+    torch function that has changed since; here they are neither made, counted nor saved.
+    """
+
+    def __init__(self, cfg: TransformerConfig) -> None:
+        super().__init__(cfg)
+        for name in ("in_proj", "out_proj", "fc1", "fc2"):
+            delattr(self, f"{name}_weight")
+            delattr(self, f"{name}_bias")
+        self.can_use_fastpath = False
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        nn.Module._load_from_state_dict(self, *args)
+
+    def forward(self, x: Tensor, encoder_padding_mask: Tensor | None, attend: Attend | None = None) -> Tensor:
+        """x (n, B, d) → (n, B, d).
+
+        `attend` turns (B, H, n, n) raw scores into attention weights; without it the layer is stock.
+        """
+        if attend is None:
+            return super().forward(x, encoder_padding_mask)
+        attended = guided_attention(self.self_attn, x, x, attend)
+        x = self.self_attn_layer_norm(x + self.dropout_module(attended))
+        return _feed_forward(self, x)
+
+
+class DecoderLayer(TransformerDecoderLayerBase):
+    """fairseq's decoder layer, in which a guide may make the weights of self-attention."""
+
+    def forward(
+        self,
+        x: Tensor,
+        encoder_out: Tensor | None = None,
+        encoder_padding_mask: Tensor | None = None,
+        incremental_state: dict | None = None,
+        *,
+        need_attn: bool = False,
+        need_head_weights: bool = False,
+        attend: Attend | None = None,
+        prefix: Tensor | None = None,
+        **more: Any,
+    ) -> tuple[Tensor, Tensor | None, None]:
+        """x (m, B, d) → (m, B, d), and the weights of cross-attention if they are wanted.
+
+        `attend` turns scores into the weights of self-attention, to the layer's inputs since the first token:
+        `prefix` (n, B, d), whose end is x. Their keys and values are made anew at each step, so that beam
+        search has nothing to reorder. Without `attend` the layer is stock.
+        """
+        if attend is None:
+            return super().forward(
+                x, encoder_out, encoder_padding_mask, incremental_state,
+                need_attn=need_attn, need_head_weights=need_head_weights, **more,
+            )  # fmt: skip
+        attended = guided_attention(self.self_attn, x, prefix, attend)
+        x = self.self_attn_layer_norm(x + self.dropout_module(attended))
+        attended, weights = self.encoder_attn(
+            query=x,
+            key=encoder_out,
+            value=encoder_out,
+            key_padding_mask=encoder_padding_mask,
+            incremental_state=incremental_state,
+            static_kv=True,
+            need_weights=need_attn,
+            need_head_weights=need_head_weights,
+        )
+        x = self.encoder_attn_layer_norm(x + self.dropout_module(attended))
+        return _feed_forward(self, x), weights, None
+
+
+def _feed_forward(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
+    hidden = layer.activation_dropout_module(layer.activation_fn(layer.fc1(x)))
+    return layer.final_layer_norm(x + layer.dropout_module(layer.fc2(hidden)))

@@ -1,0 +1,111 @@
+"""Dependency accuracy of induced heads, beside trivial ones."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from synmask.files import UserError, read_lines
+
+RANDOM_SEEDS = range(5)
+
+
+def read_heads(path: Path, lengths: Sequence[int]) -> list[list[int]]:
+    """Gold heads: a line a sentence, for each word the number of its head, from 1, 0 = root.
+
+    Args:
+        lengths: the words of each sentence.
+    Raises:
+        UserError: a line is not such a line, or there are more or fewer lines than sentences.
+    """
+    rows = []
+    for line, text in enumerate(read_lines(path), start=1):
+        if line > len(lengths):
+            raise UserError(f"{path}, line {line}: more lines than gold trees ({len(lengths)})")
+        words = lengths[line - 1]
+        try:
+            heads = [int(head) for head in text.split()]
+        except ValueError:
+            raise UserError(f"{path}, line {line}: heads must be whole numbers; parse it again") from None
+        if len(heads) != words:
+            raise UserError(f"{path}, line {line}: {len(heads)} heads for {words} words; parse it again")
+        if any(not 0 <= head <= words for head in heads):
+            raise UserError(f"{path}, line {line}: a head outside of 0 to {words}; parse it again")
+        rows.append(heads)
+    if len(rows) < len(lengths):
+        raise UserError(f"{path}, line {len(rows)}: the last one, but there are {len(lengths)} gold trees")
+    return rows
+
+
+def evaluate(
+    gold: Sequence[Sequence[int]],
+    induced: Sequence[Sequence[int] | None],
+    counted: np.ndarray,
+    lengths: Sequence[int],
+) -> dict | None:
+    """How many words have the right head, in percent, of the words for which `counted` holds.
+
+    Directed: the induced head is the gold head (the root's is 0). Undirected: or its gold head is the word
+    itself (Klein and Manning 2004). Rows beside "induced": "left-neighbour" and "right-neighbour", the
+    counted word before or after (the first, or last, is the root), and "random", any other word of the
+    sentence or the root (mean of 5 seeds).
+
+    Args:
+        gold, induced: for each sentence its words' heads, from 1, 0 = root.
+        counted: (W,) of all words; punctuation is left out.
+        lengths: the words of each sentence.
+    Returns:
+        {"words": how many count, "rows": {row: {"directed", "undirected"}}}; None without induced heads.
+    Raises:
+        UserError: a sentence's induced heads are not as many as its words; it names the line.
+    """
+    if any(heads is None for heads in induced):
+        return None
+    for line, (heads, words) in enumerate(zip(induced, lengths, strict=True), start=1):
+        if len(heads) != words or any(not 0 <= head <= words for head in heads):
+            raise UserError(f"line {line}: {len(heads)} induced heads for {words} words; parse again")
+    sizes = np.asarray(lengths)
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # of each word: the first word of its sentence
+    truth = _joined(gold)
+    left, right = _neighbours(counted, first)
+    rows = [("induced", _joined(induced)), ("left-neighbour", left), ("right-neighbour", right)]
+    others = np.repeat(sizes, sizes)
+    position = np.arange(len(truth)) - first + 1
+    for seed in RANDOM_SEEDS:
+        drawn = np.random.default_rng(seed).integers(0, others)  # 0 … n-1: the root and all words but itself
+        rows.append(("random", drawn + (drawn >= position)))
+    scores = [(name, _accuracy(truth, heads, first, position, counted)) for name, heads in rows]
+    return {
+        "words": int(counted.sum()),
+        "rows": {
+            name: {
+                "directed": fmean(directed for other, (directed, _) in scores if other == name),
+                "undirected": fmean(undirected for other, (_, undirected) in scores if other == name),
+            }
+            for name in dict.fromkeys(name for name, _ in scores)
+        },
+    }
+
+
+def _accuracy(
+    truth: np.ndarray, heads: np.ndarray, first: np.ndarray, position: np.ndarray, counted: np.ndarray
+) -> tuple[float, float]:
+    directed = heads == truth
+    back = (heads > 0) & (truth[first + np.maximum(heads, 1) - 1] == position)
+    right = directed[counted], (directed | back)[counted]
+    return 100 * float(right[0].mean()), 100 * float(right[1].mean())
+
+
+def _neighbours(counted: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The heads, if each counted word hangs on the counted word before it, or after it."""
+    words = np.flatnonzero(counted)
+    same = first[words[1:]] == first[words[:-1]]
+    left, right = np.zeros((2, len(counted)), dtype=np.int64)
+    left[words[1:][same]] = (words[:-1] - first[words[:-1]] + 1)[same]
+    right[words[:-1][same]] = (words[1:] - first[words[1:]] + 1)[same]
+    return left, right
+
+
+def _joined(heads: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.array([head for line in heads for head in line], dtype=np.int64)

@@ -1,0 +1,96 @@
+"""Is a system better than the baseline? Over the test set (sacreBLEU's paired test) and over the seeds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+
+from synmask.files import UserError, read_lines
+
+TRIALS = 10_000  # sacreBLEU's own number
+
+
+class Difference(NamedTuple):
+    """How sure it is that two systems differ: `p` is the larger of the two others."""
+
+    p: float
+    p_test_set: float
+    p_seeds: float | None  # None: one seed only
+
+
+def compare(
+    hypothesis: str | Path,
+    baseline: str | Path,
+    reference: str | Path,
+    *,
+    tokenise: str,
+    lowercase: bool = False,
+) -> dict[str, Any]:
+    """Paired approximate randomisation of two translations of one test set (Riezler and Maxwell 2005).
+
+    sacreBLEU counts the shuffles with a *larger* difference than the real one, so identical translations
+    would come out at p = 1/10001. Of two translations that differ in k sentences, at least 2 of the 2^k ways
+    to swap them give exactly the real difference: p is never below 2^(1-k).
+
+    Args:
+        tokenise: sacreBLEU's tokeniser: "13a" for plain text, "none" for tokens.
+    Returns:
+        {"difference": BLEU of the hypothesis minus that of the baseline, "p", "signature"}.
+    Raises:
+        UserError: the files differ in their number of lines, or are empty.
+    """
+    sides = [list(read_lines(path)) for path in (hypothesis, baseline, reference)]
+    if len({len(side) for side in sides}) > 1 or not sides[0]:
+        counts = ", ".join(str(len(side)) for side in sides)
+        raise UserError(
+            f"{hypothesis}, {baseline}, {reference}: {counts} lines; give the same test set thrice"
+        )
+    ours, theirs, references = sides
+    metric = BLEU(lowercase=lowercase, tokenize=tokenise, force=True)
+    test = PairedTest([("baseline", theirs), ("system", ours)], {"BLEU": metric}, [references], "ar", TRIALS)
+    signatures, scores = test()
+    before, after = scores["BLEU"]
+    changed = sum(one != other for one, other in zip(ours, theirs, strict=True))
+    return {
+        "difference": after.score - before.score,
+        "p": min(1.0, max(after.p_value, 2.0 ** (1 - changed))),
+        "signature": str(signatures["BLEU"]),
+    }
+
+
+def over_seeds(
+    pairs: Sequence[tuple[float, float]], system: Sequence[float], baseline: Sequence[float]
+) -> Difference:
+    """Combine the tests of K pairs of runs, one a seed; significant is what is so by both p-values.
+
+    Over the test set: of the K two-sided p-values, those whose difference has another sign than the mean
+    difference count as 1; then p = K/k · p_(k), where p_(k) is the k-th smallest and k = floor(K/2) + 1, so
+    that more than half of the pairs must agree. This bound (Rüger 1978) holds however the K tests depend on
+    each other, and they do: they share the test set. Sentences of several seeds are never pooled.
+    Over the seeds: Welch's t-test of the K + K scores, as two sets of random seeds; None for one seed.
+
+    Args:
+        pairs: difference and p-value of each pair, from `compare`.
+        system, baseline: the K scores of each.
+    """
+    count = len(pairs)
+    mean = fmean(difference for difference, _ in pairs)
+    agreeing = sorted(p if difference * mean > 0 else 1.0 for difference, p in pairs)
+    majority = count // 2 + 1
+    p_test_set = min(1.0, count / majority * agreeing[majority - 1])
+    if count == 1:
+        return Difference(p_test_set, p_test_set, None)
+    p_seeds = _welch(system, baseline)
+    return Difference(max(p_test_set, p_seeds), p_test_set, p_seeds)
+
+
+def _welch(one: Sequence[float], other: Sequence[float]) -> float:
+    """Two-sided p; where neither side has any spread, 1 if the means are equal, else 0."""
+    if len({*one}) == len({*other}) == 1:
+        return float(one[0] == other[0])
+    from scipy.stats import ttest_ind  # here, because it takes a second
+
+    return float(ttest_ind(one, other, equal_var=False).pvalue)

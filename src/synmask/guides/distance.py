@@ -1,0 +1,47 @@
+"""Distance-Transformer (Hou et al., Findings of EMNLP 2022): constituency distances gate attention."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from synmask.guides import Guide
+from synmask.guides.attention import log_gates, masked_softmax, on_first
+
+
+@dataclass(frozen=True)
+class Gates:
+    """log_gate (B, n, n): logarithm of the gate between tokens; padding (B, n)."""
+
+    log_gate: Tensor
+    padding: Tensor
+
+
+class DistanceGuide(Guide):
+    """A_ij = exp(s_ij) g_ij / sum_k exp(s_ik) g_ik, on the first `heads` heads of the first layer.
+
+    g_ij is the product, over the gaps k between i and j but the one next to i, of
+    (1 + tanh((d_i - d_k) / t)) / 2, where d_i is the distance of the gap next to i on the side of j: a gap
+    above the token's own shuts it off. A sentence without distances is not guided.
+    """
+
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Gates:
+        """distances (B, n) -> gates, in float32."""
+        after = annotations["distances"].float()
+        before = after.roll(1, dims=1)  # of the first token: never read
+        # (1 + tanh(x)) / 2 = sigmoid(2x). Column j stands for the gap that is passed when j is reached.
+        scale = 2 / self.options.temperature
+        to_left = F.logsigmoid(scale * (before[:, :, None] - after[:, None, :]))
+        to_right = F.logsigmoid(scale * (after[:, :, None] - before[:, None, :]))
+        position = torch.arange(after.size(1), device=after.device)
+        near = (position[:, None] - position).abs() == 1
+        unknown = (after < 0).all(1)[:, None, None]
+        gates = log_gates(to_left.masked_fill(near, 0), to_right.masked_fill(near, 0))
+        return Gates(gates.masked_fill(unknown, 0), padding)
+
+    def attend(self, scores: Tensor, prepared: Gates, layer: int) -> Tensor:
+        """Scores (B, H, n, n) -> weights."""
+        gate = on_first(self.options.heads, prepared.log_gate[:, None], scores, neutral=0.0)
+        return masked_softmax(scores + gate, prepared.padding).to(scores.dtype)

@@ -1,0 +1,56 @@
+"""LISA (Strubell et al., EMNLP 2018) for translation: one head is trained to point to the parent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from synmask.config.guides import LisaOptions
+from synmask.guides import Done, Guide, Shape
+from synmask.guides.attention import masked_softmax
+
+
+@dataclass(frozen=True)
+class Pointers:
+    """logits (B, n, n): of token i's parent being j; padding (B, n)."""
+
+    logits: Tensor
+    padding: Tensor
+
+
+class LisaGuide(Guide):
+    """The first head of the first layer attends by a biaffine parser, softmax_j([q_i; 1] U k_j).
+
+    q and k are the halves of leaky_relu(W x + b), as wide as a head each. Loss: `parse_weight` times the
+    cross-entropy of each token's parent, the first sub-word of its head's word; sentences without heads add
+    nothing. When decoding, the head attends by its own prediction.
+    """
+
+    def __init__(self, options: LisaOptions, shape: Shape) -> None:
+        super().__init__(options, shape)
+        width = shape.embed_dim // shape.heads
+        self.inputs = nn.Linear(shape.embed_dim, 2 * width)
+        self.bilinear = nn.Parameter(torch.empty(width + 1, width))
+        nn.init.xavier_uniform_(self.inputs.weight)
+        nn.init.zeros_(self.inputs.bias)
+        nn.init.xavier_uniform_(self.bilinear)
+
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Pointers:
+        """x (B, n, d) -> logits of each token's parent."""
+        query, key = F.leaky_relu(self.inputs(x)).chunk(2, dim=-1)
+        query = torch.cat([query, torch.ones_like(query[..., :1])], dim=-1)
+        return Pointers(query @ self.bilinear.to(query.dtype) @ key.mT, padding)
+
+    def attend(self, scores: Tensor, prepared: Pointers, layer: int) -> Tensor:
+        """Scores (B, H, n, n) -> weights; the first head's scores are not read."""
+        pointed = torch.cat([prepared.logits[:, None].to(scores.dtype), scores[:, 1:]], dim=1)
+        return masked_softmax(pointed, prepared.padding)
+
+    def loss(self, done: Done) -> Tensor:
+        """Cross-entropy in nats, summed over the source tokens that have a head."""
+        parent = done.annotations["heads"][..., 0]
+        logits = done.source.logits.float().masked_fill(done.source.padding[:, None, :], float("-inf"))
+        summed = F.cross_entropy(logits.flatten(0, 1), parent.flatten(), ignore_index=-1, reduction="sum")
+        return self.options.parse_weight * summed

@@ -1,0 +1,87 @@
+"""LPSI (Harada & Watanabe, ACL-SRW 2021): a tower beside the model induces distances that gate attention."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from synmask.config.guides import LpsiOptions
+from synmask.guides import Done, Guide, Shape, Syntax
+from synmask.guides.attention import log_gates, masked_softmax, on_first
+
+
+@dataclass(frozen=True)
+class Walls:
+    """distance (B, G, n), one a token and gated head, float32; log_gate (B, G, n, n); padding (B, n);
+    outside (B, 1, 1 or n, n): True where attention must not go."""
+
+    distance: Tensor
+    log_gate: Tensor
+    padding: Tensor
+    outside: Tensor
+
+
+class LpsiGuide(Guide):
+    """A = softmax(scores) * g, normalised again, in the first layer of the encoder and of the decoder.
+
+    g_ij is the product of sigmoid(t (d_i - d_k)) over the tokens k from j to i, i left out: a token with a
+    higher distance is a wall. The distances, one a head for the first `heads` heads, come from a
+    Transformer layer beside the model; the decoder has one of its own, which sees what lies before.
+    Loss: with `sync`, `sync_weight` times how far the source distances, carried over by cross-attention, are
+    from the decoder's: "mse" (squared error) or "rank" (the order of each two tokens, with a margin).
+    """
+
+    def __init__(self, options: LpsiOptions, shape: Shape, causal: bool = False) -> None:
+        super().__init__(options, shape)
+        self.causal = causal
+        self.tower = nn.TransformerEncoderLayer(
+            shape.embed_dim, shape.heads, shape.ffn_dim, dropout=0.0, batch_first=True
+        )
+        self.output = nn.Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
+        for name, parameter in self.named_parameters():  # as fairseq's layers start
+            if parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def decoder(self) -> Self:
+        """The decoder's own tower."""
+        return type(self)(self.options, self.shape, causal=True)
+
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Walls:
+        """x (B, n, d) -> distances and gates."""
+        n = x.size(1)
+        after = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+        states = self.tower(x, src_mask=after if self.causal else None, src_key_padding_mask=padding)
+        distance = self.output(states).float().mT
+        factor = F.logsigmoid(self.options.temperature * (distance[..., :, None] - distance[..., None, :]))
+        outside = padding[:, None, None, :]
+        return Walls(
+            distance, log_gates(factor, factor), padding, outside | after if self.causal else outside
+        )
+
+    def attend(self, scores: Tensor, prepared: Walls, layer: int) -> Tensor:
+        """Scores (B, H, m, n) of the last m tokens -> weights."""
+        rows = scores.size(2)
+        gate = on_first(self.output.out_features, prepared.log_gate[:, :, -rows:], scores, neutral=0.0)
+        return masked_softmax(scores + gate, prepared.outside[:, :, -rows:]).to(scores.dtype)
+
+    def syntax(self, prepared: Walls) -> Syntax:
+        """A token's distance, mean over the heads, is that of the gap before it."""
+        return Syntax(prepared.distance.mean(1)[:, 1:])
+
+    def loss(self, done: Done) -> Tensor | None:
+        """The synchronisation loss, summed over target tokens (mse) or pairs of them (rank)."""
+        if self.options.sync == "none":
+            return None
+        induced, real = done.target.distance.mean(1), ~done.target.padding
+        carried = (done.cross_attention.float() @ done.source.distance.mean(1)[..., None]).squeeze(-1)
+        if self.options.sync == "mse":
+            return self.options.sync_weight * ((carried - induced) ** 2)[real].sum()
+        order = (induced[:, :, None] - induced[:, None, :]).sign()
+        missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
+        pairs = (real[:, :, None] & real[:, None, :]).tril(-1)
+        return self.options.sync_weight * missed[pairs].sum()

@@ -1,0 +1,28 @@
+"""StructFormer (Shen et al., ACL 2021) as the encoder: its parser's P_D gates every layer."""
+
+from torch import Tensor
+
+from synmask.config.guides import GrammarOptions, StructformerOptions
+from synmask.guides import Shape
+from synmask.guides.grammar import GrammarGuide
+from synmask.induction.distribution import calibration_margin
+
+
+class StructformerGuide(GrammarGuide):
+    """`grammar` in all encoder layers, its parser without self-attention and BPE labels.
+
+    With the option `margin: batch`, as in StructFormer, all sentences of a batch get the largest of their
+    calibration margins, so that the output depends on batch mates; `sentence` gives each its own.
+    """
+
+    def __init__(self, options: StructformerOptions, shape: Shape) -> None:
+        parser = {"conv_layers": options.conv_layers, "conv_kernel": options.conv_kernel}
+        super().__init__(GrammarOptions(bpe="none", attention=False, layers=shape.layers, **parser), shape)
+        self.margin = options.margin
+
+    def calibrate(self, distance: Tensor, height: Tensor, padding: Tensor) -> Tensor:
+        """Calibrated distances (B, n-1)."""
+        margin = calibration_margin(distance, height, padding)
+        if self.margin == "batch":
+            margin = margin.amax(0, keepdim=True)
+        return (distance - margin).to(distance.dtype)

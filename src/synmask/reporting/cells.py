@@ -1,0 +1,187 @@
+"""The cells of a table: what is published, the mean over our seeds, the test against the baseline."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from synmask.config.published import Number, Published
+from synmask.config.tables import Plan
+from synmask.evaluation.significance import Difference, over_seeds
+
+SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
+
+
+class Metric(NamedTuple):
+    """How a metric is printed: its value times `scale`, to so many digits."""
+
+    label: str
+    digits: int = 2
+    scale: float = 1.0
+    contest: bool = True  # the highest is the best
+    spread: bool = True  # seeds differ in it
+
+
+METRICS = {
+    "bleu_tokenised": Metric("tokenised BLEU"),
+    "sacrebleu": Metric("sacreBLEU"),
+    "chrf": Metric("chrF"),
+    "precision": Metric("P"),
+    "recall": Metric("R"),
+    "f1": Metric("F1"),
+    "sentence_f1": Metric("sentence F1"),
+    "parameters": Metric("parameters (M)", 1, 1e-6, contest=False, spread=False),
+    "tokens_per_second": Metric("target tokens/s", 0, contest=False),
+    "device_hours": Metric("device hours", 2, contest=False),
+    "memory": Metric("memory (GiB)", 2, 1 / 1024, contest=False),
+    "glue": Metric("", 1),
+}
+
+
+@dataclass
+class Cell:
+    """One system, column and metric: what is published, what our runs say."""
+
+    corpus: str
+    column: str
+    metric: str
+    system: str
+    label: str
+    published: float | None
+    published_text: str | None
+    origin: str | None  # measured or quoted
+    paper: str | None
+    mean: float | None
+    sd: float | None
+    seeds: int
+    asked: int
+    difference: float | None  # to the published number
+    baseline: str | None
+    p: float | None
+    p_test_set: float | None
+    p_seeds: float | None
+    best: bool = False  # of our means
+    best_published: bool = False
+
+
+def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.DataFrame) -> list[Cell]:
+    """All cells of a table, by column, metric and row; best means are marked.
+
+    Args:
+        runs: a row a run, as `runs.read_scores`.
+        tests: a row a run and metric, as `runs.read_comparisons`.
+    """
+    cells = [
+        _cell(plan, published, runs, tests, column, metric, system, label)
+        for column in plan["columns"]
+        for metric in plan["metrics"]
+        for system, label in plan["rows"]
+    ]
+    _mark_best(cells)
+    return cells
+
+
+def cell_text(cell: Cell) -> str:
+    """Mean, sd, mark, difference to what is published, seeds if some lack: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
+    if cell.mean is None:
+        return "–"
+    digits = METRICS[cell.metric].digits
+    text = f"{cell.mean:.{digits}f}"
+    if cell.sd is not None:
+        text += f" ± {cell.sd:.{digits}f}"
+    if cell.p is not None and cell.p < SIGNIFICANT:
+        text += "‡" if cell.p < VERY_SIGNIFICANT else "†"
+    if cell.difference is not None and not math.isnan(cell.difference):
+        difference = round(cell.difference, digits) + 0.0  # no "-0.00"
+        text += f" ({difference:+.{digits}f})".replace("-", "−")
+    if cell.seeds < cell.asked:
+        text += f" [{cell.seeds} of {cell.asked}]"
+    return text
+
+
+def _cell(
+    plan: Plan,
+    published: Published,
+    runs: pd.DataFrame,
+    tests: pd.DataFrame,
+    column: dict[str, Any],
+    metric: str,
+    system: str,
+    label: str,
+) -> Cell:
+    corpus, name = column["corpus"], column["column"]
+    number: Number | None = published.numbers.get((corpus, name, metric, system))
+    values = _values(runs, corpus, name, system, metric)
+    mean = values.mean() if len(values) else None
+    test = _test(plan, runs, tests, corpus, name, system, metric)
+    return Cell(
+        corpus,
+        name,
+        metric,
+        system,
+        label,
+        published=number and number.mean,
+        published_text=number and number.text,
+        origin=number and ("measured" if number.measured else "quoted"),
+        paper=number and number.paper,
+        mean=mean,
+        sd=values.std(ddof=1) if len(values) > 1 and METRICS[metric].spread else None,
+        seeds=len(values),
+        asked=len(column["runs"].get(system, ())),
+        difference=mean - number.mean if number and mean is not None else None,
+        baseline=plan["baseline"] if test else None,
+        p=test and test.p,
+        p_test_set=test and test.p_test_set,
+        p_seeds=test and test.p_seeds,
+    )
+
+
+def _values(runs: pd.DataFrame, corpus: str, direction: str, system: str, metric: str) -> pd.Series:
+    """A metric of a cell's runs by seed, as it is printed, without those that diverged."""
+    if metric not in runs:
+        return pd.Series(dtype=float)
+    chosen = runs[(runs["corpus"] == corpus) & (runs["direction"] == direction) & (runs["system"] == system)]
+    return chosen.set_index("seed")[metric].astype(float).dropna() * METRICS[metric].scale
+
+
+def _test(
+    plan: Plan,
+    runs: pd.DataFrame,
+    tests: pd.DataFrame,
+    corpus: str,
+    direction: str,
+    system: str,
+    metric: str,
+) -> Difference | None:
+    """The cell against the baseline, over the seeds that both have; None where nothing was tested."""
+    here = tests[
+        (tests["corpus"] == corpus)
+        & (tests["direction"] == direction)
+        & (tests["system"] == system)
+        & (tests["baseline"] == plan["baseline"])
+        & (tests["metric"] == metric)
+    ].set_index("seed")
+    ours, theirs = (_values(runs, corpus, direction, name, metric) for name in (system, plan["baseline"]))
+    seeds = [seed for seed in here.index if seed in ours.index and seed in theirs.index]
+    if not seeds:
+        return None
+    pairs = [(here["difference"][seed], here["p"][seed]) for seed in seeds]
+    return over_seeds(pairs, ours[seeds].tolist(), theirs[seeds].tolist())
+
+
+def _mark_best(cells: Iterable[Cell]) -> None:
+    """The highest of each column's published numbers, and of ours; equal as printed is equal."""
+    columns: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in cells:
+        if METRICS[cell.metric].contest:
+            columns.setdefault((cell.corpus, cell.column, cell.metric), []).append(cell)
+    for column in columns.values():
+        digits = METRICS[column[0].metric].digits
+        for value, mark in (("mean", "best"), ("published", "best_published")):
+            numbers = [getattr(cell, value) for cell in column]
+            printed = [None if number is None else round(number, digits) for number in numbers]
+            rivals = [number for number in printed if number is not None]
+            for cell, number in zip(column, printed, strict=True):
+                setattr(cell, mark, len(rivals) > 1 and number == max(rivals))

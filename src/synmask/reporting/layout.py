@@ -1,0 +1,156 @@
+"""A laid-out table as Markdown and as LaTeX (booktabs)."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from synmask.files import write_lines
+
+WIDEST = 8  # columns of numbers
+LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": r"$-$",
+    "→": r"$\rightarrow$",
+    "≥": r"$\geq$",
+    "λ": r"$\lambda$",
+    "†": r"$^{\dagger}$",
+    "‡": r"$^{\ddagger}$",
+    "–": "--",
+    "“": "``",
+    "”": "''",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """What stands in a cell."""
+
+    text: str
+    bold: bool = False
+
+
+@dataclass
+class Layout:
+    """A table to print: `stubs` head the columns of words at its left, `heads` the columns of numbers.
+
+    A head has several levels, such as ("IWSLT14", "De→En", "sacreBLEU"); an empty level is not printed.
+    More than `WIDEST` columns are printed as one block under the other, one for each head of the first level.
+    """
+
+    title: str
+    stubs: list[str]
+    heads: list[tuple[str, ...]]
+    rows: list[tuple[list[str], list[Text]]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def blocks(self) -> list[tuple[str, "Layout"]]:
+        """What stands above each block ("" for a single one), and the block as a table of its own."""
+        names = dict.fromkeys(head[0] for head in self.heads)
+        if len(self.heads) <= WIDEST or len(names) == 1:
+            return [("", self)]
+        blocks = []
+        for name in names:
+            places = [place for place, head in enumerate(self.heads) if head[0] == name]
+            heads = [("", *self.heads[place][1:]) for place in places]
+            rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
+            blocks.append((name, Layout(self.title, self.stubs, heads, rows)))
+        return blocks
+
+
+def arrow(direction: str) -> str:
+    """A direction as readers know it: "de-en" becomes "De→En"; other names stay as they are."""
+    languages = direction.split("-")
+    if len(languages) == 2 and all(language.isalpha() and language.islower() for language in languages):
+        return "→".join(language.capitalize() for language in languages)
+    return direction
+
+
+def write_markdown(path: Path, *tables: Layout) -> None:
+    """Tables under each other, each with its title above it and a paragraph a note below it."""
+    lines = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
+    write_lines(path, itertools.islice(lines, 1, None))
+
+
+def write_latex(path: Path, *tables: Layout) -> None:
+    """Table environments for the packages booktabs and graphicx, with the notes in small print below.
+
+    What is wider than the line is scaled down to it.
+    """
+    write_lines(path, itertools.chain.from_iterable(map(_latex, tables)))
+
+
+def escape(text: str) -> str:
+    """Text as LaTeX prints it; what stands between backquotes is code."""
+    parts = ["".join(LATEX.get(character, character) for character in part) for part in text.split("`")]
+    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(parts))
+
+
+def _markdown(table: Layout) -> list[str]:
+    lines = [f"# {table.title}"]
+    for name, block in table.blocks():
+        lines += [*(["", f"**{name}**"] if name else []), "", *_pipes(block)]
+    return [*lines, *(part for note in table.notes for part in ("", note))]
+
+
+def _pipes(table: Layout) -> list[str]:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+    heads = [" ".join(filter(None, head)) for head in table.heads]
+    rule = "|---" * len(table.stubs) + "|---:" * len(heads) + "|"
+    rows = [
+        line([*words, *(f"**{cell.text}**" if cell.bold else cell.text for cell in cells)])
+        for words, cells in table.rows
+    ]
+    return [line([*table.stubs, *heads]), rule, *rows]
+
+
+def _latex(table: Layout) -> list[str]:
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
+    for name, block in table.blocks():
+        lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
+        lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
+        lines += [*_tabular(block), r"}\par\smallskip"]
+    if table.notes:
+        lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
+        lines += [rf"{escape(note)}\par" for note in table.notes]
+        lines.append(r"\end{minipage}")
+    return [*lines, r"\end{table}"]
+
+
+def _tabular(table: Layout) -> list[str]:
+    width = len(table.stubs)
+    lines = [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
+    for level in range(len(table.heads[0]) - 1):
+        lines += _spanning(table.heads, level, width)
+    lines += [_row([*table.stubs, *(head[-1] for head in table.heads)]), r"\midrule"]
+    for words, cells in table.rows:
+        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.bold else escape(cell.text) for cell in cells)
+        lines.append(" & ".join([*map(escape, words), *texts]) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[str]:
+    """One level of heads, each over its columns, and the rules under them; nothing if all are empty."""
+    if not any(head[level] for head in heads):
+        return []
+    cells, rules, first = [""] * width, [], width + 1
+    for prefix, group in itertools.groupby(heads, key=lambda head: head[: level + 1]):
+        count = len(list(group))
+        cells.append(rf"\multicolumn{{{count}}}{{c}}{{{escape(prefix[-1])}}}")
+        rules.append(rf"\cmidrule(lr){{{first}-{first + count - 1}}}")
+        first += count
+    return [" & ".join(cells) + r" \\", " ".join(rules)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return " & ".join(map(escape, cells)) + r" \\"

@@ -1,0 +1,279 @@
+"""Parsing scores of an experiment's runs, protocol by protocol, and of one parse in the terminal."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from synmask.evaluation.parse_significance import Counts, paired_bootstrap
+from synmask.files import UserError, read_json, writing
+from synmask.reporting.layout import Layout, Text, arrow, write_latex, write_markdown
+
+RUN = ["corpus", "direction", "system", "seed"]
+SCORES = {"precision": "P", "recall": "R", "f1": "F1", "sentence_f1": "sentence F1"}
+ATTACHMENT = {"directed": "directed", "undirected": "undirected"}
+DEPENDENCIES = "dependencies"  # among the protocols
+SIGNIFICANT = 0.05
+PROTOCOLS = {
+    "words": "trees over words without punctuation; single words and whole sentences do not count",
+    "paper": "binary trees over sub-words and </s>, the gold tree factored to the right (Kai et al. 2024)",
+    "evalb": "what EVALB computes with COLLINS.prm on unlabelled brackets",
+    DEPENDENCIES: "heads by the argmax of P_D, of words without punctuation",
+}
+
+
+TREES = [
+    "induced", "right-branching", "right-branching-high", "left-branching", "balanced", "random", "oracle",
+    "left-neighbour", "right-neighbour",
+]  # fmt: skip
+
+
+def write_parse_table(
+    parses: Sequence[Path],
+    counts: Sequence[Path],
+    output: Path,
+    *,
+    title: str,
+    systems: Mapping[str, str],
+    directions: Sequence[str],
+) -> None:
+    """Write the parsing scores of the runs: for each protocol the systems, then the trivial trees.
+
+    `output`.csv has a row for each kind of tree of each run; .md and .tex show means ± sample standard
+    deviations over the seeds, the best of each column in bold (never the oracle), and marks of the paired
+    bootstrap on F1. A trivial tree depends on the sentences only, so it has one score a direction.
+
+    Args:
+        parses, counts: parse.json and parse_counts.json of the runs, in the same order.
+        systems: the systems' names in the order of the rows, and the label of each.
+    Raises:
+        UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
+            of a
+            direction differ in their sentences or trivial trees.
+    """
+    runs = pd.DataFrame(itertools.chain.from_iterable(map(_rows, parses)))
+    if runs.empty:
+        raise UserError(f"{title}: no parse.json given; name at least one run")
+    _check(runs, systems, directions)
+    spans = _read_counts(counts)
+    listed = {"direction": list(directions), "system": list(systems), "protocol": [*PROTOCOLS], "tree": TREES}
+    order = {key: names.index for key, names in listed.items()}
+    runs = runs.sort_values(
+        ["protocol", "direction", "system", "seed", "tree"],
+        key=lambda column: column.map(order[column.name]) if column.name in order else column,
+        kind="stable",
+    )
+    tables = [
+        _table(title, part, name, spans, systems, directions)
+        for name, part in runs.groupby("protocol", sort=False)
+    ]
+    write_markdown(output.with_name(f"{output.name}.md"), *tables)
+    write_latex(output.with_name(f"{output.name}.tex"), *tables)
+    with writing(output.with_name(f"{output.name}.csv")) as handle:
+        runs.to_csv(handle, index=False, lineterminator="\n")
+
+
+def as_text(result: dict) -> str:
+    """The scores of one parse as tables for the terminal."""
+    lines = []
+    for name, protocol in result["protocols"].items():
+        sentences = f"{protocol['sentences']} sentences"
+        lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], SCORES), ""]
+        for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
+            if name == "words":
+                shown = {part: row for part, row in list(protocol[key].items())[:10]}
+                heads = {head: head for head in next(iter(shown.values()), {})}
+                lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, heads), ""]
+    if result["dependencies"]:
+        lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
+        lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
+    cut, ties = result["cut_words"], result["ties"]
+    if result["unparsed"]:
+        lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
+    lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
+    lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
+    return "\n".join(lines)
+
+
+def _lines(rows: dict[str, dict[str, float]], heads: dict[str, str]) -> list[str]:
+    width = max(len(name) for name in rows) if rows else 0
+    wide = [max(7, len(head)) for head in heads.values()]
+    lines = [" " * (width + 4) + "  ".join(f"{h:>{w}}" for h, w in zip(heads.values(), wide, strict=True))]
+    for name, row in rows.items():
+        cells = (row[key] for key in heads)
+        texts = (f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells)
+        lines.append(
+            f"  {name:<{width}}  " + "  ".join(f"{t:>{w}}" for t, w in zip(texts, wide, strict=True))
+        )
+    return lines
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """A row for each protocol and tree of one parse.json."""
+    run = read_json(path)
+    try:
+        head = {key: run[key] for key in RUN}
+        for name, protocol in run["protocols"].items():
+            for tree, scores in protocol["rows"].items():
+                counted = {"protocol": name, "counted": protocol["sentences"], "tree": tree}
+                yield head | counted | {key: scores[key] for key in SCORES}
+        for tree, scores in (run["dependencies"] or {"rows": {}})["rows"].items():
+            counted = {"protocol": DEPENDENCIES, "counted": run["dependencies"]["words"], "tree": tree}
+            yield head | counted | {key: scores[key] for key in ATTACHMENT}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
+
+
+def _read_counts(paths: Sequence[Path]) -> dict[tuple, dict[str, Counts]]:
+    """(direction, system, seed, protocol) → the counts of "induced" and "right-branching" trees."""
+    found = {}
+    for path in paths:
+        run = read_json(path)
+        try:
+            for name, protocol in run["counts"].items():
+                found[run["direction"], run["system"], run["seed"], name] = {
+                    tree: Counts(
+                        np.array(protocol[tree]["matched"]),
+                        np.array(protocol[tree]["predicted"]) + np.array(protocol["gold"]),
+                    )
+                    for tree in ("induced", "right-branching")
+                }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
+    return found
+
+
+def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> None:
+    for key, listed in (("system", systems), ("direction", directions)):
+        for name in runs[key]:
+            if name not in listed:
+                raise UserError(f"{key} {name} is not in the table; it has {', '.join(listed)}")
+    twice = runs[runs.duplicated([*RUN, "protocol", "tree"])]
+    if len(twice):
+        run = twice.iloc[0]
+        raise UserError(
+            f"{run['system']} {run['direction']}, seed {run['seed']}: given twice; name each run once"
+        )
+    alike = [("protocol", runs, ["corpus"]), ("tree", runs[runs["tree"] == "induced"], ["counted"])]
+    alike.append(("tree", runs[runs["tree"] != "induced"], [*SCORES, *ATTACHMENT]))
+    for key, part, values in alike:
+        for value in (value for value in values if value in part):
+            different = part.groupby(["direction", "protocol", key])[value].nunique(dropna=True)
+            if (different > 1).any():
+                direction, protocol, _ = different[different > 1].index[0]
+                raise UserError(
+                    f"{direction}, protocol {protocol}: {value} of the same {key} differs between runs; "
+                    "score all runs alike"
+                )
+
+
+def _table(
+    title: str,
+    runs: pd.DataFrame,
+    protocol: str,
+    spans: dict[tuple, dict[str, Counts]],
+    systems: Mapping[str, str],
+    directions: Sequence[str],
+) -> Layout:
+    """One protocol's table: means ± sd of the systems, then what does not depend on the system."""
+    metrics = ATTACHMENT if protocol == DEPENDENCIES else SCORES
+    if protocol == DEPENDENCIES:  # some systems induce no heads
+        systems = {name: label for name, label in systems.items() if name in set(runs["system"])}
+    trivial = [tree for tree in TREES[1:] if tree in set(runs["tree"])]
+    table = Layout(
+        f"{title}, protocol “{protocol}”",
+        ["Trees"],
+        [(arrow(direction), name) for direction in directions for name in metrics.values()],
+    )
+    rows = [
+        *((label, "induced", system) for system, label in systems.items()),
+        *((tree, tree, None) for tree in trivial),
+    ]
+    cells = {name: [] for name, *_ in rows}
+    notes = []
+    for direction in directions:
+        here = runs[runs["direction"] == direction]
+        marks, differences = _significance(spans, protocol, direction, systems)
+        notes += differences
+        for metric in metrics:
+            texts = {}
+            for name, tree, system in rows:
+                one = here[here["tree"] == tree]
+                values = one[one["system"] == system] if system else one.drop_duplicates("tree")
+                texts[name] = _mean(values[metric]) + (marks.get(system, "") if metric == "f1" else "")
+            rivals = {
+                name: float(text.split()[0].rstrip("†‡"))
+                for name, text in texts.items()
+                if text != "–" and name != "oracle"
+            }
+            best = max(rivals.values(), default=None) if len(rivals) > 1 else None
+            for name, text in texts.items():
+                cells[name].append(Text(text, rivals.get(name) == best and best is not None))
+    table.rows = [([name], row) for name, row in cells.items()]
+    table.notes = [_how_to_read(runs, protocol, directions), *_missing(runs, systems, directions), *notes]
+    return table
+
+
+def _mean(values: pd.Series) -> str:
+    if values.empty or values.isna().any():
+        return "–"
+    deviation = "" if len(values) == 1 else f" ± {values.std(ddof=1):.2f}"
+    return f"{values.mean():.2f}{deviation}"
+
+
+def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -> str:
+    seeds = ", ".join(map(str, sorted(set(runs["seed"]))))
+    unit = "words" if protocol == DEPENDENCIES else "sentences"
+    counted = [
+        f"{arrow(name)} {runs[runs['direction'] == name]['counted'].iloc[0]}"
+        for name in directions
+        if (runs["direction"] == name).any()
+    ]
+    text = f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {', '.join(counted)}. "
+    text += f"Mean ± sample standard deviation over seeds {seeds}; the best of each column is bold."
+    if protocol != DEPENDENCIES:
+        text += (
+            " F1 † differs from right-branching at p < 0.05, ‡ at p < 0.01 (paired bootstrap over sentences"
+            " and seeds, 1000 samples). The oracle is the gold tree made binary."
+        )
+    return text
+
+
+def _significance(
+    spans: dict[tuple, dict[str, Counts]], protocol: str, direction: str, systems: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """The mark of each system against right-branching, and a note on the systems against each other."""
+    runs = {
+        system: [
+            kept
+            for (where, name, _, rules), kept in spans.items()
+            if (where, name, rules) == (direction, system, protocol)
+        ]
+        for system in systems
+    }
+    runs = {system: found for system, found in runs.items() if found}
+    marks, parts = {}, []
+    for system, found in runs.items():
+        test = paired_bootstrap([kept["induced"] for kept in found], [found[0]["right-branching"]])
+        marks[system] = "‡" if test.p < 0.01 else "†" if test.p < SIGNIFICANT else ""
+    for one, other in itertools.combinations(runs, 2):
+        test = paired_bootstrap(*([kept["induced"] for kept in runs[name]] for name in (other, one)))
+        difference = f"{test.f1:+.2f}".replace("-", "−")
+        parts.append(f"{systems[other]} against {systems[one]} {difference} (p = {test.p:.3f})")
+    return marks, [f"F1 {arrow(direction)}, by the same test: {'; '.join(parts)}."] if parts else []
+
+
+def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> list[str]:
+    """One line that names the runs that other systems or directions have."""
+    seeds = sorted(set(runs["seed"]))
+    there = set(zip(runs["system"], runs["direction"], runs["seed"], strict=True))
+    parts = []
+    for system, direction in itertools.product(systems, directions):
+        absent = [seed for seed in seeds if (system, direction, seed) not in there]
+        if absent:
+            which = "all seeds" if absent == seeds else "seed " + ", ".join(map(str, absent))
+            parts.append(f"{systems[system]} {arrow(direction)} ({which})")
+    return [f"Missing runs: {'; '.join(parts)}."] if parts else []

@@ -1,0 +1,144 @@
+"""What runs left behind, as tables: scores.json, parse.json, the tests against a baseline, peak memory."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+
+from synmask.config.schema import Parsing, Translation
+from synmask.files import UserError, read_json
+
+RUN = ["corpus", "direction", "system", "seed"]
+SCORES = list(get_args(Translation))
+PARSE_SCORES = list(get_args(Parsing))
+COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit"]
+SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
+
+
+def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
+    """The runs of scores.json files, one row each: what ran, its scores, signatures, settings and costs.
+
+    A score that is not finite is NaN. `memory` is the training's peak, in MiB, by Snakemake's benchmark file
+    beside scores.json (NaN: there is none); `device_hours` counts all devices.
+
+    Raises:
+        UserError: a file is missing, is not JSON, or lacks a key; or there is no file.
+    """
+    rows = []
+    for path in paths:
+        run = _read(path, [*RUN, "scores", "signatures"])
+        _require(run["scores"], SCORES, path, "scores")
+        _require(run["signatures"], SCORES, path, "signatures")
+        row = {key: run[key] for key in RUN} | {key: run.get(key) for key in COSTS}
+        row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
+        row |= {metric: _finite(run["scores"][metric]) for metric in SCORES}
+        row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
+        row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
+        row["memory"] = _peak_memory(Path(path).parent / "benchmarks" / f"train.{run['direction']}.tsv")
+        rows.append(row)
+    if not rows:
+        raise UserError("no scores.json given; name at least one run")
+    return pd.DataFrame(rows)
+
+
+def read_parses(paths: Iterable[Path], protocol: str) -> pd.DataFrame:
+    """The runs of parse.json files, one row each: what ran, and the induced trees' scores by `protocol`.
+
+    Raises:
+        UserError: a file is missing, is not JSON, or lacks a key.
+    """
+    rows = []
+    for path in paths:
+        run = _read(path, RUN)
+        value, where = run, ""
+        for key in ("protocols", protocol, "rows", "induced"):
+            _require(value, [key], path, where or "the file")
+            value, where = value[key], f"{where}.{key}".lstrip(".")
+        _require(value, PARSE_SCORES, path, where)
+        rows.append(
+            {key: run[key] for key in RUN} | {metric: _finite(value[metric]) for metric in PARSE_SCORES}
+        )
+    return pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+
+
+def read_comparisons(paths: Iterable[Path]) -> pd.DataFrame:
+    """The tests of runs against the baseline's run of the same seed, one row a run and metric.
+
+    Raises:
+        UserError: a file is missing, is not JSON, or lacks a key.
+    """
+    rows = []
+    for path in paths:
+        run = _read(path, [*RUN, "baseline", "metrics"])
+        head = {key: run[key] for key in [*RUN, "baseline"]}
+        rows += [head | {"metric": metric} | test for metric, test in run["metrics"].items()]
+    return pd.DataFrame(rows, columns=[*RUN, "baseline", "metric", "difference", "p", "signature"])
+
+
+def check_alike(runs: pd.DataFrame) -> None:
+    """Runs of one cell were trained alike, those of one column were decoded and scored alike.
+
+    Raises:
+        UserError: a run is there twice, or settings, decoding or signatures differ; it names two runs.
+    """
+    twice = runs[runs.duplicated(RUN)]
+    if len(twice):
+        raise UserError(f"{describe(twice.iloc[0])}: given twice; name each run once")
+    for _, column in runs.groupby(["corpus", "direction"], sort=False):
+        for key in ("decoding", *(f"signature_{metric}" for metric in SCORES)):
+            _same(column, key)
+    for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
+        _same(cell, "settings")
+
+
+def describe(run: pd.Series | dict[str, Any]) -> str:
+    """A run in words: "grammar on demo de-en, seed 1"."""
+    return f"{run['system']} on {run['corpus']} {run['direction']}, seed {run['seed']}"
+
+
+def _same(runs: pd.DataFrame, key: str) -> None:
+    first = runs.iloc[0]
+    for _, run in runs[runs[key] != first[key]].iterrows():
+        one, other = first[key], run[key]
+        if key in SETTINGS:
+            one, other = _first_difference(json.loads(one), json.loads(other))
+        raise UserError(
+            f"{key} differ between {describe(first)} ({one}) and {describe(run)} ({other}); "
+            "make the older run again"
+        )
+
+
+def _first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
+    """The first key with different values: "training.lr: 0.1", "training.lr: 0.2"."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        key = next(key for key in sorted({*one, *other}) if one.get(key) != other.get(key))
+        return _first_difference(one.get(key), other.get(key), f"{path}.{key}")
+    return f"{path[1:]}: {one}", f"{path[1:]}: {other}"
+
+
+def _finite(value: Any) -> float:
+    """NaN for what is no number: a training that diverged."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else math.nan
+
+
+def _peak_memory(benchmark: Path) -> float:
+    """max_rss of Snakemake's benchmark file, in MiB; it writes "-" or "NA" where it could not look."""
+    if not benchmark.exists():
+        return math.nan
+    column = pd.read_csv(benchmark, sep="\t")["max_rss"]
+    return float(pd.to_numeric(column, errors="coerce").max())
+
+
+def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    run = read_json(path)
+    _require(run, keys, path, "the file")
+    return run
+
+
+def _require(value: object, keys: Iterable[str], path: Path, where: str) -> None:
+    lacking = [key for key in keys if not isinstance(value, dict) or key not in value]
+    if lacking:
+        raise UserError(f"{path}: no {', '.join(lacking)} in {where}; delete it and make it again")

@@ -1,0 +1,81 @@
+"""Trees in the terminal: a line a leaf, the root at the left, with bars for heights and distances."""
+
+from synmask.reporting.tree_nodes import Drawing, Sentence
+from synmask.syntax.parses import Parse
+
+THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: the gold tree has it, too
+BAR = 12  # characters of the longest bar
+
+
+def draw(sentence: Sentence, parses: dict[str, Parse]) -> str:
+    """All trees of a sentence.
+
+    Beside each sub-word of an induced tree stand its height and the distance to the next one, as bars from
+    the least to the largest of all of them. Constituents that the gold tree has are drawn thick.
+    """
+    lines = []
+    for title, drawing in sentence.drawings.items():
+        texts = _tree(drawing)
+        head = title
+        if title in parses and sentence.expected is not None:
+            head += f" ({sentence.found(title)} of {len(sentence.expected)} found, drawn thick)"
+        if title in parses:
+            texts = _with_bars(texts, parses[title])
+        lines += [head, *texts, ""]
+    return "\n".join(lines)
+
+
+def _with_bars(texts: list[str], parse: Parse) -> list[str]:
+    """Beside each line the height, if there are heights, and the distance to the next sub-word."""
+    columns = {"height": parse.heights} if parse.heights else {}
+    columns["distance to the next"] = [*parse.distances, parse.eos_distance]
+    values = [value for column in columns.values() for value in column]
+    low, high = min(values), max(values)
+    width = max(map(len, texts))
+    lines = [" " * width + "".join(f"  {name:<{BAR}}" for name in columns)]
+    for number, text in enumerate(texts):
+        lines.append(
+            f"{text:<{width}}" + "".join(f"  {_bar(c[number], low, high)}" for c in columns.values())
+        )
+    return [line.rstrip() for line in lines]
+
+
+def _bar(value: float, low: float, high: float) -> str:
+    filled = round(BAR * (value - low) / (high - low)) if high > low else 0
+    return f"{'▇' * filled:<{BAR}}"
+
+
+def _tree(drawing: Drawing) -> list[str]:
+    """Lines of leaves with their branches: a column a depth, as wide as its widest label."""
+    nodes = drawing.nodes
+    depth = [0] * len(nodes)
+    for number in reversed(range(len(nodes))):
+        for child in nodes[number].children:
+            if child >= 0:
+                depth[child] = depth[number] + 1
+    columns = max(depth, default=-1) + 1
+    width = [
+        max(len(node.label) for node, d in zip(nodes, depth, strict=True) if d == c) for c in range(columns)
+    ]
+    cells = [[" " * (width[c] + 1) for c in range(columns)] for _ in drawing.leaves]
+    deepest = [0] * len(drawing.leaves)  # columns that branches of each leaf take
+    line_of = {start: line for line, (start, _) in enumerate(drawing.bounds)}
+    for node, column in zip(nodes, depth, strict=True):
+        first, fork, last, through = THICK if node.hit else THIN
+        starts = [_first_leaf(drawing, child, line_of) for child in node.children]
+        deepest[starts[0]] = max(deepest[starts[0]], column + 1)
+        branch = first if len(starts) > 1 else "─"
+        cells[starts[0]][column] = f"{node.label:─<{width[column]}}{branch}"
+        for line in range(starts[0] + 1, starts[-1] + 1):
+            mark = last if line == starts[-1] else fork if line in starts else through
+            cells[line][column] = " " * width[column] + mark
+            if line in starts:
+                deepest[line] = max(deepest[line], column + 1)
+    return [
+        "".join(row[:used]) + "".join("─" * (width[c] + 1) for c in range(used, columns)) + f"─ {leaf}"
+        for row, used, leaf in zip(cells, deepest, drawing.leaves, strict=True)
+    ]
+
+
+def _first_leaf(drawing: Drawing, child: int, line_of: dict[int, int]) -> int:
+    return ~child if child < 0 else line_of[drawing.nodes[child].start]

@@ -1,0 +1,87 @@
+"""What `synmask parse` writes: a JSON object a sentence, and whether it is of a gold tree's words."""
+
+import html
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synmask.files import UserError, read_lines
+from synmask.syntax.treebank import Tree
+
+
+@dataclass(frozen=True)
+class Parse:
+    """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
+    before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
+    of the sub-words (for pictures)."""
+
+    tokens: Sequence[str]
+    distances: Sequence[float]
+    eos_distance: float
+    heads: Sequence[int] | None = None
+    heights: Sequence[float] = ()
+
+
+def read_parses(path: Path) -> Iterator[Parse]:
+    """The lines of a file of `synmask parse`.
+
+    Raises:
+        UserError: a line is not one, its numbers of tokens and distances differ, or one is not a number.
+    """
+    for line, text in enumerate(read_lines(path), start=1):
+        try:
+            row = json.loads(text)
+            parse = parse_of(row)
+            if any(map(math.isnan, [*parse.distances, parse.eos_distance])):
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f"{path}, line {line}: not tokens, distances and eos_distance of a parse; parse again"
+            ) from None
+        if len(parse.distances) != max(len(parse.tokens) - 1, 0):
+            raise UserError(
+                f"{path}, line {line}: {len(parse.distances)} distances for {len(parse.tokens)} tokens; "
+                "one a gap is needed"
+            )
+        yield parse
+
+
+def parse_of(row: dict[str, Any]) -> Parse:
+    """One line of `synmask parse` as a Parse."""
+    return Parse(
+        row["tokens"],
+        row["distances"],
+        float(row["eos_distance"]),
+        row.get("heads"),
+        row.get("heights", ()),
+    )
+
+
+def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
+    """Raise a UserError that names the line unless the parses are of the gold trees' words (case aside)."""
+    for line, (tree, parse) in enumerate(itertools.zip_longest(trees, parses), start=1):
+        if tree is None or parse is None:
+            more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
+            raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse a gold tree")
+        words = " ".join(parse.tokens).replace("@@ ", "").split()
+        leaves = tree.leaves()
+        if len(words) != len(leaves):
+            raise UserError(
+                f"line {line}: the parse has {len(words)} words, the gold tree {len(leaves)}; "
+                "give both the same sentences, tokenised alike"
+            )
+        for position, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
+            if not same_word(word, leaf):
+                raise UserError(
+                    f'line {line}, word {position}: "{word}" in the parse, "{leaf}" in the gold tree; '
+                    "give both the same sentences, tokenised alike"
+                )
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words are the same but for case and Moses' escapes (&apos;)."""
+    return one == other or html.unescape(one).lower() == html.unescape(other).lower()

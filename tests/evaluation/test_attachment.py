@@ -1,0 +1,76 @@
+"""Dependency accuracy, by hand and against loops."""
+
+import numpy as np
+import pytest
+
+from synmask.evaluation.attachment import evaluate, read_heads
+from synmask.files import UserError
+
+
+def test_by_hand():
+    # "the dog saw a cat ." without the full stop
+    gold, counted = [[2, 3, 0, 5, 3, 3]], np.array([True] * 5 + [False])
+    rows = evaluate(gold, [[2, 3, 0, 3, 4, 1]], counted, [6])["rows"]
+    assert rows["induced"] == {"directed": 60, "undirected": 80}  # "cat" on "a": the other way round
+    assert rows["left-neighbour"] == {"directed": 0, "undirected": 60}  # root the dog saw a
+    assert rows["right-neighbour"] == {"directed": 60, "undirected": 60}  # dog saw a cat root
+
+
+def test_neighbours_skip_punctuation_and_stay_in_their_sentence():
+    gold = [[3, 3, 0], [0, 1]]  # a , b | c d
+    counted = np.array([True, False, True, True, True])
+    rows = evaluate(gold, [[0, 0, 0], [0, 0]], counted, [3, 2])["rows"]
+    assert rows["right-neighbour"] == {"directed": 50, "undirected": 75}  # 3 root | 2 root
+    assert rows["left-neighbour"] == {"directed": 50, "undirected": 75}  # root 1 | root 1
+    assert evaluate(gold, [None, None], counted, [3, 2]) is None
+
+
+def test_random_heads_are_any_other_word_or_the_root():
+    sentences = 20_000
+    gold = [[0, 1, 1]] * sentences
+    counted = np.ones(3 * sentences, dtype=bool)
+    rows = evaluate(gold, gold, counted, [3] * sentences)["rows"]
+    assert rows["random"]["directed"] == pytest.approx(100 / 3, abs=0.5)
+    # 1: 0, or 2 or 3, whose head it is; 2 and 3: 1 alone
+    assert rows["random"]["undirected"] == pytest.approx(100 * (1 + 1 / 3 + 1 / 3) / 3, abs=0.5)
+
+
+def test_against_loops():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 9, 60).tolist()
+    gold, induced = ([rng.integers(0, n + 1, n).tolist() for n in lengths] for _ in range(2))
+    counted = rng.random(sum(lengths)) < 0.8
+    found = evaluate(gold, induced, counted, lengths)
+    directed = undirected = word = 0
+    for truth, heads in zip(gold, induced, strict=True):
+        for number, head in enumerate(heads, start=1):
+            if counted[word]:
+                directed += truth[number - 1] == head
+                undirected += truth[number - 1] == head or (head > 0 and truth[head - 1] == number)
+            word += 1
+    total = int(counted.sum())
+    assert found["words"] == total
+    assert found["rows"]["induced"] == pytest.approx(
+        {"directed": 100 * directed / total, "undirected": 100 * undirected / total}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2 0\n1 x\n", "heads, line 2: heads must be whole numbers"),
+        ("2 0\n0\n", "heads, line 2: 1 heads for 2 words"),
+        ("2 0\n3 0\n", "heads, line 2: a head outside of 0 to 2"),
+        ("2 0\n", "heads, line 1: the last one, but there are 2 gold trees"),
+        ("2 0\n2 0\n0\n", "heads, line 3: more lines than gold trees"),
+    ],
+)
+def test_heads_that_do_not_fit_are_named(tmp_path, text, message):
+    (tmp_path / "heads").write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_heads(tmp_path / "heads", [2, 2])
+
+
+def test_heads_are_read(tmp_path):
+    (tmp_path / "heads").write_text("2 0\n\n")
+    assert read_heads(tmp_path / "heads", [2, 0]) == [[2, 0], []]

@@ -1,0 +1,63 @@
+"""The paired bootstrap: equal systems, clear and unclear differences, seeds that disagree."""
+
+import numpy as np
+import pytest
+
+from synmask.evaluation.parse_significance import Counts, paired_bootstrap
+
+
+def run(rng, rate, sentences=300):
+    """Trees of 10 spans a sentence, gold trees of 5; each gold span is found at `rate`."""
+    return Counts(rng.binomial(5, rate, sentences), np.full(sentences, 15))
+
+
+def test_equal_systems_do_not_differ():
+    rng = np.random.default_rng(0)
+    runs = [run(rng, 0.4)]
+    assert paired_bootstrap(runs, runs) == (0, 1)
+    assert paired_bootstrap([*runs, *runs], runs) == (0, 1)
+
+
+def test_a_clear_difference_and_none():
+    rng = np.random.default_rng(0)
+    one, other, far = ([run(rng, rate) for _ in range(3)] for rate in (0.4, 0.4, 0.5))
+    found = paired_bootstrap(far, one)
+    f1 = [np.mean([200 * counts.matched.sum() / counts.both.sum() for counts in runs]) for runs in (far, one)]
+    assert found.f1 == pytest.approx(f1[0] - f1[1])
+    assert found.p == pytest.approx(1 / 1001)
+    assert paired_bootstrap(one, far).f1 == -found.f1
+    assert paired_bootstrap(one, other).p > 0.05
+    assert paired_bootstrap(far, one) == found
+
+
+def test_false_alarms_are_as_rare_as_p_says():
+    rng = np.random.default_rng(1)
+    p = [paired_bootstrap([run(rng, 0.4, 100)], [run(rng, 0.4, 100)], samples=200).p for _ in range(200)]
+    assert np.mean(np.array(p) < 0.05) < 0.1
+    assert np.mean(np.array(p) < 0.5) == pytest.approx(0.5, abs=0.12)
+
+
+def test_what_one_seed_shows_may_be_the_seed():
+    rng = np.random.default_rng(2)
+    spread = [run(rng, rate) for rate in (0.2, 0.6, 0.3, 0.5, 0.44)]
+    stable = [run(rng, 0.38) for _ in range(5)]
+    assert paired_bootstrap(spread[1:2], stable[:1]).p < 0.01
+    assert paired_bootstrap(spread, stable).p > 0.05
+
+
+def test_pairing_is_by_sentence():
+    rng = np.random.default_rng(3)
+    hard = rng.random(300)
+    base = Counts(rng.binomial(5, hard), np.full(300, 15))
+    better = Counts(np.minimum(base.matched + (rng.random(300) < 0.1), 5), base.both)
+    shuffled = Counts(rng.permutation(better.matched), base.both)
+    assert paired_bootstrap([better], [base]).p < 0.01
+    assert paired_bootstrap([shuffled], [base]).p > 0.1
+
+
+def test_other_sentences_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"\[299, 300\]"):
+        paired_bootstrap([run(rng, 0.4)], [run(rng, 0.4, 299)])
+    with pytest.raises(ValueError, match="runs"):
+        paired_bootstrap([], [run(rng, 0.4)])

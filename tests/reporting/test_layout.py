@@ -1,0 +1,110 @@
+"""Laid-out tables as Markdown and LaTeX; LaTeX is compiled."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from synmask.reporting.layout import LATEX, WIDEST, Layout, Text, arrow, write_latex, write_markdown
+
+GROUPS, DIRECTIONS = ("One", "Two", "Three"), ("De→En", "En→De")
+HEADS = [(group, direction, metric) for group in GROUPS for direction in DIRECTIONS for metric in "PR"]
+SPECIAL = r"a_b&c%d$e#f{g}h~i^j\k|l<m>n"
+
+
+def layout(columns, title="A title", label="grammar", **more):
+    row = [Text(f"{place}.00 ± 0.10", bold=place == 1) for place in range(columns)]
+    return Layout(title, ["System"], HEADS[:columns], [([label], row)], **more)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes tables and returns the Markdown's and the LaTeX's lines."""
+
+    def write(*tables):
+        write_markdown(tmp_path / "t.md", *tables)
+        write_latex(tmp_path / "t.tex", *tables)
+        return [(tmp_path / f"t.{end}").read_text(encoding="utf-8").splitlines() for end in ("md", "tex")]
+
+    return write
+
+
+def test_a_narrow_table_is_one_block(written):
+    markdown, latex = written(layout(4, notes=["A note."]))
+    assert markdown == [
+        "# A title",
+        "",
+        "| System | One De→En P | One De→En R | One En→De P | One En→De R |",
+        "|---|---:|---:|---:|---:|",
+        "| grammar | 0.00 ± 0.10 | **1.00 ± 0.10** | 2.00 ± 0.10 | 3.00 ± 0.10 |",
+        "",
+        "A note.",
+    ]
+    assert r" & \multicolumn{4}{c}{One} \\" in latex
+    assert r"\cmidrule(lr){2-5}" in latex
+    assert r" & \multicolumn{2}{c}{De$\rightarrow$En} & \multicolumn{2}{c}{En$\rightarrow$De} \\" in latex
+    assert r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}" in latex
+    assert r"System & P & R & P & R \\" in latex
+    assert (
+        r"grammar & 0.00 $\pm$ 0.10 & \textbf{1.00 $\pm$ 0.10} & 2.00 $\pm$ 0.10 & 3.00 $\pm$ 0.10 \\"
+        in latex
+    )
+
+
+def test_a_wide_table_is_a_block_a_group(written):
+    assert len(HEADS) > WIDEST
+    markdown, latex = written(layout(12))
+    assert "**One**" in markdown
+    assert (
+        "| grammar | 4.00 ± 0.10 | 5.00 ± 0.10 | 6.00 ± 0.10 | 7.00 ± 0.10 |"
+        in markdown[markdown.index("**Two**") :]
+    )
+    assert latex.count(r"\toprule") == 3
+    assert r"\textbf{Two}\par\smallskip" in latex
+    assert not [line for line in latex if "multicolumn{4}" in line]  # the group stands above its block
+
+
+def test_empty_levels_are_not_printed(written):
+    table = Layout("T", ["System", ""], [("", "", "CoLA")], [(["a", "here"], [Text("1.0")])])
+    markdown, latex = written(table)
+    assert "| System |  | CoLA |" in markdown
+    assert not [line for line in latex if "multicolumn" in line]
+
+
+def test_tables_under_each_other(written):
+    markdown, latex = written(layout(2), layout(2, title="Another"))
+    assert markdown.index("# Another") > markdown.index("# A title")
+    assert latex.count(r"\begin{table}") == 2
+
+
+def test_special_characters_are_escaped(written):
+    markdown, latex = written(layout(2, title="50% of demo_x", label=SPECIAL))
+    escaped = (
+        r"a\_b\&c\%d\$e\#f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k\textbar{}l$<$m$>$n"
+    )
+    assert any(line.startswith(escaped + " & 0.00") for line in latex)
+    assert r"\caption{50\% of demo\_x}" in latex
+    assert any(line.startswith("| " + SPECIAL.replace("|", r"\|")) for line in markdown)
+
+
+def test_directions_and_other_columns():
+    assert arrow("de-en") == "De→En"
+    assert arrow("SST-2") == "SST-2"
+    assert arrow("MNLI-mm") == "MNLI-mm"
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="needs pdflatex")
+def test_latex_compiles(written, tmp_path):
+    notes = ["".join(LATEX), "Run `snakemake results/tables/a_b.md` with “λ”."]
+    written(layout(4, label=SPECIAL, notes=notes), layout(12, title="Wide − ±"))
+    packages = r"\usepackage{booktabs,graphicx}"
+    document = rf"\documentclass{{article}}{packages}\begin{{document}}\input{{t.tex}}\end{{document}}"
+    (tmp_path / "page.tex").write_text(document)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    log = (tmp_path / "page.log").read_text(errors="replace")
+    assert "Overfull" not in log
+    assert "Missing character" not in log

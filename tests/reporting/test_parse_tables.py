@@ -1,0 +1,180 @@
+"""Parse tables: the numbers by hand, the marks, and runs that do not belong together."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from synmask.files import UserError
+from synmask.reporting.parse_tables import as_text, write_parse_table
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Writes parse.json and parse_counts.json of a run and returns their paths."""
+
+    def write(system, direction, seed, f1, *, right=40.0, sentences=100, heads=True, matched=None):
+        head = {"corpus": "demo", "direction": direction, "system": system, "seed": seed}
+        protocols = {}
+        for protocol, shift in (("evalb", 5), ("words", 0)):
+            rows = {"oracle": 90.0, "induced": f1, "random": 20.0, "right-branching": right}
+            protocols[protocol] = {
+                "sentences": sentences,
+                "rows": {
+                    name: {
+                        "precision": value + 1,
+                        "recall": value - 1,
+                        "f1": value + shift,
+                        "sentence_f1": value + 2,
+                    }
+                    for name, value in rows.items()
+                },
+            }
+        rows = {
+            "induced": {"directed": f1 / 2, "undirected": f1},
+            "random": {"directed": 5.0, "undirected": 9.0},
+        }
+        path = tmp_path / f"parse.{system}.{direction}.{seed}.json"
+        dependencies = {"words": 55, "rows": rows} if heads else None
+        path.write_text(json.dumps(head | {"protocols": protocols, "dependencies": dependencies}))
+        counts = {
+            "gold": [5] * 50,
+            "induced": {"matched": matched or [2] * 50, "predicted": [5] * 50},
+            "right-branching": {"matched": [2] * 50, "predicted": [5] * 50},
+        }
+        kept = tmp_path / f"counts.{system}.{direction}.{seed}.json"
+        kept.write_text(json.dumps(head | {"counts": {"words": counts, "evalb": counts}}))
+        return path, kept
+
+    return write
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(runs, systems=("a", "b"), directions=("de-en",)):
+        labels = {name: f"System {name}" for name in systems}
+        parses, counts = zip(*runs, strict=True)
+        write_parse_table(
+            parses, counts, tmp_path / "t.x", title="Demo", systems=labels, directions=list(directions)
+        )
+        texts = {
+            kind: (tmp_path / f"t.x.{kind}").read_text(encoding="utf-8") for kind in ("csv", "md", "tex")
+        }
+        return list(csv.DictReader(texts["csv"].splitlines())), texts["md"], texts["tex"]
+
+    return write
+
+
+def cells(text, row):
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {row} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def test_by_hand(run, table):
+    runs = [run("a", "de-en", 1, 30.0), run("a", "de-en", 2, 33.0), run("b", "de-en", 1, 28.0)]
+    rows, markdown, latex = table([*runs, run("a", "en-de", 1, 45.0)], directions=("de-en", "en-de"))
+    words, evalb, dependencies = markdown.split("\n# ")
+    assert words.startswith("# Demo, protocol “words”")
+    assert evalb.startswith("Demo, protocol “evalb”")
+    # sd of 30 and 33 is 3 / sqrt(2)
+    assert cells(words, "System a")[:4] == ["32.50 ± 2.12", "30.50 ± 2.12", "31.50 ± 2.12", "33.50 ± 2.12"]
+    assert cells(words, "right-branching")[2] == "**40.00**"  # a baseline may be the best
+    assert cells(words, "System a")[6] == "**45.00**"
+    assert cells(words, "oracle")[2] == "90.00"  # never the best
+    assert cells(words, "System b")[4:] == ["–"] * 4
+    assert cells(evalb, "System a")[2] == "36.50 ± 2.12"
+    names = [line.split(" |")[0] for line in words.splitlines() if line.startswith("| ")]
+    assert names == ["| Trees", "| System a", "| System b", "| right-branching", "| random", "| oracle"]
+    assert "Scored sentences: De→En 100, En→De 100." in words
+    assert (
+        "Missing runs: System a En→De (seed 2); System b De→En (seed 2); System b En→De (all seeds)." in words
+    )
+    assert cells(dependencies, "System a")[:2] == ["**15.75 ± 1.06**", "**31.50 ± 2.12**"]
+    assert "Scored words: De→En 55" in dependencies
+    assert latex.count(r"\begin{tabular}{lrrrrrrrr}") == 2
+    assert latex.count(r"\begin{tabular}{lrrrr}") == 1
+    assert r"32.50 $\pm$ 2.12 & 30.50" in latex
+    assert len(rows) == 4 * (4 + 4 + 2)
+    first = [(row["protocol"], row["system"], row["seed"], row["tree"], row["f1"]) for row in rows[:4]]
+    assert first == [("words", "a", "1", tree, f1) for tree, f1 in [
+        ("induced", "30.0"), ("right-branching", "40.0"), ("random", "20.0"), ("oracle", "90.0")]]  # fmt: skip
+
+
+def test_marks_against_right_branching_and_between_systems(run, table):
+    rng = np.random.default_rng(0)
+    better = (2 + (rng.random(50) < 0.9)).tolist()  # right-branching finds 2 in each sentence
+    slightly = [3] * 6 + [1] * 5 + [2] * 39
+    runs = [run("a", "de-en", 1, 50.0, matched=better), run("b", "de-en", 1, 50.0, matched=slightly)]
+    _, markdown, latex = table(runs)
+    assert cells(markdown.split("\n# ")[0], "System a")[2] == "**50.00‡**"
+    assert cells(markdown.split("\n# ")[0], "System b")[2] == "**50.00**"
+    assert "F1 De→En, by the same test: System b against System a −" in markdown
+    assert "(p = 0.001)" in markdown
+    assert r"50.00$^{\ddagger}$" in latex
+
+
+def test_without_heads_there_is_no_table_of_them(run, table):
+    _, markdown, _ = table([run("a", "de-en", 1, 30.0, heads=False)])
+    assert "dependencies" not in markdown
+
+
+def test_a_system_without_heads_is_not_missing_among_the_heads(run, table):
+    _, markdown, _ = table([run("a", "de-en", 1, 30.0), run("b", "de-en", 1, 30.0, heads=False)])
+    words, *_, dependencies = markdown.split("\n# ")
+    assert cells(words, "System b")[2] == "30.00"
+    assert "System a" in dependencies
+    assert "System b" not in dependencies
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"right": 41.0}, "de-en, protocol (words|evalb): precision of the same tree differs"),
+        ({"sentences": 101}, "de-en, protocol (words|evalb): counted"),
+    ],
+)
+def test_parses_under_other_rules_are_refused(run, table, change, message):
+    with pytest.raises(UserError, match=message):
+        table([run("a", "de-en", 1, 30.0), run("a", "de-en", 2, 30.0, **change)])
+
+
+def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
+    one = run("a", "de-en", 1, 30.0)
+    for runs, options, message in [
+        ([one, one], {}, "a de-en, seed 1: given twice"),
+        ([one], {"systems": ["b"]}, "system a is not in the table"),
+        ([one], {"directions": ["en-de"]}, "direction de-en is not in the table"),
+        ([(tmp_path / "gone.json", one[1])], {}, r"gone\.json: no such file"),
+        ([(one[0], tmp_path / "gone.json")], {}, r"gone\.json: no such file"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            table(runs, **options)
+    one[1].write_text('{"counts": {"words": {}}}')
+    with pytest.raises(UserError, match=r"counts\.a\.de-en\.1\.json: no 'induced' in it"):
+        table([one])
+    one[0].write_text('{"corpus": "demo"}')
+    with pytest.raises(UserError, match=r"parse\.a\.de-en\.1\.json: no 'direction' in it"):
+        table([one])
+    assert not list(tmp_path.glob("t.x.*"))
+
+
+def test_text_for_the_terminal(run):
+    path, _ = run("a", "de-en", 1, 30.0)
+    result = json.loads(path.read_text())
+    parts = {
+        "recall_by_label": {"NP": {"gold": 3, "induced": 50.0}},
+        "recall_by_length": {},
+        "f1_by_length": {},
+    }
+    result["protocols"]["words"] |= parts | {"f1_by_sentence_length": {}}
+    result |= {"cut_words": {"cut": 1, "split": 2}, "ties": {"tied": 3, "splits": 4}, "unparsed": 5}
+    lines = as_text(result).splitlines()
+    assert "  right-branching    41.00    39.00    40.00        42.00" in lines
+    assert "  NP        3    50.00" in lines
+    assert "  induced     15.00       30.00" in lines
+    assert lines[-3:] == [
+        "5 sentences without a gold tree are left out",
+        "1 of 2 split words are cut by the tree over sub-words",
+        "3 of 4 splits are ties, decided for the first",
+    ]

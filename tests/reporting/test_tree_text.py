@@ -1,0 +1,68 @@
+"""Trees in the terminal, by hand."""
+
+import pytest
+
+from synmask.reporting.tree_nodes import sentence_of
+from synmask.reporting.tree_text import draw
+from synmask.syntax.parses import Parse
+from synmask.syntax.treebank import read_trees
+
+
+@pytest.fixture
+def gold(tmp_path):
+    def read(text):
+        (tmp_path / "gold.mrg").write_text(text)
+        return next(read_trees(tmp_path / "gold.mrg"))
+
+    return read
+
+
+def test_gold_and_induced_trees(gold):
+    tree = gold("(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (NP (DT a)) (NN cat))) (. .))")
+    parse = Parse(
+        ["the", "do@@", "g", "saw", "a", "cat", "."], [2, 1, 4, 0, 3, 5], 4, None, [0, 1, 2, 3, 4, 5, 6]
+    )
+    text = draw(sentence_of(tree, {"+BPE": parse}), {"+BPE": parse})
+    assert text.splitlines() == [
+        "gold",
+        "S┬NP┬─────── the",
+        " │  └─────── dog",
+        " ├VP┬─────── saw",
+        " │  └NP┬NP── a",
+        " │     └──── cat",
+        " └────────── .",
+        "",
+        "+BPE (2 of 3 found, drawn thick)",
+        "            height        distance to the next",
+        "┬┬┳── the                 ▇▇▇▇",
+        "││┗┬─ do@@  ▇▇            ▇▇",
+        "││ └─ g     ▇▇▇▇          ▇▇▇▇▇▇▇▇",
+        "│└┳┬─ saw   ▇▇▇▇▇▇",
+        "│ ┃└─ a     ▇▇▇▇▇▇▇▇      ▇▇▇▇▇▇",
+        "│ ┗── cat   ▇▇▇▇▇▇▇▇▇▇    ▇▇▇▇▇▇▇▇▇▇",
+        "└──── .     ▇▇▇▇▇▇▇▇▇▇▇▇  ▇▇▇▇▇▇▇▇",
+    ]
+
+
+def test_one_word_and_equal_values(gold):
+    parse = Parse(["ja"], [], 1.0, None, [1.0])
+    lines = draw(sentence_of(gold("(S (UH ja))"), {"A": parse}), {"A": parse}).splitlines()
+    assert lines == [
+        "gold",
+        "S── ja",
+        "",
+        "A (0 of 0 found, drawn thick)",
+        "      height        distance to the next",
+        "─ ja",
+    ]
+
+
+def test_without_a_gold_tree():
+    parse = Parse(["a", "b"], [1], 2, None, [1, 2])
+    assert draw(sentence_of(None, {"A": parse}), {"A": parse}).splitlines()[0] == "A"
+
+
+def test_a_system_without_heights():
+    parse = Parse(["a", "b"], [1], 2)
+    lines = draw(sentence_of(None, {"A": parse}), {"A": parse}).splitlines()
+    assert lines == ["A", "      distance to the next", "┬─ a", "└─ b  ▇▇▇▇▇▇▇▇▇▇▇▇"]

@@ -1,0 +1,172 @@
+"""The workflow on a real SLURM (cluster.sh). One worker runs these: they share the cluster and what was built."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("slurm")
+RUN = "results/demo/de-en/grammar/seed1"
+SLURM = ["--profile", "slurm", "--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "10"]
+TABLES = ["results/tables/demo.md", "results/tables/demo-parsing.md"]
+# Goes before the real verbs: notes each call and fails the first `decode`.
+SPY = f"""#!/bin/sh
+echo "$1 $$ ${{CUDA_VISIBLE_DEVICES-none}}" >> calls
+if [ "$1" = decode ] && [ ! -e failed ]; then touch failed; exit 1; fi
+exec {Path(sys.executable).parent}/synmask "$@"
+"""
+EPOCHS = 25
+
+
+def calls(project):
+    """What the project's jobs called, in order: (verb, process, visible GPUs)."""
+    path = project.folder / "calls"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def jobs(project):
+    """What SLURM knows of the project's jobs, in the order of submission: a dictionary a job."""
+    said = subprocess.run(
+        ["scontrol", "-o", "show", "jobs"], text=True, capture_output=True, check=True
+    ).stdout
+    found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in said.splitlines()]
+    mine = [job for job in found if job.get("WorkDir") == str(project.folder)]
+    return sorted(mine, key=lambda job: int(job["JobId"]))
+
+
+def states(project):
+    return [job["JobState"] for job in jobs(project)]
+
+
+def wait_for(condition, seconds=300):
+    """The first true value of `condition()`."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture(scope="module")
+def demo(cluster, new_project):
+    """A project whose demo has run on SLURM, with one run, whose first decoding has failed."""
+    project = new_project("demo")
+    (project.folder / "bin").mkdir()
+    (project.folder / "bin/synmask").write_text(SPY)
+    (project.folder / "bin/synmask").chmod(0o755)
+    project.config["experiments"]["demo"]["systems"] = ["grammar"]
+    project.config["corpora"]["demo"]["resources"]["gpus"] = 2
+    project.snakemake(*TABLES, *SLURM)
+    return project
+
+
+def test_the_demo_runs_from_text_to_tables(demo):
+    assert "| Grammar |" in (demo.folder / "results/tables/demo.md").read_text()
+    assert "| Grammar |" in (demo.folder / "results/tables/demo-parsing.md").read_text()
+    assert "Nothing to be done" in demo.snakemake(*TABLES, *SLURM).output
+
+
+def test_text_training_and_evaluation_are_a_job_each_and_a_failed_one_is_retried(demo):
+    submitted = jobs(demo)
+    assert [job["Comment"].split("_")[1] for job in submitted] == ["text", "train", "evaluate", "evaluate"]
+    assert states(demo) == ["COMPLETED", "COMPLETED", "FAILED", "COMPLETED"]
+    verbs = [verb for verb, *_ in calls(demo)]
+    assert [verbs.count(verb) for verb in ("train", "average", "decode", "score")] == [1, 2, 2, 1]
+
+
+def test_jobs_ask_for_what_the_profile_and_the_configuration_say(demo):
+    text, train, *evaluate = jobs(demo)
+    assert [job["Partition"] for job in (text, train, *evaluate)] == ["main", "gpu", "gpu", "gpu"]
+    assert train["TimeLimit"] == "00:30:00"
+    assert "mem=2000M" in train["TRES"]
+    assert train["TresPerJob"] == "gres:gpu:2"
+    assert [job["TresPerJob"] for job in evaluate] == ["gres:gpu:1"] * 2  # decoding and parsing share one
+    assert "TresPerJob" not in text
+    assert {(verb, gpus) for verb, _, gpus in calls(demo) if verb in ("train", "decode", "tokenise")} == {
+        ("tokenise", "none"), ("train", "0,1"), ("decode", "0"),
+    }  # fmt: skip
+
+
+def test_scores_say_how_an_update_was_shared(demo):
+    scores = json.loads((demo.folder / RUN / "scores.json").read_text())
+    assert (scores["workers"], scores["accumulated_batches"], scores["device"]) == (1, 1, "CPU")
+
+
+def longer(demo, new_project, name):
+    """A copy of `demo` whose training takes longer, and is still to do."""
+    project = new_project(name)
+    project.config = json.loads(json.dumps(demo.config))
+    project.config["corpora"]["demo"]["training"]["max_epochs"] = EPOCHS
+    for part in ("bin", "results", ".snakemake"):
+        shutil.copytree(demo.folder / part, project.folder / part)
+    shutil.rmtree(project.folder / RUN)
+    return project
+
+
+def frozen(project):
+    """Stop the training's process after an epoch, so that what comes next comes in its middle; return the process."""
+    wait_for((project.folder / RUN / "history.csv").exists)
+    process = int(next(process for verb, process, _ in calls(project) if verb == "train"))
+    os.kill(process, signal.SIGSTOP)
+    return process
+
+
+def went_on(project):
+    """Whether the training's last attempt did not begin at the first epoch, but reached the last."""
+    log = (project.folder / RUN / "train.log").read_text()
+    epochs = [row["epoch"] for row in csv.DictReader((project.folder / RUN / "history.csv").open())]
+    assert epochs == [str(number + 1) for number in range(EPOCHS)]
+    return f"epoch 1/{EPOCHS} " not in log and f"epoch {EPOCHS}/{EPOCHS} done" in log
+
+
+@pytest.fixture(scope="module")
+def limited(demo, new_project):
+    """A training whose time limit comes in its middle; it runs while other tests do."""
+    project = longer(demo, new_project, "limited")
+    project.config["corpora"]["demo"]["resources"]["runtime"] = 2
+    profile = project.folder / "workflow/profiles/slurm/profile.yaml"
+    profile.write_text(profile.read_text().replace("TERM@300", "TERM@30"))
+
+    def run():
+        running = project.start(*SLURM, f"{RUN}/train.json")
+        process = frozen(project)
+        status = Path(f"/proc/{process}/status")
+        wait_for(lambda: "ShdPnd:\t0000000000004000" in status.read_text())  # SIGTERM waits for it to wake
+        os.kill(process, signal.SIGCONT)
+        output = running.communicate()[0]
+        assert running.returncode == 0, output[-2000:]
+        return project
+
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(run)
+
+
+def test_a_cancelled_training_goes_on_and_nothing_else_is_done_again(demo, limited, new_project):
+    project = longer(demo, new_project, "cancelled")
+    running = project.start(*SLURM, "--retries", "0", f"{RUN}/train.json")
+    frozen(project)
+    subprocess.run(["scancel", jobs(project)[-1]["JobId"]], check=True)
+    output = running.communicate()[0]
+    assert running.returncode == 1, output[-2000:]
+    assert {rule for rule, _ in project.planned(f"{RUN}/train.json")} == {"train"}
+    project.snakemake(*SLURM, f"{RUN}/train.json")
+    assert states(project) == ["CANCELLED", "COMPLETED"]
+    assert went_on(project)
+
+
+def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_job(limited):
+    project = limited.result()
+    *stopped, last = states(project)
+    assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
+    assert last == "COMPLETED"
+    said = [path.read_text() for path in (project.folder / ".snakemake/slurm_logs").rglob("*.log")]
+    assert [text for text in said if "stopped by a signal, and saved" in text]
+    assert went_on(project)
