@@ -39,6 +39,7 @@ for name in [*CONFIG.experiments, *CONFIG.tables]:
             name
         input:
             target_files(name),
+            target_page(name),
         localrule: True
 
 

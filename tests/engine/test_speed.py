@@ -1,11 +1,15 @@
 """What is measured is what is run."""
 
+import json
 import time
 
 import pytest
 import torch
 
+from synmask.config.guides import GUIDES
 from synmask.engine import speed
+from synmask.engine.task import GuidedTranslation
+from synmask.engine.trainer import fairseq_config
 
 
 def test_the_peak_is_what_a_step_holds_at_once():
@@ -30,3 +34,37 @@ def test_steps_are_taken_in_turns_and_their_best_times_kept():
     assert taken[:8] == list("abababab")
     assert first >= 0.01 > second >= 0.001
     assert len(taken) >= 8
+
+
+@pytest.mark.parametrize("guide", sorted(GUIDES))
+def test_every_system_can_be_measured(corpus, settings_of, tmp_path, monkeypatch, guide):
+    settings = settings_of(guide)
+    cfg = fairseq_config(corpus / "bin", corpus, "de", "en", settings, seed=1)
+    words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
+    task = GuidedTranslation(cfg.task, *words, settings)
+    model = task.build_model(cfg.model).eval()
+    monkeypatch.setattr(speed, "load_model", lambda path: (model, task, {}))
+    monkeypatch.setattr(speed, "seconds", lambda steps, device: [step() or 0.5 for step in steps])
+    monkeypatch.setattr(speed, "LENGTHS", (4, 16))
+    monkeypatch.setattr(speed, "TOKENS", 32)
+    speed.measure_files({"a": tmp_path / "a.pt"}, tmp_path / "speed.json", threads=1)
+    cost = json.loads((tmp_path / "speed.json").read_text())
+    assert (cost["device"], cost["threads"]) == ("CPU", 1) or torch.cuda.is_available()
+    assert [(row["model"], row["length"], row["sentences"]) for row in cost["rows"]] == [
+        ("a", 4, 8),
+        ("a", 16, 2),
+    ]
+    assert [row["milliseconds"] for row in cost["rows"]] == [62.5, 250.0]  # 0.5 s a batch
+    assert cost["rows"][1]["megabytes"] > cost["rows"][0]["megabytes"] > 0
+
+
+def test_a_batch_has_what_a_parser_would_give(corpus, settings_of):
+    settings = settings_of("pascal")
+    cfg = fairseq_config(corpus / "bin", corpus, "de", "en", settings, seed=1)
+    words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
+    task = GuidedTranslation(cfg.task, *words, settings)
+    task.build_model(cfg.model)
+    net = speed._batch(task, 2, 4)
+    assert net["src_tokens"].shape == (2, 4)
+    assert (net["src_tokens"][:, -1] == task.src_dict.eos()).all()
+    assert net["annotations"]["heads"][0].tolist() == [[0, 0], [0, 0], [1, 1], [3, 3]]

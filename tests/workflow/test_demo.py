@@ -87,7 +87,7 @@ def test_the_page_shows_what_was_run(built, open_page):
     page = open_page(built.folder / "results/report.html", script, width=400)
     assert not page.console
     said = json.loads(page.said)
-    assert said == {"width": 400, "missing": 0, "tables": 4, "pictures": 7, "runs": 2}
+    assert said == {"width": 400, "missing": 0, "tables": 7, "pictures": 7, "runs": 2}
 
 
 def test_an_experiment_has_a_page_of_its_own(built):
@@ -261,6 +261,12 @@ def test_tables_of_what_is_there_train_nothing(built, restore):
         "Missing: Transformer De→En (seed 2); Grammar De→En (seed 2). "
         "To make what is missing: `snakemake results/tables/demo.md`." in table
     )
+    partial = ("results/report-demo.html", "--config", "partial=true")
+    assert {rule for rule, _ in built.planned(*partial)} == {"page"}
+    built.snakemake(*partial)
+    page = (built.folder / "results/report-demo.html").read_text()
+    assert "2 of 4" in page
+    assert f"snakemake {RUNS}/grammar/seed2/scores.json" in page
 
 
 def test_nothing_is_written_outside_results(built):

@@ -86,10 +86,13 @@ def test_multi30k_comes_from_its_publisher_or_a_mirror(project):
 
 
 def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
-    jobs = project.planned("paper")
+    said = project.snakemake("-n", "paper", "--profile", "slurm").output
+    jobs = project.listed(said)
     assert len({output for rule, output in jobs if rule == "train"}) == 6 * 8 * 5
     # each but the baseline against it; BPE labels and MLM against their own baselines
     assert len({output for rule, output in jobs if rule == "significance"}) == (6 * 7 + 6 + 4) * 5
+    submitted = {group: said.count(f"Group job {group}") for group in ("text", "evaluate", "significance")}
+    assert submitted == {"text": 6, "evaluate": 6 * 8 * 5, "significance": 26}
     tables = {output.split(",")[0].split("/")[-1] for rule, output in jobs if rule == "table"}
     assert tables == {
         f"{name}.md"
@@ -131,7 +134,7 @@ def test_the_licensed_corpus_is_asked_for_in_one_line(project):
 
 def test_glue_comes_from_its_publisher_or_a_folder(project):
     jobs = project.planned("glue-data")
-    assert len([rule for rule, _ in jobs if rule == "glue_part"]) == 17
+    assert len([rule for rule, _ in jobs if rule == "glue_task"]) == 17
     assert "data/glue/mrpc_dev_ids.tsv" in {output for rule, output in jobs if rule == "download_file"}
     (project.folder / "mine/CoLA").mkdir(parents=True)
     (project.folder / "mine/CoLA/dev.tsv").write_text("gj04\t1\t\tYes.\n")
@@ -170,13 +173,21 @@ def test_only_systems_that_read_a_parser_need_annotations(project):
 
 
 def test_dry_run_for_slurm_needs_no_cluster(project):
-    project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 1}
+    project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 2}
     output = project.snakemake("-n", "--profile", "slurm").output
-    asked = [line for line in output.splitlines() if "slurm_partition=gpu" in line]
-    assert (
-        len([line for line in asked if "cpus_per_task=64" in line]) == 6
-    )  # 2 trainings, 2 decodings, 1 parse, 1 speed
-    assert all("gpu=1" in line for line in asked if "cpus_per_task=64" in line)
+    asked, rule = {}, None
+    for line in map(str.strip, output.splitlines()):
+        if line.startswith("rule "):
+            rule = line.split()[1].rstrip(":")
+        elif line.startswith("resources: "):
+            asked[rule] = dict(pair.split("=", 1) for pair in line.removeprefix("resources: ").split(", "))
+    for rule, gpus in (("train", "2"), ("decode", "1"), ("parse", "0")):  # `parse` uses the GPU of `decode`
+        assert asked[rule]["gpu"] == gpus
+        assert asked[rule]["cpus_per_task"] == "64"
+    assert asked["train"]["slurm_extra"] == "--signal=TERM@300"
+    evaluate = ("average", "decode", "score", "parse", "parseval")
+    assert {asked[rule]["slurm_partition"] for rule in ("train", *evaluate)} == {"gpu"}
+    assert asked["tokenise"]["slurm_partition"] == "main"
 
 
 def test_the_log_of_a_failed_job_is_shown(project):

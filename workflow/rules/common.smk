@@ -26,6 +26,7 @@ TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_na
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
 METHOD = "results/figures/method.svg"
+SHOWN = ("scores.json", "train.json", "hypothesis.txt")  # what a page reads of each run
 SRC = "src/synmask"
 
 
@@ -274,10 +275,9 @@ def gold(corpus, split, language):
 
 
 def target_files(target):
-    """The tables, figures, models and page of a target; with `partial`, its tables."""
+    """The tables, figures and models of a target; with `partial`, its tables."""
     if CONFIG.partial:
         return target_tables(target)
-    page = [f"results/report-{target}.html"] if target in CONFIG.experiments else []
     whole = (
         path
         for experiment in CONFIG.own_experiments(target)
@@ -287,7 +287,12 @@ def target_files(target):
             *run_files(experiment, "average.pt"),
         ]
     )
-    return [*target_tables(target), *whole, *page]
+    return [*target_tables(target), *whole]
+
+
+def target_page(target):
+    """The page of a target; `partial` makes it when asked for by its name."""
+    return [f"results/report-{target}.html"] if target in CONFIG.experiments and not CONFIG.partial else []
 
 
 def target_tables(target):
@@ -342,20 +347,19 @@ def page_target(wildcards):
 
 
 def page_files(wildcards):
-    """What a page shows."""
-    return [METHOD] + [
-        path
-        for experiment in page_target(wildcards)
-        for path in [
-            *experiment_tables(experiment),
-            *experiment_figures(experiment),
-            *(path for _, path in experiment_pages(experiment)),
-            *(
-                path
-                for name in ("scores.json", "train.json", "hypothesis.txt")
-                for path in run_files(experiment, name)
-            ),
-        ]
+    """What a page shows; with `partial`, it takes figures as they are."""
+    return [
+        METHOD,
+        *(
+            path
+            for experiment in page_target(wildcards)
+            for path in [
+                *experiment_tables(experiment),
+                *(path for name in SHOWN for path in run_files(experiment, name)),
+                *([] if CONFIG.partial else experiment_figures(experiment)),
+                *([] if CONFIG.partial else [path for _, path in experiment_pages(experiment)]),
+            ]
+        ),
     ]
 
 

@@ -117,7 +117,7 @@ rule text:
         " --source-out {output.source:q} --target-out {output.target:q} {params.pairs} 2> {log:q}"
 
 
-rule glue_part:
+rule glue_task:
     input:
         sources=lambda wildcards: CONFIG.glue_sources(wildcards.task),
         code=code("corpora/archive", "corpora/glue"),

@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 from synmask.engine.average import load_model
 from synmask.files import write_json
+from synmask.syntax.annotations import annotate
 
 LENGTHS = (16, 32, 64, 128, 256)
 TOKENS = 2048  # a batch, at every length
@@ -96,10 +98,14 @@ def peak_bytes(step: Step, device: torch.device | str) -> int:
 
 
 def _batch(task: Any, count: int, n: int) -> dict[str, Any]:
-    """`count` sentences of n sub-words with `</s>`, and made-up annotations where the guide reads some."""
+    """`count` sentences of n sub-words, `</s>` included, with the annotations that the guide reads.
+
+    What a parser would give is a chain: each word's head is the one before it, trees branch to the right.
+    """
     generator = torch.Generator().manual_seed(n)
     sentences = torch.randint(task.src_dict.nspecial, len(task.src_dict), (count, n), generator=generator)
     sentences[:, -1] = task.src_dict.eos()
-    syntax = torch.randint(n, (count, n, 1), generator=generator).expand(-1, -1, 3).numpy()
-    sources = task.sources(list(sentences), syntax if task.parsed else None)
+    chain = annotate(["x"] * (n - 1), heads=range(n - 1), tree=None)
+    chain[:-1, 2] = np.arange(n - 1, 0, -1)
+    sources = task.sources(list(sentences), [chain] * count if task.parsed else None)
     return sources.collater([sources[index] for index in range(count)])["net_input"]
