@@ -43,7 +43,20 @@ for name in [*CONFIG.experiments, *CONFIG.tables]:
         localrule: True
 
 
-rule downloads:
+rule:
+    name:
+        "glue-data"
+    # the tasks of language understanding as checked TSV
+    input:
+        [
+            f"results/glue/{task}/{part}.tsv"
+            for task in CONFIG.glue.tasks
+            for part in CONFIG.glue.tasks[task].rows
+        ],
+    localrule: True
+
+
+rule download:
     input:
         [path for target in CONFIG.targets for path in downloaded_files(target)],
     # everything that the chosen targets need from the network; the rest then runs offline

@@ -4,8 +4,9 @@
 
 FOLDER holds Multi30k's train.de.gz and train.en.gz. A line is one sentence in one language. Each stage reads
 what the stage before it wrote. The libraries run in one process, as a plain loop over the lines of a file,
-and must write the same bytes as we do. One process is timed by its CPU time, to be fair on a busy machine,
-several by the clock; each time is the best of three, ours and the library's in turn.
+and must write the same bytes as we do, but for tokens (see text/tokenise.py). One process is timed by its CPU
+time, to be fair on a busy machine, several by the clock; each time is the best of three, ours and the
+library's in turn.
 """
 
 import argparse
@@ -137,7 +138,7 @@ def binarise_library(folder, output):
 
 
 STAGES = [
-    Stage("tokenise", tokenise, True, "sacremoses", tokenise_library, ("tokens.de", "tokens.en")),
+    Stage("tokenise", tokenise, True, "sacremoses", tokenise_library),
     Stage("clean", clean),
     Stage(
         f"learn BPE, {MERGES} merges",

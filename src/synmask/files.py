@@ -11,6 +11,7 @@ import socket
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -122,6 +123,25 @@ def read_lines(path: str | Path) -> Iterator[str]:
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
+
+
+def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+    """Yield the line pairs of two aligned files.
+
+    Raises:
+        UserError: a file is missing, damaged or not UTF-8, or, after the last pair, they differ in length.
+    """
+    counts = [0, 0]
+    for pair in zip_longest(read_lines(source), read_lines(target)):
+        for side, line in enumerate(pair):
+            counts[side] += line is not None
+        if counts[0] == counts[1]:
+            yield pair
+    if counts[0] != counts[1]:
+        raise UserError(
+            f"{source} has {counts[0]} lines, {target} has {counts[1]}: "
+            "line n of one must translate line n of the other"
+        )
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> int:

@@ -204,6 +204,46 @@ def test_mirror_by_folder_and_url(server, tmp_path):
     assert (tmp_path / "direct").read_bytes() == CONTENT
 
 
+def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
+    server.content = b"\x1f\x8b" + CONTENT
+    path, record = tmp_path / "a.tgz", tmp_path / "a.tgz.sha256"
+    fetch("toy", f"{server.url}/a.tgz", path)
+    checksum = hashlib.sha256(server.content).hexdigest()
+    assert record.read_text() == f"{checksum}  a.tgz\n"
+    path.unlink()
+    (tmp_path / "a.tgz.part").write_bytes(server.content[:1000])
+    fetch("toy", f"{server.url}/a.tgz", path)  # goes on, since the checksum tells whether it fits
+    assert server.asked == [None, "bytes=1000-"]
+    server.content = b"\x1f\x8b" + CONTENT[::-1]
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{server.url}/a.tgz", path)
+    one_line(error, checksum, "recorded when it was first fetched", f"delete {record}")
+    record.unlink()
+    fetch("toy", f"{server.url}/a.tgz", path)
+    assert path.read_bytes() == server.content
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip", "a.gz"])
+def test_only_what_looks_like_an_archive_is_recorded(server, tmp_path, name):
+    server.content = b"<!DOCTYPE html><title>Not found</title>"  # as application/octet-stream
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{server.url}/{name}", tmp_path / name)
+    one_line(error, "toy", f"{server.url}/{name}: a web page, not an archive", "mirrors")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_licensed_file_comes_from_a_mirror_only(tmp_path):
+    with pytest.raises(UserError) as error:
+        fetch("aspec", None, tmp_path / "out/train.txt")
+    one_line(error, "aspec: train.txt is licensed", "mirrors: {aspec: <folder or URL with train.txt>}")
+    with pytest.raises(UserError) as error:
+        fetch("aspec", None, tmp_path / "out/train.txt", mirror=tmp_path / "ASPEC-JC")
+    one_line(error, "aspec", "ASPEC-JC: no such folder")
+    (tmp_path / "train.txt").write_text("a ||| b ||| c\n")
+    fetch("aspec", None, tmp_path / "out/train.txt", mirror=tmp_path)
+    assert (tmp_path / "out/train.txt").read_text() == "a ||| b ||| c\n"
+
+
 def test_mirror_faults(server, tmp_path):
     url = "https://example.invalid/train.gz"
     (tmp_path / "train.gz").write_bytes(b"not it")

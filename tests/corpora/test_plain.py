@@ -57,3 +57,14 @@ def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match="nowhere: no such file"):
         write_pair(tmp_path / "a", tmp_path / "nowhere", tmp_path / "b", tmp_path / "c", "mine")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_the_number_of_pairs_is_checked(tmp_path):
+    (tmp_path / "a").write_text("x\ny\n")
+    paths = [tmp_path / "a", tmp_path / "a", tmp_path / "train.de", tmp_path / "train.en"]
+    assert write_pair(*paths, "mine", split="train", expected=2) == 2
+    assert write_pair(*paths, "mine", split="train", expected=[1, 2]) == 2
+    with pytest.raises(UserError, match=r"mine: train has 2 pairs, not 3; .* corpora\.mine\.pairs"):
+        write_pair(*paths, "mine", split="train", expected=3)
+    with pytest.raises(UserError, match="mine: train has 2 pairs, not 3 to 1,000"):
+        write_pair(*paths, "mine", split="train", expected=[3, 1000])

@@ -12,7 +12,7 @@ from synmask.files import UserError
 from synmask.syntax.tree import word_heads
 
 TEXT = {
-    "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
     "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
 }  # fmt: skip
 

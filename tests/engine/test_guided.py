@@ -15,7 +15,7 @@ from synmask.files import UserError
 from synmask.syntax.annotations import annotate_file
 
 TEXT = {
-    "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
     "codes": "#version: 0.2\nb b</w>\n", "vocabulary": None,
 }  # fmt: skip
 

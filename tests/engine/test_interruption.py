@@ -23,7 +23,14 @@ from synmask.files import TryAgain
 
 DYING = Path(__file__).with_name("dying.py")
 KEEP = 2
-TEXT = {"source": "de", "target": "en", "tokenise": True, "lowercase": False, "codes": "", "vocabulary": None}
+TEXT = {
+    "source": "de",
+    "target": "en",
+    "tokeniser": "moses",
+    "lowercase": False,
+    "codes": "",
+    "vocabulary": None,
+}
 ALWAYS = 1e-9  # minutes: save after every update
 
 

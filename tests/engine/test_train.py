@@ -149,7 +149,7 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     assert float(history[-1]["valid_loss"]) < float(history[0]["valid_loss"])
     assert bool(history[-1]["mlm_loss"]) == (settings["system"]["mlm_weight"] > 0)
     text = {
-        "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+        "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
         "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
     }  # fmt: skip
     save_model(tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, settings)
@@ -180,7 +180,7 @@ def test_a_model_file_stands_alone(corpus, tmp_path, settings):
     run(corpus, tmp_path / "a", settings)
     state = average(tmp_path / "a/checkpoints", 1)
     text = {
-        "source": "de", "target": "en", "tokenise": True, "lowercase": False,
+        "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
         "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
     }  # fmt: skip
     save_model(tmp_path / "model.pt", state, corpus / "bin", text, settings)

@@ -45,6 +45,13 @@ def test_tokenised_bleu_keeps_the_tokens_as_they_are(files):
     assert result["scores"]["bleu_tokenised"] < 60
 
 
+@pytest.mark.parametrize(("language", "tokeniser"), [("de", "13a"), ("zh", "zh"), ("ja", "ja-mecab")])
+def test_the_target_language_decides_how_sacrebleu_tokenises(files, language, tokeniser):
+    result = score(*files("名前はまだ無い。\n", "名前はまだ無い 。\n"), language=language)
+    assert f"tok:{tokeniser}" in result["signatures"]["sacrebleu"]
+    assert (result["scores"]["sacrebleu"] > 99) == (language != "de")
+
+
 def test_signatures_are_text_and_name_tokeniser_and_case(files):
     paths = files("The Dog saw It .\n", "the dog saw it .\n")
     cased, lower = score(*paths), score(*paths, lowercase=True)

@@ -84,3 +84,46 @@ def test_it_stands_alone_and_can_be_put_into_a_page(trees, parses):
     assert whole.startswith("<!doctype html>")
     assert "<title>Trees &amp; more</title>" in whole
     assert text in whole
+
+
+@pytest.fixture
+def opened(trees, parses, open_page, tmp_path):
+    """The page in a browser, after a script."""
+
+    def opened(script="", **how):
+        (tmp_path / "page.html").write_text(page("Trees", section(trees, {"A": parses, "B": parses})))
+        return open_page(tmp_path / "page.html", script, **how)
+
+    return opened
+
+
+SHOWN = "return [...document.querySelectorAll('.tree-sentence')].filter(e => !e.hidden).length;"
+
+
+def test_a_browser_filters_by_length_and_f1(opened):
+    everything = opened(SHOWN)
+    assert everything.said == "3"
+    assert everything.console == []
+    assert "hidden" not in everything.of("form")[0]
+    for name, value, left in [
+        ("shortest", 3, "2"),
+        ("longest", 2, "1"),
+        ("least", 50, "2"),
+        ("most", 50, "1"),
+    ]:
+        change = (
+            f"const field = document.querySelector('.tree-{name}'); field.value = {value};"
+            "field.dispatchEvent(new Event('input', {bubbles: true}));"
+        )
+        assert opened(change + SHOWN).said == left, name
+
+
+def test_without_scripts_all_sentences_show_and_no_filter(opened):
+    found = opened(SHOWN, scripts=False)
+    assert found.said == "3"
+    assert "hidden" in found.of("form")[0]
+
+
+def test_a_narrow_window_is_not_overflowed(opened):
+    wide = "return document.scrollingElement.scrollWidth <= innerWidth;"
+    assert opened(wide, width=400).said == "true"

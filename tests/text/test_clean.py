@@ -76,3 +76,10 @@ def test_unequal_files(tmp_path):
 def test_senseless_limits(tmp_path, limits):
     with pytest.raises(ValueError, match="min_tokens"):
         clean(tmp_path, [("a", "x")], **limits)
+
+
+def test_no_limits(tmp_path):
+    pairs = [("a", "x " * 500), ("b " * 300, "y"), ("", "z")]
+    counts, left = clean(tmp_path, pairs, max_tokens=None, max_ratio=None)
+    assert counts == {"kept": 2, "too_short": 1, "too_long": 0, "ratio": 0}
+    assert [len(target.split()) for _, target in left] == [500, 1]

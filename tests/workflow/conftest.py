@@ -68,8 +68,13 @@ class Project:
 
     def planned(self, *words):
         """The jobs of a dry run: a set of (rule, output files)."""
+        return self.listed(self.snakemake("-n", *words).output)
+
+    @staticmethod
+    def listed(output):
+        """The same of what a dry run has said."""
         jobs, rule = set(), None
-        for line in self.snakemake("-n", *words).output.splitlines():
+        for line in output.splitlines():
             line = line.strip()  # the jobs of a group are indented
             if line.startswith(("rule ", "localrule ")):
                 rule = line.split()[1].rstrip(":")

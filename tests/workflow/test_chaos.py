@@ -18,6 +18,7 @@ import pytest
 pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
+MEASURED = re.compile(r"speed/|-speed\.|report\.html")  # times, and the page that shows them
 TIMES = {"seconds", "tokens_per_second", "train_seconds", "decode_seconds"}
 
 
@@ -36,11 +37,14 @@ def timeless(path):
 
 
 def results(folder):
-    """Every result by its name, without logs, benchmarks and Snakemake's own."""
+    """Every result by its name, without logs, benchmarks and measurements of speed."""
+    files = [path for path in sorted((folder / "results").rglob("*")) if path.is_file()]
     return {
-        str(path.relative_to(folder)): timeless(path)
-        for path in sorted((folder / "results").rglob("*"))
-        if path.is_file() and not {"logs", "benchmarks"} & set(path.parts) and path.suffix != ".log"
+        str(path.relative_to(folder)): None
+        if MEASURED.search(str(path.relative_to(folder)))
+        else timeless(path)
+        for path in files
+        if not {"logs", "benchmarks"} & set(path.parts) and path.suffix != ".log"
     }
 
 

@@ -85,7 +85,7 @@ def test_both_directions_share_the_parses(mine):
 def test_downloads_fetch_the_jars(mine):
     mine.config["targets"] = ["mine"]
     mine.config["experiments"]["mine"]["directions"] = ["de-en"]
-    jobs = mine.planned("downloads")
+    jobs = mine.planned("download")
     assert {(rule, Path(output).name) for rule, output in jobs} == {
         ("corenlp_jar", "stanford-corenlp-4.5.10.jar"),
         ("corenlp_jar", "stanford-corenlp-4.5.10-models-german.jar"),

@@ -85,22 +85,14 @@ def test_multi30k_comes_from_its_publisher_or_a_mirror(project):
     assert "--sha256 726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6" in output
 
 
-def write_corpora(project, **corpora):
-    """A line of text for each language of these corpora."""
-    for corpus, languages in corpora.items():
-        for split in ("train", "valid", "test"):
-            for language in languages.split():
-                path = project.folder / f"data/{corpus}/{split}.{language}"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text("a\n")
-
-
-def test_the_paper_can_be_planned(project):
-    write_corpora(project, iwslt14="de en", nc11="de en", aspec="zh ja")
-    jobs = project.planned("paper")
+def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
+    said = project.snakemake("-n", "paper", "--profile", "slurm").output
+    jobs = project.listed(said)
     assert len({output for rule, output in jobs if rule == "train"}) == 6 * 8 * 5
     # each but the baseline against it; BPE labels and MLM against their own baselines
     assert len({output for rule, output in jobs if rule == "significance"}) == (6 * 7 + 6 + 4) * 5
+    submitted = {group: said.count(f"Group job {group}") for group in ("text", "evaluate", "significance")}
+    assert submitted == {"text": 6, "evaluate": 6 * 8 * 5, "significance": 26}
     tables = {output.split(",")[0].split("/")[-1] for rule, output in jobs if rule == "table"}
     assert tables == {
         f"{name}.md"
@@ -117,10 +109,43 @@ def test_the_paper_can_be_planned(project):
             "cost",
         )
     }
+    fetched = {output for rule, output in jobs if rule == "download_file"}
+    archives = ["iwslt14/de-en.tgz", "nc11/training-parallel-nc-v11.tgz", "nc11/dev.tgz", "nc11/test.tgz"]
+    licensed = ["aspec/train.txt", "aspec/dev.txt", "aspec/test.txt"]
+    assert fetched == {f"data/{file}" for file in [*archives, *licensed]}
+    jars = {output.rpartition("/")[2] for rule, output in jobs if rule == "corenlp_jar"}
+    parts = ("", "-models-chinese", "-models-english", "-models-german")
+    assert jars == {f"stanford-corenlp-4.5.10{part}.jar" for part in parts}
+    assert len([rule for rule, _ in jobs if rule == "prepare"]) == 3  # once for both directions
+
+
+def test_the_licensed_corpus_is_asked_for_in_one_line(project):
+    for folder, said in (
+        (None, "train.txt is licensed"),
+        ("/nowhere/ASPEC", "/nowhere/ASPEC: no such folder"),
+    ):
+        project.config["mirrors"] = {"aspec": folder} if folder else {}
+        done = project.snakemake("data/aspec/train.txt", check=False)
+        assert done.returncode == 1
+        [line] = [line for line in done.output.splitlines() if line.startswith("synmask download: aspec: ")]
+        assert said in line
+        assert "mirrors: {aspec: " in line
+
+
+def test_glue_comes_from_its_publisher_or_a_folder(project):
+    jobs = project.planned("glue-data")
+    assert len([rule for rule, _ in jobs if rule == "glue_task"]) == 17
+    assert "data/glue/mrpc_dev_ids.tsv" in {output for rule, output in jobs if rule == "download_file"}
+    (project.folder / "mine/CoLA").mkdir(parents=True)
+    (project.folder / "mine/CoLA/dev.tsv").write_text("gj04\t1\t\tYes.\n")
+    project.config["glue"].update(
+        folder="mine", tasks={"cola": {"urls": ["https://x/CoLA.zip"], "rows": {"dev": 1}}}
+    )
+    project.snakemake("glue-data", "-c1")
+    assert (project.folder / "results/glue/cola/dev.tsv").read_text() == "sentence1\tlabel\nYes.\t1\n"
 
 
 def test_sweeps_share_what_they_have_in_common(project):
-    write_corpora(project, iwslt14="de en")
     trained = {output for rule, output in project.planned("sweeps") if rule == "train"}
     assert len(trained) == (1 + 5 + 8 + 2 + 5) * 3
 
@@ -132,7 +157,6 @@ def test_tables_of_no_runs_can_be_planned(project):
 
 
 def test_a_table_is_a_target(project):
-    write_corpora(project, iwslt14="de en", nc11="de en")
     jobs = project.planned("mlm")
     assert {output.split("/")[3] for rule, output in jobs if rule == "train"} == {"grammar", "grammar-nomlm"}
     assert len({output for rule, output in jobs if rule == "train"}) == 4 * 2 * 5
@@ -149,21 +173,27 @@ def test_only_systems_that_read_a_parser_need_annotations(project):
 
 
 def test_dry_run_for_slurm_needs_no_cluster(project):
-    project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 1}
+    project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 2}
     output = project.snakemake("-n", "--profile", "slurm").output
-    asked = [line for line in output.splitlines() if "slurm_partition=gpu" in line]
-    assert (
-        len([line for line in asked if "cpus_per_task=64" in line]) == 6
-    )  # 2 trainings, 2 decodings, 1 parse, 1 speed
-    assert (
-        len([line for line in asked if "gpu=1" in line]) == 5
-    )  # `parse` uses the GPU that `decode` asks for
+    asked, rule = {}, None
+    for line in map(str.strip, output.splitlines()):
+        if line.startswith("rule "):
+            rule = line.split()[1].rstrip(":")
+        elif line.startswith("resources: "):
+            asked[rule] = dict(pair.split("=", 1) for pair in line.removeprefix("resources: ").split(", "))
+    for rule, gpus in (("train", "2"), ("decode", "1"), ("parse", "0")):  # `parse` uses the GPU of `decode`
+        assert asked[rule]["gpu"] == gpus
+        assert asked[rule]["cpus_per_task"] == "64"
+    assert asked["train"]["slurm_extra"] == "--signal=TERM@300"
+    evaluate = ("average", "decode", "score", "parse", "parseval")
+    assert {asked[rule]["slurm_partition"] for rule in ("train", *evaluate)} == {"gpu"}
+    assert asked["tokenise"]["slurm_partition"] == "main"
 
 
 def test_the_log_of_a_failed_job_is_shown(project):
     project.config["mirrors"] = {"multi30k": "nowhere"}
     project.config["targets"] = ["multi30k-small"]
-    done = project.snakemake("downloads", check=False)
+    done = project.snakemake("download", check=False)
     assert done.returncode == 1
     assert "\nsynmask download: multi30k: " in done.output
     assert "nowhere" in done.output

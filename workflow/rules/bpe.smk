@@ -4,7 +4,8 @@
 rule tokenise:
     input:
         text=of_pair("text/{split}.{language}"),
-        code=code("text/tokenise", "text/parallel"),
+        jars=tokeniser_jars,
+        code=code("text/tokenise", "text/segment", "text/parallel"),
     output:
         of_pair("tokens/{split}.{language}"),
     log:
@@ -16,11 +17,13 @@ rule tokenise:
     conda:
         "../envs/synmask.yaml"
     threads: 2
+    resources:
+        mem_mb=lambda w: 6000 if CONFIG.tokeniser(w.corpus, w.language) == "stanford" else 2000,
     params:
-        settings=section("text", include={"tokenise", "lowercase"}),
+        settings=section("text", include={"tokeniser", "lowercase"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
-        " --settings {params.settings:q} --threads {threads} 2> {log:q}"
+        " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
 
 
 rule clean:
@@ -41,7 +44,7 @@ rule clean:
     conda:
         "../envs/synmask.yaml"
     params:
-        settings=section("text", exclude={"tokenise", "lowercase"}),
+        settings=section("text", exclude={"tokeniser", "lowercase"}),
     shell:
         "synmask clean --source-in {input.source:q} --target-in {input.target:q} --source-out {output.source:q}"
         " --target-out {output.target:q} --kept {output.kept:q} --settings {params.settings:q} 2> {log:q}"

@@ -19,8 +19,9 @@ try:
 except UserError as error:
     sys.exit(str(error))
 
+ARCHIVED = [name for name, corpus in CONFIG.corpora.items() if corpus.format]
 GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
-DOWNLOADED = {corpus.download: corpus for corpus in CONFIG.corpora.values() if corpus.url}
+DOWNLOADED = {corpus.download for corpus in CONFIG.corpora.values() if corpus.url or corpus.format} | {"glue"}
 TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_names(CONFIG)}
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
@@ -73,6 +74,8 @@ wildcard_constraints:
     corpus=any_of(CONFIG.corpora),
     source="[a-z]{2,3}",
     target="[a-z]{2,3}",
+    first="[a-z]{2,3}",
+    second="[a-z]{2,3}",
     language="[a-z]{2,3}",
     split="train|valid|test",
     system=any_of(CONFIG.systems),
@@ -238,7 +241,7 @@ def labels(systems):
 
 
 def downloaded_files(target):
-    """What a target needs from the network: the raw files of its corpora, the jars that parse them."""
+    """What a target needs from the network: files of its corpora, CoreNLP's jars that tokenise and parse them."""
     files = set()
     for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
         languages = {language for direction in entry.directions for language in direction.split("-")}
@@ -246,13 +249,20 @@ def downloaded_files(target):
             if pair := CONFIG.parsed_pair(entry.corpus, source):
                 files.update(CONFIG.corenlp_jars(source))
                 languages.update(pair.split("-"))
-        if CONFIG.corpora[entry.corpus].url:
-            files.update(
-                CONFIG.raw_file(entry.corpus, split, language)
-                for split in settings.SPLITS
-                for language in languages
-            )
+        files.update(CONFIG.downloads(entry.corpus, languages))
+        for language in languages:
+            files.update(CONFIG.tokeniser_jars(CONFIG.tokeniser(entry.corpus, language)))
     return sorted(files)
+
+
+def tokeniser_jars(wildcards):
+    return CONFIG.tokeniser_jars(CONFIG.tokeniser(wildcards.corpus, wildcards.language))
+
+
+def pair_counts(wildcards):
+    """How many pairs a split should have, as an option."""
+    expected = corpus_of(wildcards).pairs.get(wildcards.split)
+    return option("pairs", None if expected is None else settings.as_json(expected))
 
 
 def gold(corpus, split, language):

@@ -1,4 +1,4 @@
-# Raw text: generated, downloaded or the user's own, then checked and written as plain text.
+# Raw text: generated, downloaded or the user's own, taken out of archives, checked and written as plain text.
 
 
 rule demo_corpus:
@@ -55,10 +55,43 @@ rule download_file:
         # not in params: taking the same file from elsewhere must not rerun what depends on it
         mirror=lambda wildcards: option("mirror", CONFIG.mirrors.get(wildcards.download)),
     params:
-        url=lambda wildcards: f"{DOWNLOADED[wildcards.download].url}/{wildcards.file}",
-        sha256=lambda wildcards: option("sha256", DOWNLOADED[wildcards.download].sha256.get(wildcards.file)),
+        url=lambda wildcards: option("url", CONFIG.origin(wildcards.download, wildcards.file)[0]),
+        sha256=lambda wildcards: option("sha256", CONFIG.origin(wildcards.download, wildcards.file)[1]),
     shell:
-        "synmask download --name {wildcards.download} --url {params.url:q} --output {output:q} {params.sha256} {resources.mirror} 2> {log:q}"
+        "synmask download --name {wildcards.download} {params.url} --output {output:q} {params.sha256} {resources.mirror} 2> {log:q}"
+
+
+rule prepare:
+    input:
+        archives=lambda wildcards: CONFIG.downloads(wildcards.corpus),
+        code=lambda wildcards: code(
+            *(f"corpora/{name}" for name in ("archive", "plain", "prepare", corpus_of(wildcards).format)),
+            "text/clean",
+            "text/parallel",
+            "text/tokenise",
+        ),
+    output:
+        expand(
+            "results/{{corpus}}/raw/{{first}}-{{second}}/{split}.{side}",
+            split=settings.SPLITS,
+            side=("{first}", "{second}"),
+        ),
+    log:
+        "results/{corpus}/logs/prepare.{first}-{second}.log",
+    benchmark:
+        "results/{corpus}/benchmarks/prepare.{first}-{second}.tsv"
+    wildcard_constraints:
+        corpus=any_of(ARCHIVED),
+    conda:
+        "../envs/synmask.yaml"
+    threads: need("threads")
+    params:
+        format=lambda wildcards: corpus_of(wildcards).format,
+        pairs=lambda wildcards: settings.as_json(corpus_of(wildcards).pairs),
+        folder=folder_of("output"),
+    shell:
+        "synmask prepare --name {wildcards.corpus} --format {params.format} --archives {input.archives:q}"
+        " --output {params.folder} --pairs {params.pairs:q} --threads {threads} 2> {log:q}"
 
 
 rule text:
@@ -77,6 +110,31 @@ rule text:
         "text"
     conda:
         "../envs/synmask.yaml"
+    params:
+        pairs=pair_counts,
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"
-        " --source-out {output.source:q} --target-out {output.target:q} 2> {log:q}"
+        " --source-out {output.source:q} --target-out {output.target:q} {params.pairs} 2> {log:q}"
+
+
+rule glue_task:
+    input:
+        sources=lambda wildcards: CONFIG.glue_sources(wildcards.task),
+        code=code("corpora/archive", "corpora/glue"),
+    output:
+        "results/glue/{task}/{part}.tsv",
+    log:
+        "results/logs/glue/{task}.{part}.log",
+    benchmark:
+        "results/benchmarks/glue/{task}.{part}.tsv"
+    wildcard_constraints:
+        task=any_of(CONFIG.glue.tasks),
+        part="[a-z_]+",
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        rows=lambda wildcards: CONFIG.glue.tasks[wildcards.task].rows[wildcards.part],
+    shell:
+        "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
+        " --output {output:q} --rows {params.rows} 2> {log:q}"

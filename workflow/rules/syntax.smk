@@ -27,7 +27,8 @@ rule corenlp_jar:
 rule tokenise_cased:
     input:
         text=of_pair("text/{split}.{language}"),
-        code=code("text/tokenise", "text/parallel"),
+        jars=tokeniser_jars,
+        code=code("text/tokenise", "text/segment", "text/parallel"),
     output:
         of_pair("syntax/{split}.{language}.cased"),
     log:
@@ -40,10 +41,10 @@ rule tokenise_cased:
         "../envs/synmask.yaml"
     threads: 2
     params:
-        settings=section("text", include={"tokenise"}),
+        settings=section("text", include={"tokeniser"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
-        " --settings {params.settings:q} --threads {threads} 2> {log:q}"
+        " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
 
 
 rule constituency:

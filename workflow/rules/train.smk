@@ -61,7 +61,7 @@ rule average:
         keep_checkpoints=lambda wildcards: int(corpus_of(wildcards).resources.keep_checkpoints),
     params:
         settings=run_settings,
-        text=section("text", include={"tokenise", "lowercase"}),
+        text=section("text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
         last=lambda wildcards: corpus_of(wildcards).training.average,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),

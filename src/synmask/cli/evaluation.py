@@ -79,7 +79,7 @@ def _score(a: Arguments) -> None:
     from synmask.provenance import commit, versions
 
     sides = (f"{a.hypothesis}.txt", a.reference, f"{a.hypothesis}.tok", a.reference_tokens)
-    result = score(*sides, lowercase=a.lowercase)
+    result = score(*sides, lowercase=a.lowercase, language=a.run["direction"].split("-")[1])
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
     write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
 

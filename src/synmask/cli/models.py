@@ -89,7 +89,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("threads", "CPU threads", type=int, default=os.cpu_count())
     option(
         "config",
-        "says where CoreNLP is, which parses the text for systems that read a parser",
+        "says where CoreNLP is, for systems that read a parser and text that it tokenised",
         default=Path("config.yaml"),
     )
 
@@ -151,12 +151,12 @@ def _decode(a: Arguments) -> None:
 
 
 def _translate(a: Arguments) -> None:
-    from synmask.cli.syntax import corenlp_parser
+    from synmask.cli.syntax import corenlp_parser, tokeniser_jars
     from synmask.engine.decode import translate
     from synmask.files import read_lines
 
     for line in translate(
         a.model, read_lines("/dev/stdin"), beam=a.beam, length_penalty=a.length_penalty, threads=a.threads,
-        parse=corenlp_parser(a.config, a.threads),
+        parse=corenlp_parser(a.config, a.threads), jars=tokeniser_jars(a.config),
     ):  # fmt: skip
         print(line)

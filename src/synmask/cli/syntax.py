@@ -67,6 +67,19 @@ def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path]
     return parse
 
 
+def tokeniser_jars(path: Path) -> Callable[[str], list[Path]]:
+    """The jars that a tokeniser needs, as the configuration `path` says, which is read if it needs any."""
+
+    def jars(tokeniser: str) -> list[Path]:
+        from synmask.config import load, read_yaml
+
+        if tokeniser not in ("corenlp", "stanford"):
+            return []
+        return [Path(jar) for jar in load(read_yaml(path), [path]).tokeniser_jars(tokeniser)]
+
+    return jars
+
+
 def _parse(
     sentences: Path,
     tokens: Path,

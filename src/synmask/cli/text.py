@@ -8,12 +8,13 @@ from synmask.cli.options import Arguments, add, languages
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = add(verbs, "tokenise", _tokenise, "Tokenise plain text as Moses does; optionally lower-case it.")
+    option = add(verbs, "tokenise", _tokenise, "Tokenise plain text; optionally lower-case it.")
     option("input", "plain text, a sentence a line")
     option("output", "tokens, separated by spaces")
     option("language", "its language code", type=str)
-    option("settings", '\'{"tokenise": true, "lowercase": false}\'', type=json.loads)
-    option("threads", "processes", type=int, default=1)
+    option("settings", '\'{"tokeniser": "moses", "lowercase": false}\'', type=json.loads)
+    option("threads", "processes of Moses or Juman", type=int, default=1)
+    option("jars", "CoreNLP's jars, where the tokeniser needs them", nargs="*", default=[])
 
     option = add(verbs, "clean", _clean, "Keep the pairs within limits of length and length ratio.")
     for side in ("source", "target"):
@@ -60,9 +61,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
 
 def _tokenise(a: Arguments) -> None:
-    from synmask.text.tokenise import tokenise_file
+    from synmask.text.tokenise import of_language, tokenise_file
 
-    tokenise_file(a.input, a.output, a.language, threads=a.threads, **a.settings)
+    tokeniser = of_language(a.settings.get("tokeniser", "moses"), a.language)
+    how = a.settings | {"tokeniser": tokeniser}
+    tokenise_file(a.input, a.output, a.language, threads=a.threads, jars=a.jars, **how)
 
 
 def _clean(a: Arguments) -> None:

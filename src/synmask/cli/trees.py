@@ -66,10 +66,12 @@ def _tree(a: Arguments) -> None:
     models, gold = _models(a)
     tree = None
     if a.number is None:
+        from synmask.cli.syntax import tokeniser_jars
         from synmask.engine.decode import parse_text
         from synmask.syntax.parses import parse_of
 
-        induced = {label: parse_of(parse_text(model, [a.text])[0]) for label, model in models.items()}
+        jars = tokeniser_jars(a.config)
+        induced = {label: parse_of(parse_text(m, [a.text], jars=jars)[0]) for label, m in models.items()}
     else:
         parses = {label: model.with_name("trees.jsonl") for label, model in models.items()}
         tree, induced = _numbered(a.number, gold, parses)

@@ -171,7 +171,7 @@ def _check_names(config: Config) -> None:
     for position, target in enumerate(config.targets):
         _known(("targets", position), "experiment", target, {**config.experiments, **config.tables})
     for name in config.mirrors:
-        downloads = {c.download for c in config.corpora.values() if c.url} | {"corenlp"}
+        downloads = {c.download for c in config.corpora.values() if c.url or c.format} | {"corenlp", "glue"}
         _known(("mirrors", name), "download", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)

@@ -6,6 +6,7 @@ with sorted keys, so that a change reruns only what it concerns.
 
 import json
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from synmask.config.guides import GUIDES, GuideOptions
 from synmask.files import UserError
 
 SPLITS = ("train", "valid", "test")
+GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
 def _plain_name(name: str) -> str:
@@ -44,6 +46,10 @@ Line = Annotated[str, AfterValidator(_one_line)]
 PathText = Annotated[Line, AfterValidator(_plain_path)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
+Split = Literal["train", "valid", "test"]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
 Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
 Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
@@ -80,11 +86,11 @@ class System(Section):
 class Text(Section):
     """From raw text to tokens, and which training pairs are kept."""
 
-    tokenise: bool = True
+    tokeniser: Tokeniser | dict[Language, Tokeniser] = "moses"
     lowercase: bool = False
     min_tokens: Count = 1
-    max_tokens: Count = 175
-    max_ratio: Annotated[float, Field(ge=1)] = 1.5
+    max_tokens: Count | None = 175
+    max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
 
 
 class Bpe(Section):
@@ -147,23 +153,23 @@ class Resources(Section):
     keep_checkpoints: bool = False
 
 
-Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
 
 
 class CoreNLPModels(Section):
     """What CoreNLP parses one language with."""
 
-    jars: dict[Jar, Sha256] = {}
+    jars: dict[Jar, Checksum] = {}
     tagger: str
     parser: str
     dependencies: str | None = None
 
 
 class CoreNLP(Section):
-    """The parser behind `trees: corenlp`."""
+    """The parser behind `trees: corenlp`, and what its jars are needed for besides."""
 
-    jars: dict[Jar, Sha256] = {}
+    jars: dict[Jar, Checksum] = {}
+    segmenter: dict[Jar, Checksum] = {}
     languages: dict[Language, CoreNLPModels] = {}
     max_words: Count = 200
     threads: Count = 2
@@ -185,9 +191,12 @@ class Corpus(Section):
 
     languages: tuple[Language, ...] = Field(min_length=2)
     generate: Generate | None = None
-    files: dict[Literal["train", "valid", "test"], PathText] | None = None
+    files: dict[Split, PathText] | None = None
+    format: Literal["iwslt14", "nc11", "aspec"] | None = None
+    archives: tuple[FileName, ...] = ()
     url: Line | None = None
-    sha256: dict[str, Sha256] = {}
+    sha256: dict[str, Checksum] = {}
+    pairs: dict[Split, Count | tuple[Count, Count]] = {}
     trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
     sentence: Count | None = None
     text: Text = Text()
@@ -201,8 +210,13 @@ class Corpus(Section):
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
-        if (self.generate is None) == (self.files is None):
-            raise ValueError("give either `generate` or `files`")
+        if sum(origin is not None for origin in (self.generate, self.files, self.format)) != 1:
+            raise ValueError("give one of `generate`, `files` and `format`")
+        if (self.format is None) != (not self.archives):
+            raise ValueError("`format` and `archives` go together")
+        tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
+        if missing := [language for language in self.languages if language not in tokenised]:
+            raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
         if self.generate is not None and self.trees:
             raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
         if self.files is not None:
@@ -212,6 +226,21 @@ class Corpus(Section):
                 if "{language}" not in template:
                     raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
         return self
+
+
+class GlueTask(Section):
+    """Where a task of GLUE comes from, and how many rows its parts have."""
+
+    urls: tuple[Line, ...] = Field(min_length=1)
+    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=1)
+
+
+class Glue(Section):
+    """The tasks of language understanding."""
+
+    folder: PathText | None = None
+    sha256: dict[str, Checksum] = {}
+    tasks: dict[Literal["cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b"], GlueTask] = {}
 
 
 class Experiment(Section):
@@ -253,6 +282,7 @@ class Config(Section):
     corenlp: CoreNLP = CoreNLP()
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
+    glue: Glue = Glue()
     experiments: dict[Name, Experiment | list[Name]]
     tables: dict[Name, Table] = {}
     published: str = "workflow/published.yaml"
@@ -297,8 +327,45 @@ class Config(Section):
         entry = self.corpora[corpus]
         if entry.generate is not None:
             return f"results/{corpus}/raw/{split}.{language}"
+        if entry.format is not None:
+            return f"results/{corpus}/raw/{'-'.join(entry.languages)}/{split}.{language}"
         name = entry.files[split].replace("{language}", language)
         return f"{self.data_dir}/{entry.download}/{name}" if entry.url else name
+
+    def downloads(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
+        """Paths of what a corpus takes from its publisher or a mirror: archives, or files of `languages`."""
+        entry = self.corpora[corpus]
+        if entry.format is not None:
+            return [f"{self.data_dir}/{entry.download}/{archive}" for archive in entry.archives]
+        if entry.url is None:
+            return []
+        return [self.raw_file(corpus, split, language) for split in SPLITS for language in languages]
+
+    def glue_sources(self, task: str) -> list[str]:
+        """Paths of what a task of GLUE is read from: its downloads, or its folder on this machine."""
+        if self.glue.folder is not None:
+            return [f"{self.glue.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
+        return [f"{self.data_dir}/glue/{url.rpartition('/')[2]}" for url in self.glue.tasks[task].urls]
+
+    def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
+        """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
+        if download == "glue":
+            urls = (url for task in self.glue.tasks.values() for url in task.urls)
+            return next(url for url in urls if url.endswith(f"/{file}")), self.glue.sha256.get(file)
+        corpus = next(c for c in self.corpora.values() if c.download == download)
+        return corpus.url and f"{corpus.url}/{file}", corpus.sha256.get(file)
+
+    def tokeniser(self, corpus: str, language: str) -> str:
+        """The tokeniser of one of a corpus' languages."""
+        setting = self.corpora[corpus].text.tokeniser
+        return setting if isinstance(setting, str) else setting[language]
+
+    def tokeniser_jars(self, tokeniser: str) -> list[str]:
+        """Paths of CoreNLP's jars that a tokeniser needs."""
+        if tokeniser not in ("corenlp", "stanford"):
+            return []
+        chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
+        return [self._jar_path(jar) for jar in chosen]
 
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
@@ -351,12 +418,15 @@ class Config(Section):
         return f"{first}-{second if language == first else language}"
 
     def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
-        """Path → (Maven's coordinates, sha256) of the jars that a language needs, or any language."""
+        """Path → (Maven's coordinates, sha256) of the jars that parse a language, or of all jars."""
         languages = self.corenlp.languages
-        jars = dict(self.corenlp.jars)
+        jars = self.corenlp.jars | (self.corenlp.segmenter if language is None else {})
         for models in languages.values() if language is None else [languages[language]]:
             jars |= models.jars
-        return {f"{self.data_dir}/corenlp/{_jar_file(jar)}": (jar, sum_) for jar, sum_ in jars.items()}
+        return {self._jar_path(jar): (jar, sum_) for jar, sum_ in jars.items()}
+
+    def _jar_path(self, coordinates: str) -> str:
+        return f"{self.data_dir}/corenlp/{_jar_file(coordinates)}"
 
     def corenlp_settings(self, language: str) -> str:
         """What the trees of a language depend on besides its sentences and jars, as JSON."""

@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from urllib.request import url2pathname
 
 import requests
@@ -13,6 +13,7 @@ import urllib3
 from tqdm import tqdm
 
 from synmask import files
+from synmask.corpora.archive import MAGIC, what_is_wrong
 from synmask.files import UserError
 
 ATTEMPTS = 4
@@ -26,18 +27,27 @@ class _Interrupted(Exception):
 
 
 def fetch(
-    name: str, url: str, output: str | Path, *, sha256: str | None = None, mirror: str | Path | None = None
+    name: str,
+    url: str | None,
+    output: str | Path,
+    *,
+    sha256: str | None = None,
+    mirror: str | Path | None = None,
 ) -> None:
     """Fetch `url` (https, http or file) as `output`, whole or not at all, with progress on stderr.
 
     A download that breaks off is tried again a few times and goes on where it stopped. What an interrupted
     run left in `output`.part is taken up too if there is a checksum to tell that it still fits.
 
+    Where the publisher gives no checksum, the first download is trusted, once it looks like an archive if its
+    name is one's: its checksum is written to `output`.sha256, and later downloads must agree with that.
+
     Args:
         name: the corpus, for messages and as the key of `mirrors` in config.yaml.
+        url: None for a licensed file, which only a `mirror` has.
         sha256: the expected checksum in hexadecimal.
         mirror: a folder, or its file, http or https URL, that holds the file under its base name (the last
-            component of `url`); used instead of `url`.
+            component of `url`, or the name of `output`); used instead of `url`.
 
     Raises:
         UserError: the file is not there, the server cannot be reached or answers with a web page, or the
@@ -45,13 +55,19 @@ def fetch(
     """
     output = Path(output)
     part = output.with_name(output.name + ".part")
+    record = output.with_name(output.name + ".sha256")
     output.parent.mkdir(parents=True, exist_ok=True)
+    advice = ""
+    first = sha256 is None and not record.exists()
+    if sha256 is None and not first:
+        sha256 = record.read_text(encoding="utf-8").split()[0]
+        advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
     if sha256 is None:
         part.unlink(missing_ok=True)
     else:
         sha256 = sha256.lower()
     left_over = part.exists()
-    place, hint = _place(name, url, mirror)
+    place, hint = _place(name, url, output.name, mirror)
     if isinstance(place, Path):
         _copy(name, place, part, hint)
     else:
@@ -61,21 +77,38 @@ def fetch(
             _download(name, place, part, hint)
     if sha256 is not None and (got := files.sha256(part)) != sha256:
         part.unlink()
-        raise UserError(f"{name}: wrong checksum of {place}: expected sha256 {sha256}, got {got}; {hint}")
+        raise UserError(
+            f"{name}: wrong checksum of {place}: expected sha256 {sha256}{advice}, got {got}; {hint}"
+        )
+    if first:
+        _check_kind(name, place, part, output.suffix, hint)
+        with files.writing(record) as handle:
+            handle.write(f"{files.sha256(part)}  {output.name}\n")  # as sha256sum -c reads it
     os.replace(part, output)
     if not sys.stderr.isatty():
         print(f"{name}: fetched {output}, {output.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
 
 
-def _place(name: str, url: str, mirror: str | Path | None) -> tuple[str | Path, str]:
+def _check_kind(name: str, place: str | Path, part: Path, suffix: str, hint: str) -> None:
+    with open(part, "rb") as handle:
+        start = handle.read(2)
+    if not start.startswith(MAGIC.get(suffix, b"")):
+        wrong = what_is_wrong(part)
+        part.unlink()
+        raise UserError(f"{name}: {place}: {wrong}; {hint}")
+
+
+def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
     """Where to fetch from (a path, or an http or https URL), and what to advise when that fails."""
-    base = urlsplit(url).path.rpartition("/")[2]
+    base = quote(output) if url is None else urlsplit(url).path.rpartition("/")[2]
     hint = f"set mirrors: {{{name}: <folder or URL with {unquote(base)}>}} in config.yaml"
     if mirror is not None:
         hint = f"put a good {unquote(base)} there, or change mirrors: {{{name}: …}} in config.yaml"
         if "://" not in str(mirror):
             return Path(mirror).expanduser() / unquote(base), hint
         url = str(mirror).rstrip("/") + "/" + base
+    if url is None:
+        raise UserError(f"{name}: {output} is licensed and cannot be downloaded; get it, then {hint}")
     scheme = urlsplit(url).scheme
     if scheme == "file":
         return Path(url2pathname(urlsplit(url).path)), hint

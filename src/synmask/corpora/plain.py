@@ -1,14 +1,21 @@
 """A corpus of two aligned text files, the user's own or one that is downloaded as such."""
 
-from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
-from synmask.files import UserError, read_lines, writing
+from synmask.files import UserError, read_pairs, writing
+
+Expected = int | tuple[int, int]  # how many pairs there should be, or the least and the most
 
 
 def write_pair(
-    source_in: str | Path, target_in: str | Path, source_out: str | Path, target_out: str | Path, name: str
+    source_in: str | Path,
+    target_in: str | Path,
+    source_out: str | Path,
+    target_out: str | Path,
+    name: str,
+    *,
+    split: str = "text",
+    expected: Expected | None = None,
 ) -> int:
     """Copy two aligned files (plain or .gz), with one space for any run of white space; return the lines.
 
@@ -16,8 +23,8 @@ def write_pair(
     Both outputs appear when all is right, or neither does.
 
     Raises:
-        UserError: a file is missing, damaged, empty or not UTF-8, or their line counts differ. `name`
-            is the corpus's, for the message.
+        UserError: a file is missing, damaged, empty or not UTF-8, their line counts differ, or there are not
+            `expected` pairs. `name` is the corpus's and `split` its part, for the message.
     """
     count = 0
     with writing(source_out) as source_file, writing(target_out) as target_file:
@@ -29,23 +36,27 @@ def write_pair(
             raise UserError(
                 f"{name}: {source_in} and {target_in} are empty; give files with one sentence a line"
             )
+        check_count(name, split, count, expected)
     return count
 
 
-def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
-    """Yield the line pairs of two aligned files.
+def count_pairs(source: str | Path, target: str | Path) -> int:
+    """The number of line pairs of two aligned files; raises as `read_pairs`."""
+    return sum(1 for _ in read_pairs(source, target))
+
+
+def check_count(name: str, split: str, count: int, expected: Expected | None) -> None:
+    """Stop when a split has not as many pairs as config.yaml expects: a number, or the least and the most.
 
     Raises:
-        UserError: a file is missing, damaged or not UTF-8, or, after the last pair, they differ in length.
+        UserError: it has not.
     """
-    counts = [0, 0]
-    for pair in zip_longest(read_lines(source), read_lines(target)):
-        for side, line in enumerate(pair):
-            counts[side] += line is not None
-        if counts[0] == counts[1]:
-            yield pair
-    if counts[0] != counts[1]:
+    if expected is None:
+        return
+    least, most = (expected, expected) if isinstance(expected, int) else expected
+    if not least <= count <= most:
+        wanted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         raise UserError(
-            f"{source} has {counts[0]} lines, {target} has {counts[1]}: "
-            "line n of one must translate line n of the other"
+            f"{name}: {split} has {count:,} pairs, not {wanted}; its files are not the expected ones "
+            f"(or mend corpora.{name}.pairs in config.yaml)"
         )

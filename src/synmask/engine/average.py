@@ -50,7 +50,7 @@ def save_model(
 
     Args:
         data: folder of binarised data (its dictionaries are read).
-        text: `source`, `target` (languages), `tokenise`, `lowercase`, `codes` (the BPE codes' text) and
+        text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes' text) and
             `vocabulary` (sub-words that may occur; None: all).
         settings: the run's settings.
     """

@@ -24,6 +24,11 @@ from synmask.text import bpe, tokenise
 
 # Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
 Parse = Callable[[str, Path, Path, Path], None]
+Jars = Callable[[str], Sequence[Path]]  # CoreNLP's, that a tokeniser needs
+
+
+def _no_jars(tokeniser: str) -> list[Path]:
+    return []
 
 
 def decode_file(
@@ -74,11 +79,13 @@ def translate(
     length_penalty: float = 1.0,
     threads: int = 1,
     parse: Parse | None = None,
+    jars: Jars = _no_jars,
 ) -> Iterator[str]:
     """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
 
     Args:
         parse: the parser of new text, for a model that reads what one gives.
+        jars: CoreNLP's jars that a tokeniser needs (see text/tokenise.py).
 
     Raises:
         UserError: the model needs a parser and there is none, or a line is too long.
@@ -88,12 +95,12 @@ def translate(
     if task.parsed and parse is None:
         raise UserError(f"{model}: reads {_listed(task.parsed)}, which only a parser gives; there is none")
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    plain, tokenised, split = _prepared(lines, text)
+    plain, tokenised, split = _prepared(lines, text, jars)
     sentences = _encoded(split, transformer, task)
     syntax = None
     if task.parsed:
-        cased = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=False)
-        syntax = _parsed(text["source"], [cased(line) for line in plain], tokenised, split, parse)
+        cased = _tokens(plain, text, jars, lowercase=False)
+        syntax = _parsed(text["source"], cased, tokenised, split, parse)
     hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000, syntax=syntax)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
 
@@ -138,7 +145,9 @@ def parse_file(
     write_lines(output, rows)
 
 
-def parse_text(model: Path, lines: Iterable[str], *, threads: int = 1) -> list[dict[str, Any]]:
+def parse_text(
+    model: Path, lines: Iterable[str], *, threads: int = 1, jars: Jars = _no_jars
+) -> list[dict[str, Any]]:
     """Induce the syntax of raw text, prepared as for `translate`; an object a line, see `_induced`.
 
     Raises:
@@ -146,7 +155,7 @@ def parse_text(model: Path, lines: Iterable[str], *, threads: int = 1) -> list[d
     """
     torch.set_num_threads(threads)
     loaded = load_model(model)
-    *_, split = _prepared(lines, loaded[2])
+    *_, split = _prepared(lines, loaded[2], jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
@@ -183,12 +192,19 @@ def _induced(
             yield index, row, p
 
 
-def _prepared(lines: Iterable[str], text: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+def _tokens(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: bool) -> list[str]:
+    tokeniser = tokenise.of_language(text["tokeniser"], text["source"])
+    how = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
+    return list(tokenise.tokenise(lines, text["source"], **how))
+
+
+def _prepared(
+    lines: Iterable[str], text: dict[str, Any], jars: Jars
+) -> tuple[list[str], list[str], list[str]]:
     """Raw text without needless spaces, as tokens, and in BPE, by the text settings of a model."""
     splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
-    tokens = tokenise.tokeniser(text["source"], tokenise=text["tokenise"], lowercase=text["lowercase"])
     plain = [" ".join(line.split()) for line in lines]
-    tokenised = [tokens(line) for line in plain]
+    tokenised = _tokens(plain, text, jars, text["lowercase"])
     return plain, tokenised, [splitter(line) for line in tokenised]
 
 
@@ -272,4 +288,5 @@ def _translate(
 
 
 def _detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
-    return list(tokenise.detokenise(lines, text["target"])) if text["tokenise"] else lines
+    tokeniser = tokenise.of_language(text["tokeniser"], text["target"])
+    return list(tokenise.detokenise(lines, text["target"], tokeniser))

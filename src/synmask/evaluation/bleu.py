@@ -15,13 +15,15 @@ def score(
     reference_tok: str | Path,
     *,
     lowercase: bool = False,
+    language: str = "",
 ) -> dict[str, dict[str, Any]]:
     """Score a translated test set; all four files have a sentence a line and the same number of lines.
 
     Args:
-        hypothesis_detok: the detokenised hypotheses, for sacreBLEU (13a) and chrF2.
+        hypothesis_detok: the detokenised hypotheses, for sacreBLEU and chrF2.
         reference_raw: the references as the corpus gives them.
         hypothesis_tok, reference_tok: both tokenised, without sub-words, for BLEU on tokens (the paper's).
+        language: the target's, which decides how sacreBLEU tokenises: Chinese zh, Japanese MeCab, else 13a.
         lowercase: the corpus is lower-cased, so compare in lower case; the signatures say case:lc.
     Returns:
         {"scores": {"sacrebleu", "bleu_tokenised", "chrf"}, all 0-100, "signatures": the same keys}.
@@ -36,7 +38,7 @@ def score(
             "give the same hypotheses, tokenised and detokenised"
         )
     metrics = {
-        "sacrebleu": (BLEU(lowercase=lowercase), detok, raw),
+        "sacrebleu": (BLEU(lowercase=lowercase, trg_lang=language), detok, raw),
         "bleu_tokenised": (BLEU(lowercase=lowercase, tokenize="none", force=True), tok, tok_reference),
         "chrf": (CHRF(lowercase=lowercase), detok, raw),
     }

@@ -1,39 +1,63 @@
-"""Moses tokenising and detokenising, by sacremoses."""
+"""From raw text to tokens and back: Moses' tokeniser, and word segmenters (text/segment.py)."""
 
-from collections.abc import Callable, Iterable, Iterator
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import regex
 from sacremoses import MosesDetokenizer, MosesTokenizer
 
 from synmask.files import read_lines, write_lines
+from synmask.text import segment
 from synmask.text.parallel import map_lines
+
+ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
+NUMBER = r"\p{N}"  # Perl's IsN
 
 
 class _Tokenizer(MosesTokenizer):
-    """sacremoses' tokeniser with the same output, faster at full stops.
+    """sacremoses' tokeniser with the output of today's tokenizer.perl, and faster at full stops.
 
-    At one inside a line the library builds a set of up to 10,000 characters each time (0.2 to 0.7 ms, when
-    a whole line takes 0.02), and it searches every token for one by a regular expression.
+    sacremoses 0.2.0 differs from the Perl script (its version of November 2018 or later) in three things:
+    the full stop that ends a line stays with an abbreviation ("Linie A."); its classes of letters and
+    numbers are lists that hold combining signs of Indian scripts and lack Chinese characters; and a line that
+    ends in .' gets a space at its end. tests/text/test_tokenise.py has an example of each.
     """
 
-    _lower = frozenset(MosesTokenizer.IsLower)
+    PAD_NOT_ISALNUM = regex.compile(rf"([^{ALPHA}\p{{Nd}}\s\.'`,\-])"), r" \1 "
+    COMMA_SEPARATE_1 = regex.compile(rf"([^{NUMBER}]),"), r"\1 , "
+    COMMA_SEPARATE_2 = regex.compile(rf",([^{NUMBER}])"), r" , \1"
+    COMMA_SEPARATE_3 = regex.compile(rf"([{NUMBER}]),$"), r"\1 ,"
+    ENGLISH_SPECIFIC_APOSTROPHE = (
+        (regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([^{ALPHA}{NUMBER}])'([{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([{ALPHA}])"), r"\1 '\2"),
+        (regex.compile(rf"([{NUMBER}])'([s])"), r"\1 '\2"),
+    )
+    FR_IT_SPECIFIC_APOSTROPHE = (
+        (regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([^{ALPHA}])'([{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([{ALPHA}])"), r"\1' \2"),
+    )
+    _ALPHA = regex.compile(ALPHA)
+    _LOWER = regex.compile(r"\p{Lowercase}")
 
-    def __init__(self, language: str) -> None:
-        super().__init__(language)
-        self._alpha = frozenset(self.IsAlpha)  # the language may have added to it
-
-    def islower(self, text: str) -> bool:
-        return self._lower.issuperset(text)
+    def islower(self, text: str) -> bool:  # asked for one character
+        return self._LOWER.match(text) is not None
 
     def isanyalpha(self, text: str) -> bool:
-        return not self._alpha.isdisjoint(text)
+        return self._ALPHA.search(text) is not None
 
     def handles_nonbreaking_prefixes(self, text: str) -> str:
         head, _, last = text.rstrip().rpartition(" ")
-        if "." in head:
-            return super().handles_nonbreaking_prefixes(text)
-        return " ".join([*head.split(), super().handles_nonbreaking_prefixes(last)])
+        if last.endswith(".") and len(last) > 1:
+            last = f"{last[:-1]} ."
+        text = f"{head} {last}"
+        return super().handles_nonbreaking_prefixes(text) if "." in head else text
 
 
 def tokenise_file(
@@ -41,37 +65,82 @@ def tokenise_file(
     output: str | Path,
     language: str,
     *,
-    tokenise: bool = True,
+    tokeniser: str = "moses",
     lowercase: bool = False,
     threads: int = 1,
+    jars: Sequence[Path] = (),
 ) -> None:
-    """Write the Moses tokens of each line of `input`, separated by one space, as `output`.
+    """Write the tokens of each line of `input`, separated by one space, as `output`; see `tokenise`."""
+    lines = tokenise(
+        read_lines(input), language, tokeniser=tokeniser, lowercase=lowercase, threads=threads, jars=jars
+    )
+    write_lines(output, lines)
 
-    Text that is segmented already (`tokenise` false) keeps its tokens.
 
-    As Moses' tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised. Letters are
-    made lower-case after tokenising (upper case helps to tell abbreviations from sentence ends).
-    An empty line stays empty. A language without Moses rules of its own gets the English abbreviations.
+def tokenise(
+    lines: Iterable[str],
+    language: str,
+    *,
+    tokeniser: str = "moses",
+    lowercase: bool = False,
+    threads: int = 1,
+    jars: Sequence[Path] = (),
+) -> Iterator[str]:
+    """Yield the tokens of each line, separated by one space; an empty line stays empty.
 
+    Args:
+        tokeniser: "moses" as tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised, a
+            language without rules of its own gets the English abbreviations; "corenlp" as PASCAL prepared
+            News Commentary: Moses, escapes undone, a space after a full stop inside a token, then CoreNLP;
+            "juman" for Japanese; "stanford" for Chinese; "none": the text is segmented already.
+        lowercase: after tokenising, since upper case helps to tell abbreviations from sentence ends.
+        threads: processes of Moses or Juman.
+        jars: CoreNLP's, for "corenlp" and "stanford".
     Raises:
-        UserError: `input` is missing, damaged or not UTF-8.
+        UserError: the tokeniser's program or a jar is missing or fails.
+        ValueError: there is no such tokeniser.
     """
-    work = tokeniser(language, tokenise=tokenise, lowercase=lowercase)
-    write_lines(output, map_lines(work, read_lines(input), threads))
+    if tokeniser == "moses":
+        return map_lines(partial(_moses, _Tokenizer(language), lowercase), lines, threads)
+    if tokeniser == "corenlp":
+        words = segment.penn(map_lines(partial(_rejoined, _Tokenizer(language)), lines, threads), jars)
+    elif tokeniser == "juman":
+        words = segment.juman(lines, threads)
+    elif tokeniser == "stanford":
+        words = segment.stanford(lines, jars)
+    elif tokeniser == "none":
+        words = iter(lines)
+    else:
+        raise ValueError(f"tokeniser: expected moses, corenlp, juman, stanford or none, got {tokeniser!r}")
+    return map(str.lower, words) if lowercase else words
 
 
-def tokeniser(language: str, *, tokenise: bool = True, lowercase: bool = False) -> Callable[[str], str]:
-    """What `tokenise_file` does to one line; it can be sent to another process."""
-    return partial(_tokenise, _Tokenizer(language) if tokenise else None, lowercase)
-
-
-def _tokenise(tokenizer: MosesTokenizer | None, lowercase: bool, line: str) -> str:
-    tokens = tokenizer.tokenize(line, return_str=True) if tokenizer else line
+def _moses(tokenizer: MosesTokenizer, lowercase: bool, line: str) -> str:
+    tokens = tokenizer.tokenize(line, return_str=True).rstrip()
     return tokens.lower() if lowercase else tokens
 
 
-def detokenise(lines: Iterable[str], language: str) -> Iterator[str]:
-    """Yield each line of Moses tokens as ordinary text: escapes undone, punctuation joined to its word."""
-    detokenizer = MosesDetokenizer(language)
-    for line in lines:
-        yield detokenizer.detokenize(line.split())
+def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:
+    """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
+    text = html.unescape(_moses(tokenizer, False, line))
+    return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())
+
+
+def of_language(tokeniser: str | Mapping[str, str], language: str) -> str:
+    """A corpus' tokeniser for one of its languages: the same for all, or one each."""
+    return tokeniser if isinstance(tokeniser, str) else tokeniser[language]
+
+
+def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:
+    """Yield each line of tokens as ordinary text: escapes undone, punctuation joined to its word."""
+    if tokeniser == "none":
+        yield from lines
+    elif tokeniser in ("juman", "stanford"):  # no spaces but between words in Latin letters or digits
+        for line in lines:
+            yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line)
+    else:
+        detokenizer = MosesDetokenizer(language)
+        for line in lines:
+            if tokeniser == "corenlp" and language == "en":  # "didn ' t", "O ' Neill"
+                line = re.sub(r"(?<=n) ' (?=t\b)|(?<=\bO) ' (?=[A-Z])", "'", line)
+            yield detokenizer.detokenize(line.split())

@@ -69,6 +69,8 @@ GresTypes=gpu
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 OverTimeLimit=0
 KillWait=5
+# remember jobs for longer than the tests take
+MinJobAge=3600
 ReturnToService=2
 # the node has what is said here, whatever the machine has
 SlurmdParameters=config_overrides

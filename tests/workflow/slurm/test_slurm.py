@@ -78,7 +78,8 @@ def test_text_training_and_evaluation_are_a_job_each_and_a_failed_one_is_retried
     submitted = jobs(demo)
     assert [job["Comment"].split("_")[1] for job in submitted] == ["text", "train", "evaluate", "evaluate"]
     assert states(demo) == ["COMPLETED", "COMPLETED", "FAILED", "COMPLETED"]
-    assert [verb for verb, *_ in calls(demo)].count("train") == 1
+    verbs = [verb for verb, *_ in calls(demo)]
+    assert [verbs.count(verb) for verb in ("train", "average", "decode", "score")] == [1, 2, 2, 1]
 
 
 def test_jobs_ask_for_what_the_profile_and_the_configuration_say(demo):
@@ -166,4 +167,6 @@ def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_j
     *stopped, last = states(project)
     assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
     assert last == "COMPLETED"
+    said = [path.read_text() for path in (project.folder / ".snakemake/slurm_logs").rglob("*.log")]
+    assert [text for text in said if "stopped by a signal, and saved" in text]
     assert went_on(project)

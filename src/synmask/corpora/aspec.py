@@ -1,0 +1,37 @@
+"""ASPEC-JC, Japanese–Chinese: licensed, so its user puts the files in place."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from synmask.files import UserError, read_lines, writing
+
+LANGUAGES = ("zh", "ja")
+ARCHIVES = ("train.txt", "dev.txt", "test.txt")
+SPLITS = {"train": "train.txt", "valid": "dev.txt", "test": "test.txt"}
+SEPARATOR = " ||| "
+FULL_WIDTH = str.maketrans("|[]", "｜［］")
+
+
+def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
+    """Write {train,valid,test}.{zh,ja} under `output`, unsegmented, from train.txt, dev.txt and test.txt.
+
+    Raises:
+        UserError: a line has not three fields (id, Japanese, Chinese), named with file and line.
+    """
+    for split, name in SPLITS.items():
+        with writing(output / f"{split}.zh") as chinese, writing(output / f"{split}.ja") as japanese:
+            for ja, zh in sentences(archives[name]):
+                chinese.write(zh + "\n")
+                japanese.write(ja + "\n")
+
+
+def sentences(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the Japanese and the Chinese sentence of each line, with `| [ ]` in full width."""
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = line.split(SEPARATOR)
+        if len(fields) != 3:
+            raise UserError(
+                f"{path}, line {number}: {len(fields)} fields, not 3 (id ||| Japanese ||| Chinese); "
+                "give the files of ASPEC-JC"
+            )
+        yield fields[1].translate(FULL_WIDTH), fields[2].translate(FULL_WIDTH)

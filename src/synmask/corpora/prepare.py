@@ -1,0 +1,56 @@
+"""From a publisher's archives to plain parallel text, checked."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from synmask.corpora import aspec, iwslt14, nc11
+from synmask.corpora.plain import Expected, check_count, count_pairs
+from synmask.files import UserError
+
+FORMATS = {"iwslt14": iwslt14, "nc11": nc11, "aspec": aspec}
+SPLITS = ("train", "valid", "test")
+
+
+def prepare(
+    name: str,
+    format: str,
+    archives: Sequence[Path],
+    output: Path,
+    *,
+    pairs: Mapping[str, Expected],
+    threads: int = 1,
+) -> dict[str, int]:
+    """Write `output`/{train,valid,test}.LANGUAGE from a publisher's archives; return the numbers of pairs.
+
+    All files appear when all is right, or none does.
+
+    Args:
+        name: the corpus', for messages.
+        format: a key of `FORMATS`, which says how its archives become text.
+        archives: its files, known by their base names.
+        pairs: for each split how many pairs there should be: a number, or the least and the most.
+    Raises:
+        UserError: an archive is missing or damaged, its text is not as it should be, or a count is not.
+    """
+    module = FORMATS[format]
+    given = {path.name: path for path in archives}
+    if missing := [wanted for wanted in module.ARCHIVES if wanted not in given]:
+        raise UserError(f"{name}: archives: {format} needs {missing[0]}; name it in config.yaml")
+    for path in given.values():
+        if not path.is_file():
+            raise UserError(f"{name}: {path}: no such file; fetch it with synmask download")
+    output.mkdir(parents=True, exist_ok=True)
+    counts = {}
+    with TemporaryDirectory(dir=output) as temporary:
+        folder = Path(temporary)
+        module.write(given, folder, threads)
+        for split in SPLITS:
+            paths = [folder / f"{split}.{language}" for language in module.LANGUAGES]
+            counts[split] = count_pairs(*paths)
+            check_count(name, split, counts[split], pairs.get(split))
+        for split in SPLITS:
+            for language in module.LANGUAGES:
+                os.replace(folder / f"{split}.{language}", output / f"{split}.{language}")
+    return counts

@@ -1,0 +1,145 @@
+import gzip
+import io
+import stat
+import tarfile
+import zipfile
+
+import pytest
+
+from synmask.corpora.archive import unpack
+from synmask.files import UserError, sha256
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Writes an archive of (name, bytes or a change to the entry) and returns its path."""
+
+    def tgz(name, entries):
+        with tarfile.open(tmp_path / name, "w:gz") as tar:
+            for member, content in entries:
+                info = tarfile.TarInfo(member)
+                if callable(content):
+                    content(info)
+                    tar.addfile(info)
+                else:
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+        return tmp_path / name
+
+    def packed(name, entries):
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for member, content in entries:
+                info = zipfile.ZipInfo(member)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                if callable(content):
+                    content(info)
+                    content = b"/etc/passwd"
+                archive.writestr(info, content)
+        return tmp_path / name
+
+    return lambda name, entries: (tgz if name.endswith(".tgz") else packed)(name, entries)
+
+
+def refused(path, members, folder, **how):
+    with pytest.raises(UserError) as error:
+        unpack(path, members, folder, **how)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_only_what_is_asked_for_is_written(make, tmp_path, name):
+    path = make(name, [("x/a.txt", b"A" * 50_000), ("x/b.txt", b"B"), ("x/c.txt", b"C")])
+    paths = unpack(path, ["x/b.txt", "x/a.txt"], tmp_path / "out")
+    assert [path.read_bytes()[:1] for path in paths] == [b"B", b"A"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "b.txt"]
+
+
+def test_a_leading_dot_in_a_tar_is_nothing(make, tmp_path):
+    path = make("a.tgz", [("./x/a.txt", b"A")])
+    assert unpack(path, ["x/a.txt"], tmp_path)[0].read_bytes() == b"A"
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+@pytest.mark.parametrize("evil", ["../evil", "x/../../evil", "/tmp/evil", "..\\evil"])
+def test_an_archive_that_reaches_outside_its_folder(make, tmp_path, name, evil):
+    path = make(name, [("x/a.txt", b"A"), (evil, b"E")])
+    assert "names a file outside its folder" in refused(path, ["x/a.txt"], tmp_path / "out")
+    assert "names a file outside its folder" in refused(path, [evil], tmp_path / "out")
+    assert not list(tmp_path.rglob("evil"))
+
+
+def link(kind):
+    def change(info):
+        info.type, info.linkname = kind, "/etc/passwd"
+
+    return change
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_in_a_tar(make, tmp_path, kind):
+    path = make("a.tgz", [("x/a.txt", link(kind)), ("x/b.txt", b"B")])
+    assert "x/a.txt is a link or the like" in refused(path, ["x/a.txt"], tmp_path / "out")
+    assert unpack(path, ["x/b.txt"], tmp_path / "out")[0].read_bytes() == b"B"
+
+
+def test_links_in_a_zip(make, tmp_path):
+    def change(info):
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+
+    path = make("a.zip", [("x/a.txt", change)])
+    assert "x/a.txt is a link or the like" in refused(path, ["x/a.txt"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_a_bomb(make, tmp_path, name):
+    path = make(name, [("x/a.txt", bytes(3_000_000)), ("x/b.txt", bytes(3_000_000))])
+    assert path.stat().st_size < 30_000
+    said = refused(path, ["x/a.txt", "x/b.txt"], tmp_path / "out", limit=5_000_000)
+    assert "unpacks to more than 0.005 GB" in said
+    assert sum(file.stat().st_size for file in tmp_path.glob("out/*")) <= 5_000_000
+    assert len(unpack(path, ["x/a.txt", "x/b.txt"], tmp_path / "out", limit=7_000_000)) == 2
+
+
+def test_a_bomb_beside_what_is_asked_for(make, tmp_path):
+    path = make("a.tgz", [("x/big", bytes(3_000_000)), ("x/b.txt", b"B")])
+    assert "unpacks to more than" in refused(path, ["x/b.txt"], tmp_path / "out", limit=1_000_000)
+
+
+def test_a_bomb_in_a_name(tmp_path):
+    """GNU tar keeps long names in blocks of their own, which Python's tarfile reads at once."""
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 8_000_000
+    (tmp_path / "a.tgz").write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(8_000_000)))
+    assert "unpacks to more than" in refused(tmp_path / "a.tgz", ["x"], tmp_path / "out", limit=1_000_000)
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_damage(make, tmp_path, name):
+    path = make(name, [("x/a.txt", bytes(range(256)) * 400)])
+    whole = path.read_bytes()
+    assert "has no member x/b.txt" in refused(path, ["x/a.txt", "x/b.txt"], tmp_path / "out")
+    broken = bytearray(whole)
+    broken[100] ^= 0xFF
+    for wrong, said in [
+        (whole[: len(whole) // 2], "a damaged archive, or none at all"),
+        (whole[:-30], "a damaged archive, or none at all"),
+        (bytes(broken), "a damaged archive, or none at all"),
+        (b"hello", "a damaged archive, or none at all"),
+        (b"", "an empty file"),
+        (b"\n<!DOCTYPE html><html>404</html>", "a web page, not an archive"),
+    ]:
+        path.write_bytes(wrong)
+        assert said in refused(path, ["x/a.txt"], tmp_path / "out"), wrong[:20]
+    path.unlink()
+    assert "no such file" in refused(path, ["x/a.txt"], tmp_path / "out")
+
+
+def test_a_file_that_changed_since_it_was_fetched(make, tmp_path):
+    path = make("a.tgz", [("x/a.txt", b"A")])
+    (tmp_path / "a.tgz.sha256").write_text(f"{sha256(path)}  a.tgz\n")
+    assert unpack(path, ["x/a.txt"], tmp_path)
+    make("a.tgz", [("x/a.txt", b"B")])
+    assert "changed since it was fetched" in refused(path, ["x/a.txt"], tmp_path)

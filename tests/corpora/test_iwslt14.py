@@ -1,0 +1,196 @@
+"""On a small archive of exactly the publisher's structure."""
+
+import io
+import re
+import tarfile
+
+import pytest
+
+from synmask.corpora import iwslt14
+from synmask.corpora.prepare import prepare
+from synmask.files import UserError, read_lines
+from synmask.text.clean import fate
+from synmask.text.tokenise import tokenise
+
+TALKS = 12
+SETS = [
+    "TED.dev2010",
+    "TEDX.dev2012",
+    "TED.tst2010",
+    "TED.tst2011",
+    "TED.tst2012",
+]  # the order of the test set
+WORDS = {
+    "de": "Das Haus ist groß und der Hund schläft z.B. nicht",
+    "en": "The house is big and the dog doesn't sleep",
+}
+
+
+def tags(language):
+    """A training file: tags in lines of their own, then text; every talk has a few lines."""
+    lines = []
+    for talk in range(TALKS):
+        lines += [
+            f"<url>http://www.ted.com/talks/{talk}</url>",
+            f"<keywords>talks, {language}</keywords>",
+            f"<speaker>Jane Doe {talk}</speaker>",
+            f"<talkid>{talk}</talkid>",
+            f"<title>A <b>title</b> {talk}</title>",
+            f"<description>TED Talk {talk}: über &amp; about</description>",
+            f'<reviewer href="x">Rev {talk}</reviewer>',
+            f"<translator>Trans {talk}</translator>",
+        ]
+        words = WORDS[language].split()
+        for line in range(5):
+            lines.append(f" {' '.join(words[: 3 + line])} {talk}-{line}. ")
+        lines.append("")  # too short
+        lines.append("kurz und viel länger als nötig" if language == "de" else "short")  # of unlike length
+        lines.append(" ".join(["lang"] * (176 if talk % 2 else 175)))  # too long, or just not
+        lines.append(f"<URL>stays {talk}</URL>")  # tags are told apart by case
+    return "\n".join(lines)  # no line end at the end
+
+
+def xml(name, language):
+    """A test file, indented and with tags as in the publisher's; some segments are empty."""
+    segments = [f"{name} {language} {number} &amp; it’s" for number in range(1, 4)]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", f'<srcset setid="x" srclang="{language}">']
+    lines += ['<doc docid="1" genre="lectures">', "<title>not this</title>", "<speaker>nor this</speaker>"]
+    lines += [f'<seg id="{number}"> {text} </seg>' for number, text in enumerate(segments, start=1)]
+    lines += ['<seg id="14"></seg>', '  <seg id="15">last   one </seg>  ', "</doc>", "</srcset>", "</mteval>"]
+    return "\n".join(lines)
+
+
+def contents():
+    files = {f"de-en/train.tags.de-en.{language}": tags(language) for language in ("de", "en")}
+    for name in SETS:
+        for language in ("de", "en"):
+            files[f"de-en/IWSLT14.{name}.de-en.{language}.xml"] = xml(name, language)
+    return files | {"de-en/README": "read me", "de-en/train.en": "more"}
+
+
+def write_archive(path, files):
+    with tarfile.open(path, "w:gz") as tar:
+        directory = tarfile.TarInfo("de-en")
+        directory.type = tarfile.DIRTYPE
+        tar.addfile(directory)
+        for name, text in files.items():
+            data = text.encode()
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+@pytest.fixture
+def archive(tmp_path):
+    return write_archive(tmp_path / "de-en.tgz", contents())
+
+
+def prepared(archive, output, **pairs):
+    counts = prepare("iwslt14", "iwslt14", [archive], output, pairs=pairs, threads=1)
+    lines = {path.name: list(read_lines(path)) for path in output.iterdir()}
+    assert sorted(lines) == [f"{s}.{lang}" for s in ("test", "train", "valid") for lang in ("de", "en")]
+    return counts, lines
+
+
+def by_the_script(language):
+    """What prepare-iwslt14.sh does to a training file, as plainly as can be, up to cleaning: raw lines."""
+    lines = tags(language).split("\n")
+    lines = [line for line in lines if not any(tag in line for tag in ("<url>", "<talkid>", "<keywords>"))]
+    for tag in ("<title>", "</title>", "<description>", "</description>"):
+        lines = [line.replace(tag, "") for line in lines]
+    return lines
+
+
+def test_train_and_valid_are_those_of_fairseqs_script(archive, tmp_path):
+    counts, lines = prepared(archive, tmp_path / "out")
+    raw = {language: by_the_script(language) for language in ("de", "en")}
+    tokens = {language: list(tokenise(raw[language], language)) for language in raw}
+    kept = []
+    for number, (de, en) in enumerate(zip(tokens["de"], tokens["en"], strict=True)):
+        a, b = len(de.split()), len(en.split())
+        if min(a, b) >= 1 and max(a, b) <= 175 and max(a, b) / min(a, b) <= 1.5:
+            kept.append(number)
+    assert len(kept) > 3 * 23
+    for language, text in raw.items():
+        valid = [text[number] for place, number in enumerate(kept, start=1) if place % 23 == 0]
+        train = [text[number] for place, number in enumerate(kept, start=1) if place % 23]
+        assert lines[f"valid.{language}"] == valid
+        assert lines[f"train.{language}"] == train
+    assert counts == {"train": len(kept) - len(kept) // 23, "valid": len(kept) // 23, "test": 25}
+
+
+def test_tags_of_a_training_file(tmp_path):
+    (tmp_path / "t").write_text(tags("en"))
+    lines = list(iwslt14.training_lines(tmp_path / "t"))
+    assert lines[:5] == [
+        "<speaker>Jane Doe 0</speaker>",
+        "A <b>title</b> 0",
+        "TED Talk 0: über &amp; about",
+        '<reviewer href="x">Rev 0</reviewer>',
+        "<translator>Trans 0</translator>",
+    ]
+    assert lines[-1] == "<URL>stays 11</URL>"
+    assert len(lines) == TALKS * 14
+
+
+def test_cleaning_the_training_pairs_again_drops_nothing(archive, tmp_path):
+    _, lines = prepared(archive, tmp_path / "out")
+    for split in ("train", "valid"):
+        sides = [tokenise(lines[f"{split}.{language}"], language) for language in ("de", "en")]
+        for de, en in zip(*sides, strict=True):
+            assert fate(len(de.split()), len(en.split()), 1, 175, 1.5) == "kept"
+
+
+def test_the_test_set_is_five_files_in_order(archive, tmp_path):
+    _, lines = prepared(archive, tmp_path / "out")
+    for language in ("de", "en"):
+        expected = []
+        for name in SETS:
+            expected += [f"{name} {language} {number} &amp; it's" for number in (1, 2, 3)] + [
+                "",
+                "  last   one",
+            ]
+        assert lines[f"test.{language}"] == expected
+
+
+def test_the_expected_counts(archive, tmp_path):
+    counts, _ = prepared(archive, tmp_path / "out")
+    assert prepared(archive, tmp_path / "again", **counts)[0] == counts
+    with pytest.raises(UserError, match=r"iwslt14: test has 25 pairs, not 6,750; .*corpora\.iwslt14\.pairs"):
+        prepare("iwslt14", "iwslt14", [archive], tmp_path / "new", pairs={"test": 6750})
+    assert not list((tmp_path / "new").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda f: f.pop("de-en/IWSLT14.TED.tst2011.de-en.en.xml"),
+            "has no member de-en/IWSLT14.TED.tst2011",
+        ),
+        (
+            lambda f: f.update({"de-en/train.tags.de-en.en": "one\ntwo"}),
+            "line n of one must translate line n",
+        ),
+        (
+            lambda f: f.update({"de-en/IWSLT14.TED.dev2010.de-en.de.xml": '<seg id="1"> x </seg>'}),
+            "test.de has 21 lines, .*test.en has 25",
+        ),
+    ],
+)
+def test_an_archive_that_is_not_the_publishers(tmp_path, change, said):
+    files = contents()
+    change(files)
+    archive = write_archive(tmp_path / "de-en.tgz", files)
+    with pytest.raises(UserError) as error:
+        prepare("iwslt14", "iwslt14", [archive], tmp_path / "out", pairs={})
+    assert re.search(said, str(error.value))
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_an_archive_is_known_by_its_name(archive, tmp_path):
+    with pytest.raises(UserError, match=r"iwslt14: archives: iwslt14 needs de-en\.tgz"):
+        prepare("iwslt14", "iwslt14", [archive.rename(tmp_path / "x.tgz")], tmp_path / "out", pairs={})
+    with pytest.raises(UserError, match=r"de-en\.tgz: no such file"):
+        prepare("iwslt14", "iwslt14", [tmp_path / "de-en.tgz"], tmp_path / "out", pairs={})
