@@ -168,6 +168,12 @@ def test_bars_are_means_with_intervals_and_a_point_a_seed(draw, drawn, tmp_path)
     assert [row["bleu"] for row in table(tmp_path / "bars.csv")] == ["30.0", "32.0", "33.0"]
 
 
+def test_an_interval_that_leaves_the_mean_out_is_drawn_from_it(drawn, tmp_path):
+    bleu_figures.bleu_bars(BARS.assign(low=31.5), tmp_path / "bars", ["Transformer", "Grammar"])
+    error = drawn[0].axes[0].containers[1].lines[2][0].get_segments()[0]
+    assert error[:, 0] == pytest.approx([31.0, 33.0])
+
+
 def test_groups_of_sentences_stand_beside_how_many_they_are(draw, drawn, tmp_path):
     draw["by_source"](tmp_path / "source")
     by_length, by_split = drawn[0].axes

@@ -49,12 +49,17 @@ def bleu_bars(results: pd.DataFrame, out: Path, systems: Sequence[str]) -> None:
 
 def _bar(axes: Axes, row: int, runs: pd.DataFrame) -> None:
     colour, first = COLOURS[row % len(COLOURS)], runs.iloc[0]
-    mean, low, high = first["mean"], first["low"], first["high"]
+    mean = first["mean"]
     axes.barh(row, mean, height=0.6, color=colour, alpha=0.55)
-    axes.errorbar(mean, row - 0.12, xerr=[[mean - low], [high - mean]], color=DARK, capsize=3, linewidth=1.2)
+    axes.errorbar(mean, row - 0.12, xerr=_reach(runs.iloc[:1]), color=DARK, capsize=3, linewidth=1.2)
     axes.plot(runs["bleu"], [row + 0.14] * len(runs), "o", color=colour, markersize=4.5, mec="white")
-    edge = max(runs["bleu"].max(), high)
+    edge = max(runs["bleu"].max(), first["high"])
     axes.annotate(f"{mean:.2f}", (edge, row), xytext=(7, 0), textcoords="offset points", va="center")
+
+
+def _reach(rows: pd.DataFrame) -> np.ndarray:
+    """How far intervals reach below and above the mean (2, rows); of few sentences one may leave it out."""
+    return np.maximum(0, [rows["mean"] - rows["low"], rows["high"] - rows["mean"]])
 
 
 @in_style
@@ -76,9 +81,8 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path) -> None:
             means = table[table["system"] == system].drop_duplicates("group")
             shift = (index - (len(systems) - 1) / 2) * min(0.12, 0.6 / len(systems))
             x = means["group"].map(places).astype(float) + shift
-            errors = [means["mean"] - means["low"], means["high"] - means["mean"]]
             style = {"marker": "o", "markersize": 4, "linewidth": 1, "capsize": 2} | look(index)
-            axes.errorbar(x, means["mean"], yerr=errors, label=system, **style)
+            axes.errorbar(x, means["mean"], yerr=_reach(means), label=system, **style)
         axes.set_xticks(range(len(counts)), [f"{group}\n({count:,})" for group, count in counts.items()])
         axes.set_xlabel(f"{GROUPS[column]} (sentences)")
         axes.set_ylim(bottom=0)
