@@ -106,6 +106,7 @@ def longer(demo, new_project, name):
     project = new_project(name)
     project.config = json.loads(json.dumps(demo.config))
     project.config["corpora"]["demo"]["training"]["max_epochs"] = EPOCHS
+    project.config["corpora"]["demo"]["resources"]["gpus"] = 1  # so that two can run side by side
     for part in ("bin", "results", ".snakemake"):
         shutil.copytree(demo.folder / part, project.folder / part)
     shutil.rmtree(project.folder / RUN)
