@@ -174,7 +174,7 @@ def test_every_key_is_explained_in_config_yaml():
     named = {name for section in Config.__subclasses__() for name in section.model_fields} | set(
         Config.model_fields
     )
-    from synmask.config import schema as module
+    from synmask.config import sections as module
     from synmask.config.guides import GUIDES
 
     for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,

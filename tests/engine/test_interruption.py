@@ -159,7 +159,7 @@ def workers_of(process):
 
 
 def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
-    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "max_epochs": 40}
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "max_epochs": 16}
     one, other = tmp_path / "one", tmp_path / "other"
     for whom in ("the parent alone", "all"):
         process = start(words(corpus, one, settings, minutes=1e9, processes=2), start_new_session=True)

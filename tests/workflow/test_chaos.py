@@ -18,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
-MEASURED = re.compile(r"speed/|-speed\.|report\.html")  # times, and the page that shows them
+MEASURED = re.compile(r"speed/|-speed\.|-cost\.|\.runs\.csv|report\.html")  # times, what shows them
 TIMES = {"seconds", "tokens_per_second", "train_seconds", "decode_seconds"}
 
 

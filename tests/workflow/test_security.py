@@ -65,7 +65,7 @@ def test_paths_of_texts_and_gold_trees_are_words(project):
     }
     for language in ("de", "en"):
         (folder / f"trees.{language}").write_text("(S (A ein) (B Hund) (C .))\n" * 20)
-    row = '{"tokens": ["ein", "Hund", "."], "distances": [1.0, 2.0], "heights": [0, 0, 0], "heads": [1, 1, 1]}\n'
+    row = '{"tokens": ["ein", "Hund", "."], "distances": [1.0, 2.0], "eos_distance": 3.0, "heights": [0, 0, 0], "heads": [2, 0, 2]}\n'
     run = project.folder / "results/mine/de-en/grammar/seed1"
     run.mkdir(parents=True)
     (run / "trees.jsonl").write_text(row * 20)

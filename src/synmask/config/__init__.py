@@ -2,6 +2,7 @@
 
 from synmask.config.guides import GUIDES
 from synmask.config.loading import load, merge, read_published, read_yaml
-from synmask.config.schema import SPLITS, Config, as_json
+from synmask.config.schema import Config, as_json
+from synmask.config.sections import SPLITS
 
 __all__ = ["GUIDES", "SPLITS", "Config", "as_json", "load", "merge", "read_published", "read_yaml"]

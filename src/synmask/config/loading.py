@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
-from synmask.config.schema import Config, Corpus, Experiment
+from synmask.config.schema import Config
+from synmask.config.sections import Corpus, Experiment
 from synmask.files import UserError
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field, model_validator
 
-from synmask.config.base import Section
-from synmask.config.schema import Metric, Name
+from synmask.config.base import Metric, Name, Section
 
 # A number as it is printed, to the digit, with a standard deviation or without: "34.71 ± 0.12".
 Printed = Annotated[str, Field(pattern=r"^-?\d+(\.\d+)?( ± \d+(\.\d+)?)?$")]

@@ -1,274 +1,32 @@
-"""Every key of config.yaml, its type and its default.
+"""The whole configuration, and the narrow slices of it that the workflow's rules depend on.
 
-The methods of `Config` hand out the narrow slices of settings that the workflow's rules depend on, as JSON
-with sorted keys, so that a change reruns only what it concerns.
+They are JSON with sorted keys, so that a change reruns only what it concerns.
 """
 
 import json
-import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
-from synmask.config.base import Count, Rate, Section
-from synmask.config.guides import GUIDES, GuideOptions
+from synmask.config.base import Count, Line, Name, PathText, Section
+from synmask.config.guides import GuideOptions
+from synmask.config.sections import (
+    SPLITS,
+    CoreNLP,
+    Corpus,
+    Decoding,
+    Experiment,
+    Glue,
+    Resources,
+    System,
+    Table,
+    Training,
+)
 from synmask.files import UserError
 
-SPLITS = ("train", "valid", "test")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
-
-
-def _plain_name(name: str) -> str:
-    """Names become file names, targets and table rows: refuse anything a shell or a path could misread."""
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise ValueError("use lower-case letters and digits, joined by single hyphens")
-    return name
-
-
-def _one_line(text: str) -> str:
-    """Titles, labels and paths stand in logs, tables and commands of one line."""
-    if not text.isprintable():
-        raise ValueError("a line break or another character that cannot be shown is in it")
-    return text
-
-
-def _plain_path(path: str) -> str:
-    """Snakemake would read other braces in a path as wildcards."""
-    if re.search(r"[{}]", path.replace("{language}", "")):
-        raise ValueError("no braces in a path but {language}")
-    return path
-
-
-Name = Annotated[str, AfterValidator(_plain_name)]
-Line = Annotated[str, AfterValidator(_one_line)]
-PathText = Annotated[Line, AfterValidator(_plain_path)]
-Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
-Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
-Split = Literal["train", "valid", "test"]
-FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
-Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]
-Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
-Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
-Metric = Translation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
-
-
-class System(Section):
-    """One row of a table: how syntax guides the encoder, and the training objective."""
-
-    label: Line | None = None
-    guide: str = "none"
-    options: dict[str, Any] = {}
-    mask_rate: Rate = 0.0
-    mlm_weight: Rate | Literal["corpus"] = 0.0
-    left_pad_source: bool = False
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "System":
-        if self.guide == "none" and self.options:
-            raise ValueError("options need a guide")
-        if self.mlm_weight != 0 and self.mask_rate == 0:
-            raise ValueError("mlm_weight needs a mask_rate above 0")
-        return self
-
-    def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
-        """The guide's options, with those of `over` laid over them.
-
-        Raises:
-            ValidationError: an unknown option, or a wrong value.
-        """
-        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
-
-
-class Text(Section):
-    """From raw text to tokens, and which training pairs are kept."""
-
-    tokeniser: Tokeniser | dict[Language, Tokeniser] = "moses"
-    lowercase: bool = False
-    min_tokens: Count = 1
-    max_tokens: Count | None = 175
-    max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
-
-
-class Bpe(Section):
-    merges: Count = 10000
-    vocabulary_threshold: Annotated[int, Field(ge=0)] = 0
-
-
-class Model(Section):
-    encoder_layers: Count = 6
-    decoder_layers: Count = 6
-    embed_dim: Count = 512
-    ffn_dim: Count = 1024
-    heads: Count = 4
-
-    @model_validator(mode="after")
-    def _divisible(self) -> "Model":
-        if self.embed_dim % self.heads:
-            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
-        return self
-
-
-class Batch(Section):
-    """One update sees gpus x updates x tokens target tokens, however many GPUs there really are."""
-
-    gpus: Count = 2
-    updates: Count = 1
-    tokens: Count = 4096
-
-
-class Training(Section):
-    max_epochs: Count = 60
-    batch: Batch = Batch()
-    lr: Annotated[float, Field(gt=0)] = 5e-4
-    warmup_updates: Count = 4000
-    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
-    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
-    clip_norm: Annotated[float, Field(ge=0)] = 0.0
-    dropout: Rate = 0.3
-    attention_dropout: Rate = 0.0
-    label_smoothing: Rate = 0.1
-    mlm_weight: Rate | dict[Direction, Rate] = 0.47
-    average: Count = 5
-    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
-
-
-class Decoding(Section):
-    beam: Count = 5
-    length_penalty: float = 1.0
-    max_tokens: Count = 8000
-
-
-class Resources(Section):
-    """What one training or decoding asks of the machine or the cluster; never changes a result's settings."""
-
-    threads: Count = 2
-    mem_mb: Count = 8000
-    runtime: Count = 720
-    gpus: Annotated[int, Field(ge=0)] = 0
-    checkpoint_minutes: Count = 15
-    keep_checkpoints: bool = False
-
-
-Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
-
-
-class CoreNLPModels(Section):
-    """What CoreNLP parses one language with."""
-
-    jars: dict[Jar, Checksum] = {}
-    tagger: str
-    parser: str
-    dependencies: str | None = None
-
-
-class CoreNLP(Section):
-    """The parser behind `trees: corenlp`, and what its jars are needed for besides."""
-
-    jars: dict[Jar, Checksum] = {}
-    segmenter: dict[Jar, Checksum] = {}
-    languages: dict[Language, CoreNLPModels] = {}
-    max_words: Count = 200
-    threads: Count = 2
-    mem_mb: Count = 6000
-    runtime: Count = 720
-
-
-class Generate(Section):
-    """Sizes and seed of a generated corpus."""
-
-    seed: int = 1
-    train: Count
-    valid: Count
-    test: Count
-
-
-class Corpus(Section):
-    """Where the parallel text of a corpus comes from and how it is prepared, trained on and decoded."""
-
-    languages: tuple[Language, ...] = Field(min_length=2)
-    generate: Generate | None = None
-    files: dict[Split, PathText] | None = None
-    format: Literal["iwslt14", "nc11", "aspec"] | None = None
-    archives: tuple[FileName, ...] = ()
-    url: Line | None = None
-    sha256: dict[str, Checksum] = {}
-    pairs: dict[Split, Count | tuple[Count, Count]] = {}
-    trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
-    sentence: Count | None = None
-    text: Text = Text()
-    bpe: Bpe = Bpe()
-    model: Model = Model()
-    options: dict[Name, dict[Direction, dict[str, Any]]] = {}
-    training: Training = Training()
-    decoding: Decoding = Decoding()
-    resources: Resources = Resources()
-    download: str = ""  # the name under which its files are downloaded: its own, or that of `based_on`
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> "Corpus":
-        if sum(origin is not None for origin in (self.generate, self.files, self.format)) != 1:
-            raise ValueError("give one of `generate`, `files` and `format`")
-        if (self.format is None) != (not self.archives):
-            raise ValueError("`format` and `archives` go together")
-        tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
-        if missing := [language for language in self.languages if language not in tokenised]:
-            raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
-        if self.generate is not None and self.trees:
-            raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
-        if self.files is not None:
-            if missing := [split for split in SPLITS if split not in self.files]:
-                raise ValueError(f"files: no entry for {', '.join(missing)}")
-            for split, template in self.files.items():
-                if "{language}" not in template:
-                    raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
-        return self
-
-
-class GlueTask(Section):
-    """Where a task of GLUE comes from, and how many rows its parts have."""
-
-    urls: tuple[Line, ...] = Field(min_length=1)
-    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=1)
-
-
-class Glue(Section):
-    """The tasks of language understanding."""
-
-    folder: PathText | None = None
-    sha256: dict[str, Checksum] = {}
-    tasks: dict[Literal["cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b"], GlueTask] = {}
-
-
-class Experiment(Section):
-    """A target: which systems run on which corpus, and which tables come of it."""
-
-    title: Line
-    corpus: Name
-    directions: tuple[Direction, ...] = Field(min_length=1)
-    systems: tuple[Name, ...] = Field(min_length=1)
-    peers: tuple[Name, ...] = ()
-    seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
-    tables: tuple[Literal["translation", "parsing"], ...] = ("translation",)
-
-
-class Table(Section):
-    """A target: runs of some experiments beside published numbers; its first system is the baseline."""
-
-    title: str
-    experiments: tuple[Name, ...] = ()
-    benchmark: Name | None = None
-    systems: tuple[Name, ...] = Field(min_length=1)
-    metrics: tuple[Metric, ...] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
-
-    @model_validator(mode="after")
-    def _one_source_of_columns(self) -> "Table":
-        if bool(self.experiments) == bool(self.benchmark):
-            raise ValueError("give either `experiments` or `benchmark`")
-        return self
 
 
 class Config(Section):

@@ -2,9 +2,11 @@
 
 from typing import Any, get_args
 
+from synmask.config.base import Cost, Parsing, Translation
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
-from synmask.config.schema import Config, Cost, Experiment, Parsing, Table, Translation
+from synmask.config.schema import Config
+from synmask.config.sections import Experiment, Table
 
 Plan = dict[str, Any]
 Run = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from synmask.config.schema import Parsing, Translation
+from synmask.config.base import Parsing, Translation
 from synmask.files import UserError, read_json
 
 RUN = ["corpus", "direction", "system", "seed"]

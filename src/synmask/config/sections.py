@@ -1,0 +1,239 @@
+"""The sections of config.yaml: every key, its type and its default."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from synmask.config.base import (
+    Checksum,
+    Count,
+    Direction,
+    FileName,
+    Language,
+    Line,
+    Metric,
+    Name,
+    PathText,
+    Rate,
+    Section,
+    Split,
+    Tokeniser,
+)
+from synmask.config.guides import GUIDES, GuideOptions
+
+SPLITS = ("train", "valid", "test")
+
+
+class System(Section):
+    """One row of a table: how syntax guides the encoder, and the training objective."""
+
+    label: Line | None = None
+    guide: str = "none"
+    options: dict[str, Any] = {}
+    mask_rate: Rate = 0.0
+    mlm_weight: Rate | Literal["corpus"] = 0.0
+    left_pad_source: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "System":
+        if self.guide == "none" and self.options:
+            raise ValueError("options need a guide")
+        if self.mlm_weight != 0 and self.mask_rate == 0:
+            raise ValueError("mlm_weight needs a mask_rate above 0")
+        return self
+
+    def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
+        """The guide's options, with those of `over` laid over them.
+
+        Raises:
+            ValidationError: an unknown option, or a wrong value.
+        """
+        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
+
+
+class Text(Section):
+    """From raw text to tokens, and which training pairs are kept."""
+
+    tokeniser: Tokeniser | dict[Language, Tokeniser] = "moses"
+    lowercase: bool = False
+    min_tokens: Count = 1
+    max_tokens: Count | None = 175
+    max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
+
+
+class Bpe(Section):
+    merges: Count = 10000
+    vocabulary_threshold: Annotated[int, Field(ge=0)] = 0
+
+
+class Model(Section):
+    encoder_layers: Count = 6
+    decoder_layers: Count = 6
+    embed_dim: Count = 512
+    ffn_dim: Count = 1024
+    heads: Count = 4
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Model":
+        if self.embed_dim % self.heads:
+            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
+        return self
+
+
+class Batch(Section):
+    """One update sees gpus x updates x tokens target tokens, however many GPUs there really are."""
+
+    gpus: Count = 2
+    updates: Count = 1
+    tokens: Count = 4096
+
+
+class Training(Section):
+    max_epochs: Count = 60
+    batch: Batch = Batch()
+    lr: Annotated[float, Field(gt=0)] = 5e-4
+    warmup_updates: Count = 4000
+    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
+    clip_norm: Annotated[float, Field(ge=0)] = 0.0
+    dropout: Rate = 0.3
+    attention_dropout: Rate = 0.0
+    label_smoothing: Rate = 0.1
+    mlm_weight: Rate | dict[Direction, Rate] = 0.47
+    average: Count = 5
+    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+
+
+class Decoding(Section):
+    beam: Count = 5
+    length_penalty: float = 1.0
+    max_tokens: Count = 8000
+
+
+class Resources(Section):
+    """What one training or decoding asks of the machine or the cluster; never changes a result's settings."""
+
+    threads: Count = 2
+    mem_mb: Count = 8000
+    runtime: Count = 720
+    gpus: Annotated[int, Field(ge=0)] = 0
+    checkpoint_minutes: Count = 15
+    keep_checkpoints: bool = False
+
+
+Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
+
+
+class CoreNLPModels(Section):
+    """What CoreNLP parses one language with."""
+
+    jars: dict[Jar, Checksum] = {}
+    tagger: str
+    parser: str
+    dependencies: str | None = None
+
+
+class CoreNLP(Section):
+    """The parser behind `trees: corenlp`, and what its jars are needed for besides."""
+
+    jars: dict[Jar, Checksum] = {}
+    segmenter: dict[Jar, Checksum] = {}
+    languages: dict[Language, CoreNLPModels] = {}
+    max_words: Count = 200
+    threads: Count = 2
+    mem_mb: Count = 6000
+    runtime: Count = 720
+
+
+class Generate(Section):
+    """Sizes and seed of a generated corpus."""
+
+    seed: int = 1
+    train: Count
+    valid: Count
+    test: Count
+
+
+class Corpus(Section):
+    """Where the parallel text of a corpus comes from and how it is prepared, trained on and decoded."""
+
+    languages: tuple[Language, ...] = Field(min_length=2)
+    generate: Generate | None = None
+    files: dict[Split, PathText] | None = None
+    format: Literal["iwslt14", "nc11", "aspec"] | None = None
+    archives: tuple[FileName, ...] = ()
+    url: Line | None = None
+    sha256: dict[str, Checksum] = {}
+    pairs: dict[Split, Count | tuple[Count, Count]] = {}
+    trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
+    sentence: Count | None = None
+    text: Text = Text()
+    bpe: Bpe = Bpe()
+    model: Model = Model()
+    options: dict[Name, dict[Direction, dict[str, Any]]] = {}
+    training: Training = Training()
+    decoding: Decoding = Decoding()
+    resources: Resources = Resources()
+    download: str = ""  # the name under which its files are downloaded: its own, or that of `based_on`
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "Corpus":
+        if sum(origin is not None for origin in (self.generate, self.files, self.format)) != 1:
+            raise ValueError("give one of `generate`, `files` and `format`")
+        if (self.format is None) != (not self.archives):
+            raise ValueError("`format` and `archives` go together")
+        tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
+        if missing := [language for language in self.languages if language not in tokenised]:
+            raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
+        if self.generate is not None and self.trees:
+            raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
+        if self.files is not None:
+            if missing := [split for split in SPLITS if split not in self.files]:
+                raise ValueError(f"files: no entry for {', '.join(missing)}")
+            for split, template in self.files.items():
+                if "{language}" not in template:
+                    raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
+        return self
+
+
+class GlueTask(Section):
+    """Where a task of GLUE comes from, and how many rows its parts have."""
+
+    urls: tuple[Line, ...] = Field(min_length=1)
+    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=1)
+
+
+class Glue(Section):
+    """The tasks of language understanding."""
+
+    folder: PathText | None = None
+    sha256: dict[str, Checksum] = {}
+    tasks: dict[Literal["cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b"], GlueTask] = {}
+
+
+class Experiment(Section):
+    """A target: which systems run on which corpus, and which tables come of it."""
+
+    title: Line
+    corpus: Name
+    directions: tuple[Direction, ...] = Field(min_length=1)
+    systems: tuple[Name, ...] = Field(min_length=1)
+    peers: tuple[Name, ...] = ()
+    seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
+    tables: tuple[Literal["translation", "parsing"], ...] = ("translation",)
+
+
+class Table(Section):
+    """A target: runs of some experiments beside published numbers; its first system is the baseline."""
+
+    title: str
+    experiments: tuple[Name, ...] = ()
+    benchmark: Name | None = None
+    systems: tuple[Name, ...] = Field(min_length=1)
+    metrics: tuple[Metric, ...] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
+
+    @model_validator(mode="after")
+    def _one_source_of_columns(self) -> "Table":
+        if bool(self.experiments) == bool(self.benchmark):
+            raise ValueError("give either `experiments` or `benchmark`")
+        return self
