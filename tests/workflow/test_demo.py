@@ -171,8 +171,16 @@ def test_a_system_that_reads_a_parser_gets_annotations(built):
     tokens = (pair / "tokens/train.de").read_text().splitlines()
     assert [tokens[int(number) - 1] for number in kept] == (pair / "clean/train.de").read_text().splitlines()
     assert (pair / "pascal/seed1/scores.json").exists()
-    rules = {rule for rule, _ in built.planned(f"{RUNS}/pascal/seed1/scores.json", "--forcerun", "annotate")}
-    assert rules == {"annotate", "train", "average", "decode", "score"}
+    code = built.folder / "src/synmask/syntax/annotations.py"
+    before = code.read_text()
+    code.write_text(before + "\n# changed\n")
+    try:
+        scores = [f"{RUNS}/{system}/seed1/scores.json" for system in ("pascal", "grammar")]
+        jobs = built.planned(*scores)
+    finally:
+        code.write_text(before)
+    assert {rule for rule, _ in jobs} == {"annotate", "train", "average", "decode", "score"}
+    assert not [output for _, output in jobs if "/grammar/" in output]
 
 
 def test_a_deleted_average_rebuilds_its_branch_alone(built):
