@@ -221,3 +221,12 @@ def test_the_readme_draws_every_rule(project):
 
 def test_lint(project):
     assert "Congratulations" in project.snakemake("--lint").output
+
+
+def test_all_experiments_can_be_planned(project):
+    """Also those whose systems read CoreNLP's parses, between two steps of the group `text`."""
+    experiments = project.config["experiments"]
+    targets = [name for name, entry in experiments.items() if isinstance(entry, dict)]
+    assert {"demo-all", "multi30k-small-all"} <= {*targets}
+    annotated = {out for rule, out in project.planned(*targets) if rule == "annotate"}
+    assert len([out for out in annotated if "multi30k-small" in out]) == 3

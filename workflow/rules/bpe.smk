@@ -137,8 +137,9 @@ rule annotate:
         of_pair("logs/annotate.{split}.{source}-{target}.log"),
     benchmark:
         of_pair("benchmarks/annotate.{split}.{source}-{target}.tsv")
+    # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
-        "text"
+        "annotate"
     conda:
         "../envs/synmask.yaml"
     params:
