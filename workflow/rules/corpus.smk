@@ -120,7 +120,7 @@ rule text:
 rule glue_task:
     input:
         sources=lambda wildcards: CONFIG.glue_sources(wildcards.task),
-        code=code("corpora/archive", "corpora/glue"),
+        code=code("corpora/archive", "corpora/glue", "corpora/tasks"),
     output:
         "results/glue/{task}/{part}.tsv",
     log:
