@@ -1,8 +1,9 @@
-"""Scores of translations and of induced trees."""
+"""Scores of translations, of induced trees and of language understanding."""
 
 import argparse
 import json
 import sys
+from collections.abc import Callable
 
 from synmask.cli.options import Arguments, add, gpus
 from synmask.gpus import lease
@@ -72,6 +73,37 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "parse.json; default: print tables", default=None)
     option("counts", "output: the sentences' counts, for tests of significance", default=None)
 
+    option = add(
+        verbs,
+        "nlu-score",
+        _nlu_score,
+        "Score predictions of a task of language understanding: Matthews, accuracy, F1, correlations.",
+    )
+    _task(option)
+    option("gold", "TSV of the part that was predicted")
+    option("predicted", "a label, or a number, a line")
+    option("run", "what was run, as JSON: task, system, seed, settings", type=json.loads)
+    option("train", "train.json of the run")
+    option("output", "scores.json")
+
+    option = add(
+        verbs,
+        "nlu-baselines",
+        _nlu_baselines,
+        "Score two trivial answers to a task of language understanding: the most frequent label, and a "
+        "linear model of the words without their order.",
+    )
+    _task(option)
+    option("train", "TSV to learn from")
+    option("dev", "TSV to answer")
+    option("output", "baselines.json")
+
+
+def _task(option: Callable) -> None:
+    from synmask.corpora.tasks import TASKS
+
+    option("task", ", ".join(TASKS), type=str)
+
 
 def _score(a: Arguments) -> None:
     from synmask.evaluation.bleu import score
@@ -129,3 +161,31 @@ def _parseval(a: Arguments) -> None:
     if a.counts is not None:
         with writing(a.counts) as handle:
             json.dump(a.run | {"counts": counts}, handle, sort_keys=True, separators=(",", ":"))
+
+
+def _nlu_score(a: Arguments) -> None:
+    from synmask.corpora.tasks import read_task
+    from synmask.evaluation.nlu import read_predictions, score
+    from synmask.files import read_json, write_json
+    from synmask.provenance import commit, versions
+
+    gold = read_task(a.task, a.gold)
+    scores = score(a.task, gold.labels, read_predictions(a.task, a.predicted, gold))
+    made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
+    write_json(a.output, a.run | read_json(a.train) | {"task": a.task, "scores": scores} | made)
+
+
+def _nlu_baselines(a: Arguments) -> None:
+    from synmask.corpora.tasks import read_task
+    from synmask.evaluation import nlu
+    from synmask.files import write_json
+    from synmask.provenance import commit, versions
+
+    train, dev = (read_task(a.task, path) for path in (a.train, a.dev))
+    result = {
+        "task": a.task,
+        "examples": {"train": len(train.labels), "dev": len(dev.labels)},
+        "majority": nlu.majority(a.task, train, dev),
+        "bag_of_words": nlu.bag_of_words(a.task, train, dev),
+    }
+    write_json(a.output, result | {"versions": versions(), "commit": commit()})
