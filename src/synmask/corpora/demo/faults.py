@@ -9,11 +9,13 @@ from synmask.corpora.demo.phrases import Phrase, Word, side_of, words
 from synmask.corpora.demo.variants import INFLECTIONS, child, english, lexical, replaced, variants
 
 # What cannot do without its object in any reading, and what cannot have two.
-TRANSITIVE = frozenset("carry lift discard take invite mock introduce discover need prefer hate".split())
-ONE_OBJECT = frozenset(
-    "see observe discover know love hate need miss visit meet invite mock buy sell carry collect steal lift "
-    "discard help thank follow trust chase".split()
-)
+TRANSITIVE = {
+    "carry", "lift", "discard", "take", "invite", "mock", "introduce", "discover", "need", "prefer", "hate",
+}  # fmt: skip
+ONE_OBJECT = {
+    "see", "observe", "discover", "know", "love", "hate", "need", "miss", "visit", "meet", "invite", "mock",
+    "buy", "sell", "carry", "collect", "steal", "lift", "discard", "help", "thank", "follow", "trust", "chase",
+}  # fmt: skip
 
 
 def agreement(clause: Clause, _: Grammar) -> Iterator[Phrase]:
