@@ -124,6 +124,7 @@ rule finetune:
     output:
         summary=f"{FINETUNING}/train.json",
         history=f"{FINETUNING}/history.csv",
+        model=f"{FINETUNING}/best.pt",
     log:
         f"{FINETUNING}/train.log",
     benchmark:
@@ -137,6 +138,7 @@ rule finetune:
         runtime=finetuning_need("runtime"),
         gpu=finetuning_need("gpus"),
         checkpoint_minutes=finetuning_need("checkpoint_minutes"),
+        keep_checkpoints=lambda wildcards: int(benchmark_of(wildcards).resources.keep_checkpoints),
     params:
         settings=finetuning_settings,
         data=lambda wildcards, input: os.path.dirname(input.train),
@@ -146,33 +148,8 @@ rule finetune:
     shell:
         "trap : TERM; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --seed {wildcards.seed} --code {input.code:q}"
-        " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
         " --checkpoint-minutes {resources.checkpoint_minutes} 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
-
-
-rule best:
-    input:
-        trained=f"{FINETUNING}/train.json",
-        code=code("engine/checkpoints", "engine/finetune"),
-    output:
-        f"{FINETUNING}/best.pt",
-    log:
-        f"{FINETUNING}/logs/best.log",
-    benchmark:
-        f"{FINETUNING}/benchmarks/best.tsv"
-    group:
-        "nlu-evaluate"
-    conda:
-        "../envs/synmask.yaml"
-    resources:
-        keep_checkpoints=lambda wildcards: int(benchmark_of(wildcards).resources.keep_checkpoints),
-    params:
-        settings=finetuning_settings,
-        weights=weights_folder,
-        run=folder_of("output"),
-    shell:
-        "synmask best --run {params.run:q} --weights {params.weights:q} --settings {params.settings:q}"
-        " --output {output:q} --keep-checkpoints {resources.keep_checkpoints} 2> {log:q}"
 
 
 rule predict:

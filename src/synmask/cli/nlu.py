@@ -50,17 +50,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("data", "folder with PART.npz of each part")
     option("valid", "the part that chooses the best epoch", type=str)
     option("weights", "a folder with RoBERTa's weights")
+    option("keep-checkpoints", "0: remove all but the best epoch's model", type=int, default=1)
     _training(option)
 
-    option = add(verbs, "best", _best, "Take the best epoch's model of a fine-tuning as a file.")
-    option("run", "folder of the run")
-    option("weights", "the weights that it was trained from")
-    option("settings", "the run's settings as JSON", type=json.loads)
-    option("output", "the model file")
-    option("keep-checkpoints", "0: remove them afterwards", type=int, default=1)
-
     option = add(verbs, "predict", _predict, "Answer a task: a label, or a number, a line.")
-    option("model", "output of `best`")
+    option("model", "best.pt of a fine-tuning")
     option("weights", "the weights that it was trained from")
     option("data", "PART.npz")
     option("output", "text, a line an example")
@@ -69,7 +63,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
 
 def _training(option: Callable) -> None:
-    option("run", "folder of the run: checkpoints/, lock, history.csv, train.json")
+    option("run", "folder of the run: checkpoints/, lock, history.csv, train.json, best.pt")
     option("settings", "JSON; `snakemake -np TARGET` shows it", type=json.loads)
     option("seed", "random seed", type=int)
     option("code", "source files whose change makes old checkpoints invalid", nargs="*", default=[])
@@ -115,18 +109,10 @@ def _finetune(a: Arguments) -> None:
     from synmask.engine.finetune import finetune
 
     with lease(a.gpus):
-        finetune(a.data, a.valid, a.run, a.weights, a.settings, a.seed, **_how(a))
-
-
-def _best(a: Arguments) -> None:
-    from synmask.engine.checkpoints import retire
-    from synmask.engine.finetune import BEST, keep_best
-    from synmask.engine.lock import locked
-
-    with locked(a.run):
-        keep_best(a.run, a.weights, a.settings, a.output)
-        if not a.keep_checkpoints:
-            retire(a.run / "checkpoints", a.output, BEST)
+        finetune(
+            a.data, a.valid, a.run, a.weights, a.settings, a.seed, keep_checkpoints=bool(a.keep_checkpoints),
+            **_how(a),
+        )  # fmt: skip
 
 
 def _predict(a: Arguments) -> None:

@@ -14,7 +14,8 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.corpora.tasks import TASKS, Examples
-from synmask.engine.checkpoints import finished, load, save
+from synmask.engine.checkpoints import finished, load, retire, save
+from synmask.engine.lock import locked
 from synmask.engine.loop import History, Stage, run_stage
 from synmask.engine.roberta import HEAD, GuidedRoberta
 from synmask.engine.sentences import Encoded, SentenceLoss, SentencePrediction, encode, read_encoded
@@ -39,6 +40,10 @@ class FineTuning(Stage):
     weights: Path
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "valid_loss", *METRICS[self.task])
+
+    @property
     def batches(self) -> int:
         return 1  # of a few sentences: nothing to share among workers
 
@@ -59,6 +64,7 @@ class FineTuning(Stage):
         shape = weights.shape
         words = {
             "--task": "sentence_prediction",
+            "--criterion": "sentence_prediction",
             "--arch": "roberta",
             "--encoder-layers": shape.encoder_layers,
             "--encoder-embed-dim": shape.embed_dim,
@@ -127,17 +133,40 @@ def model_arguments(weights: Weights, settings: Mapping[str, Any]) -> Namespace:
 
 
 def finetune(
-    data: Path, valid: str, run: Path, weights: Path, settings: dict[str, Any], seed: int, **how: Any
+    data: Path,
+    valid: str,
+    run: Path,
+    weights: Path,
+    settings: dict[str, Any],
+    seed: int,
+    *,
+    keep_checkpoints: bool = True,
+    **how: Any,
 ) -> None:
     """Fine-tune one system on one task with one seed, or go on where an earlier call stopped.
+
+    Writes what `loop.run_stage` does, and `run`/best.pt: the model that did best, and its settings.
 
     Args:
         data: folder of PART.npz (`encode_file`); `valid`: the part that chooses the best epoch.
         weights: a weights folder (engine/weights.py).
         settings: `task`, `training` and `system`, as `Config.nlu_settings` gives them.
-        how: for `loop.run_stage`.
+        keep_checkpoints: False: remove all but the best epoch's model.
+        how: for `run_stage`.
     """
-    run_stage(FineTuning(settings, seed, data, valid, weights), run, **how)
+    stage = FineTuning(settings, seed, data, valid, weights)
+    run_stage(stage, run, **how)
+    folder = run / "checkpoints"
+    with locked(run):
+        done = finished(folder, stage.models, BEST)
+        if done is None:
+            raise UserError(f"{folder}: changed meanwhile; run it again")
+        (best,) = stage.models(done["history"])
+        path = folder / f"epoch{best}.pt"
+        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        save(run / BEST, {"model": model, "settings": settings, "epoch": best})
+        if not keep_checkpoints:
+            retire(folder, run / BEST, BEST)
 
 
 def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
@@ -153,34 +182,17 @@ def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Enco
     return encode(texts, loaded.dictionary, most, targets)
 
 
-def keep_best(run: Path, weights: Path, settings: dict[str, Any], output: Path) -> None:
-    """Write the best epoch's model as a file: its weights, and the settings that it was trained with.
-
-    Raises:
-        UserError: the run is not finished, or its model is damaged.
-    """
-    stage = FineTuning(settings, 0, run, "", weights)
-    folder = run / "checkpoints"
-    done = finished(folder, stage.models, BEST)
-    if done is None:
-        raise UserError(f"{run}: not trained to its end; delete {run}/train.json and rerun")
-    (best,) = stage.models(done["history"])
-    path = folder / f"epoch{best}.pt"
-    state = load(path) if path.exists() else load(folder / BEST)["model"]
-    save(output, {"model": state, "settings": settings, "epoch": best})
-
-
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
     """Write the model's answer to each example of a part, a label or a number a line.
 
     Args:
-        model: a file of `keep_best`; `weights`: the folder that it was trained from (for its sizes).
+        model: best.pt of a fine-tuning; `weights`: the folder that it was trained from (for its sizes).
         data: PART.npz.
     """
     torch.set_num_threads(threads)
     saved, loaded = load(model), load_weights(weights)
     if "epoch" not in saved:
-        raise UserError(f"{model}: not a model file of `synmask best`")
+        raise UserError(f"{model}: not the model of a fine-tuning")
     settings = saved["settings"]
     classes = len(TASKS[settings["task"]].labels)
     task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)

@@ -55,6 +55,11 @@ class Stage(ABC):
 
     @property
     @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """What `losses` gives, in the order of history.csv."""
+
+    @property
+    @abstractmethod
     def batches(self) -> int:
         """How many batches an update has; workers must share them evenly."""
 
@@ -152,24 +157,27 @@ def run_stage(
         checkpoints.claim(folder, stamp)
         if done := checkpoints.finished(folder, stage.models, stage.final):
             print(f"{run}: all {stage.epochs} epochs are done", file=sys.stderr)
-            return _write_results(run, **done)
+            return _write_results(run, stage.columns, **done)
         stop, start = Stop(processes), checkpoints.latest(folder, stage.models)
         job = _Job(stage, run, threads, processes, checkpoint_minutes, start, stop, check_lock)
         with stop.listening():
             _run_workers(job)
         if (done := checkpoints.finished(folder, stage.models, stage.final)) is None:
             raise TryAgain(f"{run}: stopped by a signal, and saved; the same command goes on from there")
-        _write_results(run, **done)
+        _write_results(run, stage.columns, **done)
 
 
-def _write_results(run: Path, history: list[dict[str, Any]], summary: dict[str, Any]) -> None:
-    _write_history(run, history)
+def _write_results(
+    run: Path, columns: Iterable[str], history: list[dict[str, Any]], summary: dict[str, Any]
+) -> None:
+    _write_history(run, columns, history)
     write_json(run / "train.json", summary)
 
 
-def _write_history(run: Path, history: list[dict[str, Any]]) -> None:
+def _write_history(run: Path, columns: Iterable[str], history: list[dict[str, Any]]) -> None:
     with writing(run / "history.csv") as handle:
-        table = csv.DictWriter(handle, list(history[0]), lineterminator="\n")
+        columns = ["epoch", "updates", *columns, "tokens_per_second", "seconds"]
+        table = csv.DictWriter(handle, columns, lineterminator="\n")
         table.writeheader()
         table.writerows(history)
 
@@ -332,7 +340,7 @@ class _Loop:
         # those too that previous.pt needs, should last.pt be damaged
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
         checkpoints.drop(self.job.checkpoints, keep=wanted)
-        _write_history(self.job.run, self.history)
+        _write_history(self.job.run, self.stage.columns, self.history)
 
     def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
         """last.pt, with all that going on needs, which is the same in every worker."""

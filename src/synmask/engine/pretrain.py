@@ -32,6 +32,15 @@ class _MaskedLM(MaskedLMTask):
         return GuidedRoberta.build(cfg, self.dictionary)
 
 
+class _MaskedLoss(MaskedLmLoss):
+    """fairseq's, which does not count its tokens."""
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict]) -> None:
+        MaskedLmLoss.reduce_metrics(logging_outputs)
+        metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
+
+
 @dataclass(frozen=True)
 class Pretraining(Stage):
     """A plain RoBERTa of the size `settings["model"]`; its last model is kept.
@@ -41,6 +50,10 @@ class Pretraining(Stage):
 
     data: Path
     weights: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "valid_loss", "valid_ppl")
 
     @property
     def batches(self) -> int:
@@ -78,7 +91,7 @@ class Pretraining(Stage):
         rates = {name: training[name] for name in ("dropout", "attention_dropout")}
         built = task.build_model(Namespace(**vars(_shape(model).settings()), **rates))
         task.load_dataset("valid")
-        return Trainer(cfg, task, built, MaskedLmLoss(MaskedLmConfig(tpu=False), task))
+        return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)

@@ -30,6 +30,10 @@ class Translation(Stage):
     keep: int
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl")
+
+    @property
     def batches(self) -> int:
         batch = self.settings["training"]["batch"]
         return batch["gpus"] * batch["updates"]
