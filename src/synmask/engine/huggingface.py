@@ -67,7 +67,7 @@ def _shape(path: Path) -> tuple[RobertaShape, int]:
             raise UserError(f"{path}: {key} is {config.get(key)!r}; fairseq's RoBERTa has {value!r}")
 
     def size(key: str) -> int:
-        if type(config.get(key)) is not int:
+        if type(config.get(key)) is not int or config[key] < 1:
             raise UserError(f"{path}: has no {key}; is it a config.json of transformers?")
         return config[key]
 

@@ -171,9 +171,8 @@ def _dictionary(folder: Path, called: Path, encoder: dict[str, int]) -> Dictiona
     try:
         dictionary = Dictionary.load(str(path))
     except Exception as error:  # fairseq's are plain ones, too
-        raise UserError(
-            f"{called}: dict.txt is no fairseq dictionary ({' '.join(str(error).split())})"
-        ) from None
+        told = " ".join(str(error).split())
+        raise UserError(f"{called}: dict.txt is no fairseq dictionary ({told})") from None
     dictionary.add_symbol(MASK)
     known = set(map(str, encoder.values())) | {MASK}
     for symbol in dictionary.symbols[dictionary.nspecial :]:
@@ -223,8 +222,6 @@ def _shape(saved: dict[str, Any], called: Path) -> RobertaShape:
             raise UserError(f"{called}: the settings in model.pt do not say {name} (found {value!r})")
     if sizes["encoder_layers"] > len(saved["model"]):  # before any work that depends on their number
         raise UserError(f"{called}: model.pt has too few parameters for {sizes['encoder_layers']} layers")
-    if sizes["embed_dim"] % sizes["heads"]:
-        raise UserError(f"{called}: model.pt has {sizes['embed_dim']} dimensions for {sizes['heads']} heads")
     if (activation := _setting(saved, "activation_fn") or "gelu") != "gelu":
         raise UserError(f"{called}: model.pt was trained with {activation}, RoBERTa has gelu")
     return RobertaShape(**sizes)
@@ -243,6 +240,8 @@ def _upgrade(state: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
 
 def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called: Path) -> None:
     """Raises UserError unless `state` is that of a RoBERTa of `shape` with `words` embeddings."""
+    if shape.embed_dim % shape.heads:
+        raise UserError(f"{called}: {shape.embed_dim} dimensions cannot be split into {shape.heads} heads")
     tokens = "encoder.sentence_encoder.embed_tokens.weight"
     if tokens in state and len(state[tokens]) != words:
         raise UserError(
