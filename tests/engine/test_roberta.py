@@ -254,7 +254,14 @@ def outcome(run):
 )
 def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, weights, tmp_path, system):
     for name in ("one", "two"):
-        finetune(task, "dev", tmp_path / name, weights, settings(system, max_epochs=10, total_updates=70, lr=0.02), seed=1)
+        finetune(
+            task,
+            "dev",
+            tmp_path / name,
+            weights,
+            settings(system, max_epochs=10, total_updates=70, lr=0.02),
+            seed=1,
+        )
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
     with open(tmp_path / "one/history.csv") as lines:
         history = list(csv.DictReader(lines))

@@ -111,7 +111,7 @@ def without_a_byte(encoder):
     [
         (lambda _: [1, 2], "not an encoder.json"),
         (lambda encoder: encoder | {"a": "1"}, "not an encoder.json"),
-        (without_a_byte, "has no token 'a'"),
+        (without_a_byte, "no token 'a'"),
         (lambda encoder: {t: n for t, n in encoder.items() if n < 300}, "do not belong together"),
     ],
 )

@@ -36,8 +36,8 @@ def encode(lines: Sequence[str], encoder_json: str | Path, vocab_bpe: str | Path
     Raises:
         UserError: a file is missing or not of this kind, or they do not belong together.
     """
-    tokenizer = _tokenizer(read_encoder(encoder_json), read_merges(vocab_bpe), f"{encoder_json}, {vocab_bpe}")
-    return _encode(tokenizer, lines)
+    encoder, merges = read_encoder(encoder_json), read_merges(vocab_bpe)
+    return _encode(tokenizer(encoder, merges, f"{encoder_json}, {vocab_bpe}"), lines)
 
 
 def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
@@ -56,15 +56,15 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
         raise ValueError(f"merges: expected at least 1, got {merges}")
     if not any(texts):
         raise UserError(f"{folder}: no text to learn its byte-level BPE from; give some")
-    tokenizer = _split(Tokenizer(BPE()))
+    learner = _split(Tokenizer(BPE()))
     trainer = BpeTrainer(
         vocab_size=256 + merges,
         min_frequency=2,
         initial_alphabet=ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
-    model = json.loads(tokenizer.to_str())["model"]
+    learner.train_from_iterator(texts, trainer)
+    model = json.loads(learner.to_str())["model"]
     learned = [" ".join(pair) for pair in model["merges"]]
     if len(learned) < merges:
         print(
@@ -72,7 +72,7 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
             file=sys.stderr,
         )
     counts = Counter({number: 0 for number in model["vocab"].values()})
-    for ids in _encode(tokenizer, texts):
+    for ids in _encode(learner, texts):
         counts.update(ids)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))  # fairseq's order
     write_lines(folder / "dict.txt", (f"{number} {count}" for number, count in ordered))
@@ -82,16 +82,14 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
 
 
 def read_encoder(path: str | Path) -> dict[str, int]:
-    """Tokens and their ids, of an encoder.json.
+    """Tokens and their ids, of an encoder.json (or Hugging Face's vocab.json).
 
     Raises:
-        UserError: no such file, not of this kind, or one of the 256 bytes is missing.
+        UserError: no such file, or not of this kind.
     """
     encoder = read_json(path)
     if not isinstance(encoder, dict) or not all(type(number) is int for number in encoder.values()):
         raise UserError(f"{path}: not an encoder.json of GPT-2's kind, which gives tokens their ids")
-    if missing := sorted(set(ByteLevel.alphabet()) - set(encoder)):
-        raise UserError(f"{path}: has no token {missing[0]!r}; each of the 256 bytes must have one")
     return encoder
 
 
@@ -112,22 +110,29 @@ def read_merges(path: str | Path) -> list[tuple[str, str]]:
     return merges
 
 
-def _tokenizer(encoder: dict[str, int], merges: list[tuple[str, str]], files: str) -> Tokenizer:
-    for left, right in merges:  # where one is missing the library ends in a panic, not an error
+def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called: str) -> Tokenizer:
+    """The library's tokenizer of a vocabulary, which errors call `called`.
+
+    Raises:
+        UserError: one of the 256 bytes is missing, or a token that a merge is made of, or makes.
+    """
+    if missing := sorted(set(ByteLevel.alphabet()) - set(encoder)):
+        raise UserError(f"{called}: no token {missing[0]!r}, but each of the 256 bytes must have one")
+    for left, right in merges:
         if missing := [token for token in (left, right, left + right) if token not in encoder]:
-            raise UserError(f"{files}: do not belong together: a merge has {missing[0]!r}, which has no id")
+            raise UserError(f"{called} do not belong together: a merge has {missing[0]!r}, which has no id")
     return _split(Tokenizer(BPE(encoder, merges)))
 
 
-def _split(tokenizer: Tokenizer) -> Tokenizer:
+def _split(words: Tokenizer) -> Tokenizer:
     """With GPT-2's regular expression, that cuts text into words, each with the space before it."""
-    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=True)
-    return tokenizer
+    words.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=True)
+    return words
 
 
-def _encode(tokenizer: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
+def _encode(words: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
     ids: list[list[int]] = []
     for start in range(0, len(lines), BATCH):
-        batch = tokenizer.encode_batch_fast(lines[start : start + BATCH], add_special_tokens=False)
+        batch = words.encode_batch_fast(lines[start : start + BATCH], add_special_tokens=False)
         ids.extend(encoding.ids for encoding in batch)
     return ids
