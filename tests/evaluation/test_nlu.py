@@ -23,6 +23,8 @@ def test_every_task_has_the_metrics_of_its_kind():
     for name, task in TASKS.items():
         assert (METRICS[name] == ("pearson", "spearman")) == (not task.labels)
         assert ("f1" in METRICS[name]) <= (task.labels == ("0", "1"))
+    first = [METRICS[name][0] for name in ("cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b")]
+    assert first == ["matthews", *["accuracy"] * 4, "f1", "f1", "pearson"]  # those of the paper's table
 
 
 @pytest.mark.parametrize(
