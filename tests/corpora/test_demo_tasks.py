@@ -9,7 +9,8 @@ from functools import cache
 import pytest
 
 from synmask.corpora.demo import lexicon
-from synmask.corpora.demo.tasks import KINDS, rows, write_part
+from synmask.corpora.demo.grammar import Grammar
+from synmask.corpora.demo.tasks import KINDS, Kind, rows, write_part
 from synmask.corpora.tasks import TASKS, Examples, read_task
 from synmask.evaluation.nlu import bag_of_words, majority
 from synmask.files import UserError
@@ -380,6 +381,15 @@ def test_no_row_comes_twice(drawn):
     for _, row in found:
         assert all(text[0].isupper() and text.endswith(".") and len(text.split()) <= 30 for text in row[:-1])
         assert len(set(row[:-1])) == len(row) - 1
+
+
+def test_neither_a_pair_nor_the_same_the_other_way_round_is_drawn_again(monkeypatch):
+    def draw(grammar, label):
+        return (*grammar.rng.sample(["A.", "B.", "C.", "D."], 2), label)
+
+    monkeypatch.setitem(KINDS, "paraphrase", Kind(Grammar, draw, (1, 1)))
+    found = [{*row[:2]} for _, row in rows("paraphrase", {"train": 4, "dev": 2}, seed=1)]
+    assert all(found.count(pair) == 1 for pair in found)
 
 
 def test_words_alone_do_not_tell(drawn):
