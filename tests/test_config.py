@@ -124,7 +124,7 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"].update(lrr=3), "benchmarks.glue.tasks.rte.lrr: unknown key 'lrr'; did you mean 'lr'?"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"].pop("urls"), "benchmarks.glue.tasks.rte: give `urls`, or the benchmark's `folder`"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"]["rows"].pop("train"), "benchmarks.glue.tasks.rte.rows"),
-        (lambda v: v["benchmarks"]["glue"].update(weights="roberta"), "benchmarks.glue.weights: unknown weights 'roberta'; did you mean 'roberta-base'?"),
+        (lambda v: v["benchmarks"]["glue"].update(weights="roberta-bas"), "benchmarks.glue.weights: unknown weights 'roberta-bas'; did you mean 'roberta-base'?"),
         (lambda v: v["benchmarks"].update(demo=v["benchmarks"]["glue"]), "benchmarks.demo: a corpus, weights or a folder of results has this name"),
         (lambda v: v["benchmarks"]["nlu-demo"].update(generate=None), "benchmarks.nlu-demo.tasks.acceptability: unknown task 'acceptability'"),
         (lambda v: v["weights"]["roberta-base"].pop("bpe"), "weights.roberta-base: `archive` and `bpe` go together"),
