@@ -98,6 +98,20 @@ def test_an_unpacked_folder_will_do(tmp_path, task, ending):
         write_part(task, "dev", [tmp_path], tmp_path / "out.tsv", rows=4)
 
 
+def test_mnlis_dev_sets_are_told_apart(tmp_path):
+    text, expected = table("mnli", MNLI_DEV)
+    files = {"dev_matched.tsv": text, "dev_mismatched.tsv": text.replace("yes", "no")}
+    archive = write_zip(tmp_path / "MNLI.zip", "mnli", files)
+    for part in ("dev_matched", "dev_mismatched"):
+        write_part("mnli", part, [archive], tmp_path / f"{part}.tsv", rows=4)
+    matched, mismatched = (
+        list(read_lines(tmp_path / f"{part}.tsv"))[1:] for part in ("dev_matched", "dev_mismatched")
+    )
+    assert matched == expected
+    assert mismatched == [line.replace("yes", "no") for line in expected]
+    assert matched != mismatched
+
+
 def test_odd_rows_of_qqp_are_dropped_and_counted(tmp_path):
     text, expected = table("qqp")
     (tmp_path / "train.tsv").write_text(f"{text}\n7\tonly\tthree\n")
@@ -117,6 +131,7 @@ def test_odd_rows_of_qqp_are_dropped_and_counted(tmp_path):
         ("sts-b", "sentence1\tsentence2\tscore\na\tb\t5.1\n", "line 2: unknown label '5.1'; expected a number from 0 to 5"),
         ("sts-b", "sentence1\tsentence2\tscore\na\tb\tnan\n", "unknown label 'nan'"),
         ("sst-2", "sentence\tlabel\na\t1\n", "glue: sst-2 train has 1 rows, not 2; fetch it again, or mend glue.tasks.sst-2.rows"),
+        ("cola", "", "glue: cola train has 0 rows, not 2"),
         ("sst-2", "<html>", "no column 'sentence'"),
     ],
 )  # fmt: skip

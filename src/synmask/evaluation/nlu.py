@@ -46,6 +46,10 @@ def score(task: str, gold: Sequence[str], predicted: Sequence[str]) -> dict[str,
     return {metric: 100 * float(_COMPUTE[metric](gold, predicted)) for metric in METRICS[task]}
 
 
+def _matthews(gold: Sequence[str], predicted: Sequence[str]) -> float:
+    return 0.0 if 1 in (len({*gold}), len({*predicted})) else matthews_corrcoef(gold, predicted)
+
+
 def _correlation(measure: Callable, gold: Sequence[str], predicted: Sequence[str]) -> float:
     sides = [np.array(side, dtype=np.float64) for side in (gold, predicted)]
     if any(np.ptp(side) == 0 for side in sides):
@@ -54,7 +58,7 @@ def _correlation(measure: Callable, gold: Sequence[str], predicted: Sequence[str
 
 
 _COMPUTE: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
-    "matthews": matthews_corrcoef,
+    "matthews": _matthews,
     "accuracy": accuracy_score,
     "f1": lambda gold, predicted: f1_score(gold, predicted, pos_label="1", zero_division=0),
     "pearson": lambda gold, predicted: _correlation(pearsonr, gold, predicted),

@@ -80,7 +80,7 @@ def relation(premise: set[str], hypothesis: set[str]) -> str:
 
 def clauses(grammar: Definite) -> Pair:
     """One of the premise's two clauses, or the subject of one with the verb of the other."""
-    one, other = (predication(grammar, grammar.frame(), grammar.chance(0.5)) for _ in range(2))
+    one, other = _two(grammar)
     conjunction = grammar.rng.choice(lexicon.CONJUNCTIONS[:2] + lexicon.SUBORDINATORS[:3:2])
     if conjunction in lexicon.CONJUNCTIONS:
         premise = text(one, conjunction, other)
@@ -97,7 +97,7 @@ def clauses(grammar: Definite) -> Pair:
 def embedded(grammar: Definite) -> Pair:
     """What somebody knows is so, what somebody believes may be; the premise has one such clause or two."""
     count = grammar.rng.choice((1, 2, 2))
-    inner = [predication(grammar, grammar.frame(), grammar.chance(0.5)) for _ in range(count)]
+    inner = _two(grammar)[:count]
     factive = [grammar.chance(0.6) for _ in inner]
     outer = []
     for clause, true in zip(inner, factive, strict=True):
@@ -133,6 +133,15 @@ def predication(grammar: Definite, frame: str, negated: bool = False) -> Clause:
         return clause
     kind = "thing" if frame == "thing" else "person"
     return replace(clause, complements=(_accusative(grammar.noun(kind, grammar.determiner(1))),))
+
+
+def _two(grammar: Definite) -> list[Clause]:
+    """Two clauses with neither subject nor verb in common, each perhaps negated."""
+    while True:
+        drawn = [predication(grammar, grammar.frame(), grammar.chance(0.5)) for _ in range(2)]
+        words = {word for clause in drawn for word in (clause.verb.english, clause.subject.noun.english)}
+        if len(words) == 4:
+            return drawn
 
 
 def _accusative(nominal: Nominal) -> Complement:

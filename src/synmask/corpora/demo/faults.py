@@ -14,7 +14,7 @@ TRANSITIVE = {
 }  # fmt: skip
 ONE_OBJECT = {
     "see", "observe", "discover", "know", "love", "hate", "need", "miss", "visit", "meet", "invite", "mock",
-    "buy", "sell", "carry", "collect", "steal", "lift", "discard", "help", "thank", "follow", "trust", "chase",
+    "buy", "sell", "carry", "collect", "steal", "lift", "discard", "help", "thank", "follow", "trust",
 }  # fmt: skip
 
 

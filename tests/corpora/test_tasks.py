@@ -1,0 +1,35 @@
+import pytest
+
+from synmask.corpora.tasks import Examples, read_task, write_task
+from synmask.files import UserError
+
+
+def test_what_is_written_is_read(tmp_path):
+    rows = [('He said "no', "It 's\u2028fine .", "entailment"), ("", "a", "neutral")]
+    write_task("mnli", rows, tmp_path / "dev.tsv")
+    assert (tmp_path / "dev.tsv").read_text().splitlines()[0] == "sentence1\tsentence2\tlabel"
+    texts = tuple(row[:2] for row in rows)
+    assert read_task("mnli", tmp_path / "dev.tsv") == Examples(texts, ("entailment", "neutral"))
+    write_task("sts-b", [("a", "b", "3.800")], tmp_path / "dev.tsv")
+    assert read_task("similarity", tmp_path / "dev.tsv").labels == ("3.800",)
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "said"),
+    [
+        ("cola", "", "dev.tsv: empty file; expected cola's header and rows"),
+        ("cola", "sentence1\tlabel\n", "dev.tsv: no rows below the header"),
+        ("cola", "sentence1\tsentence2\tlabel\na\tb\t1\n", "dev.tsv: columns 'sentence1, sentence2, label'; cola has sentence1, label"),
+        ("mrpc", "sentence1\tlabel\na\t1\n", "mrpc has sentence1, sentence2, label"),
+        ("mrpc", "sentence1\tsentence2\tlabel\na\tb\t1\na\tb\n", "dev.tsv, line 3: 2 columns, not 3"),
+        ("paraphrase", "sentence1\tsentence2\tlabel\na\tb\tyes\n", "dev.tsv, line 2: unknown label 'yes'; expected 0, 1"),
+        ("similarity", "sentence1\tsentence2\tlabel\na\tb\t5.5\n", "line 2: unknown label '5.5'; expected a number from 0 to 5"),
+        ("wnli", "sentence1\tlabel\na\t1\n", "no task 'wnli'; there are cola"),
+    ],
+)  # fmt: skip
+def test_bad_files_are_one_line(tmp_path, task, text, said):
+    (tmp_path / "dev.tsv").write_text(text)
+    with pytest.raises(UserError) as error:
+        read_task(task, tmp_path / "dev.tsv")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

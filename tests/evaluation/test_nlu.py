@@ -1,0 +1,160 @@
+import itertools
+import json
+import random
+import warnings
+
+import pytest
+
+from synmask.cli import main
+from synmask.corpora.tasks import TASKS, Examples, write_task
+from synmask.evaluation.nlu import METRICS, bag_of_words, majority, read_predictions, score
+from synmask.files import UserError
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_every_task_has_the_metrics_of_its_kind():
+    assert list(METRICS) == list(TASKS)
+    for name, task in TASKS.items():
+        assert (METRICS[name] == ("pearson", "spearman")) == (not task.labels)
+        assert ("f1" in METRICS[name]) <= (task.labels == ("0", "1"))
+    first = [METRICS[name][0] for name in ("cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b")]
+    assert first == ["matthews", *["accuracy"] * 4, "f1", "f1", "pearson"]  # those of the paper's table
+
+
+@pytest.mark.parametrize(
+    ("task", "gold", "predicted", "expected"),
+    [
+        # from the documentation of matthews_corrcoef, accuracy_score, pearsonr and spearmanr; the other
+        # correlations by hand
+        ("cola", "1 1 1 0", "1 0 1 1", {"matthews": -100 / 3}),
+        ("mnli", "neutral entailment contradiction neutral", "neutral contradiction entailment neutral", {"accuracy": 50}),
+        ("sts-b", "1 2 3 4 5 6 7", "10 9 2.5 6 4 3 2", {"pearson": -82.8503883588428, "spearman": -2200 / 28}),
+        ("similarity", "1 2 3 4 5", "5 6 7 8 7", {"pearson": 83.205029434, "spearman": 82.07826816681233}),
+        # by hand: 2 true positives, 1 false one, 1 missed
+        ("mrpc", "1 1 1 0", "1 0 1 1", {"f1": 200 / 3, "accuracy": 50}),
+        ("qqp", "0 0 0 1", "0 0 0 0", {"f1": 0, "accuracy": 75}),  # F1 of label 1, not of the larger one
+        ("paraphrase", "0 0", "0 0", {"f1": 0, "accuracy": 100}),
+        ("acceptability", "1 1 0", "1 1 1", {"matthews": 0}),  # from here on: not defined, so 0
+        ("cola", "1 1", "1 1", {"matthews": 0}),
+        ("sts-b", "1 2 3", "2.5 2.5 2.5", {"pearson": 0, "spearman": 0}),
+        ("sts-b", "2", "3", {"pearson": 0, "spearman": 0}),
+    ],
+)  # fmt: skip
+def test_published_examples_and_what_is_not_defined(task, gold, predicted, expected):
+    found = score(task, gold.split(), predicted.split())
+    assert found == pytest.approx(expected)
+    assert list(found) == list(METRICS[task])
+    assert all(type(value) is float for value in found.values())
+
+
+def test_scores_need_as_many_predictions_as_labels():
+    with pytest.raises(ValueError, match="predicted: 1 given for 2 gold labels"):
+        score("cola", ["0", "1"], ["0"])
+    with pytest.raises(ValueError, match="predicted: 0 given for 0"):
+        score("cola", [], [])
+
+
+def examples(*rows):
+    return Examples(tuple(row[:-1] for row in rows), tuple(row[-1] for row in rows))
+
+
+def test_the_majority_is_that_of_the_training_set():
+    train = examples(("a", "b", "1"), ("a", "c", "1"), ("a", "d", "0"))
+    dev = examples(("x", "y", "0"), ("x", "z", "0"), ("y", "z", "1"))
+    assert majority("mrpc", train, dev) == pytest.approx({"f1": 50, "accuracy": 100 / 3})
+    tie = examples(("a", "b", "1"), ("a", "c", "0"))
+    assert majority("mrpc", tie, dev)["accuracy"] == pytest.approx(200 / 3)  # the first label
+    numbers = examples(("a", "b", "1.5"), ("a", "c", "4"))
+    assert majority("sts-b", numbers, numbers) == {"pearson": 0, "spearman": 0}
+
+
+WORDS = ["the", "old", "dog", "and", "a", "young", "cat", "saw", "many", "small", "houses", "today", "."]
+
+
+def sentences(seed, count):
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(3, 9))) for _ in range(count)]
+
+
+def test_the_bag_of_words_sees_words_and_not_their_order():
+    """Single-letter words and marks count, too."""
+
+    def labelled(texts, order=lambda text: text):
+        return examples(*((order(text), "1" if {"a", "."} & {*text.split()} else "0") for text in texts))
+
+    train, dev = labelled(sentences(1, 300)), sentences(2, 100)
+    assert bag_of_words("cola", train, labelled(dev))["matthews"] > 95
+    backwards = labelled(dev, order=lambda text: " ".join(reversed(text.split())))
+    assert bag_of_words("cola", train, labelled(dev)) == bag_of_words("cola", train, backwards)
+    ordered = [f"{x} {y}" for x, y in itertools.product(WORDS, WORDS)]
+    rows = examples(*((text, str(int(text < " ".join(text.split()[::-1])))) for text in ordered))
+    assert bag_of_words("cola", rows, rows)["matthews"] < 30
+
+
+def test_the_bag_of_words_compares_the_sentences_of_a_pair():
+    texts = sentences(3, 600)
+    pairs = [(x, y if number % 2 else x) for number, (x, y) in enumerate(itertools.pairwise(texts))]
+    rows = [(x, y, "1" if x == y else "0") for x, y in pairs]
+    found = bag_of_words("qqp", examples(*rows[:400]), examples(*rows[400:]))
+    assert found["f1"] > 95
+    shares = [
+        (x, y, f"{5 * len({*x.split()} & {*y.split()}) / 12:.3f}") for x, y in itertools.pairwise(texts)
+    ]
+    assert bag_of_words("sts-b", examples(*shares[:400]), examples(*shares[400:]))["pearson"] > 90
+    one_label = examples(*(row for row in rows if row[-1] == "1"))
+    assert bag_of_words("qqp", one_label, examples(*rows)) == majority("qqp", one_label, examples(*rows))
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "said"),
+    [
+        ("cola", "1\n", "p.txt: 1 predictions for 2 examples; predict the same part again"),
+        ("cola", "", "p.txt: 0 predictions for 2 examples"),
+        ("cola", "1\n2\n", "p.txt, line 2: unknown label '2'; expected 0, 1"),
+        ("sts-b", "1\nhigh\n", "p.txt, line 2: 'high' is no finite number"),
+        ("sts-b", "nan\n1\n", "p.txt, line 1: 'nan' is no finite number"),
+        ("colla", "1\n1\n", "no task 'colla'; there are cola, sst-2"),
+    ],
+)
+def test_bad_predictions_are_one_line(tmp_path, task, lines, said):
+    (tmp_path / "p.txt").write_text(lines)
+    with pytest.raises(UserError) as error:
+        read_predictions(task, tmp_path / "p.txt", examples(("a", "1"), ("b", "0")))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_verbs_write_scores_and_where_they_come_from(tmp_path, capsys):
+    paths = {
+        name: tmp_path / name
+        for name in ("train.tsv", "dev.tsv", "p.txt", "train.json", "scores.json", "b.json")
+    }
+    write_task("cola", [("Dogs bark.", "1"), ("Bark dogs.", "0"), ("Cats sleep.", "1")], paths["train.tsv"])
+    write_task("cola", [("Dogs sleep.", "1"), ("Sleep dogs.", "0")], paths["dev.tsv"])
+    paths["p.txt"].write_text("1\n0\n")
+    paths["train.json"].write_text('{"updates": 7}')
+    scoring = ["nlu-score", "--task", "cola", "--gold", paths["dev.tsv"], "--predicted", paths["p.txt"],
+               "--run", '{"seed": 3, "system": "roberta"}', "--train", paths["train.json"], "--output", paths["scores.json"]]  # fmt: skip
+    main([*map(str, scoring)])
+    scores = json.loads(paths["scores.json"].read_text())
+    assert scores["scores"] == {"matthews": 100.0}
+    assert (scores["task"], scores["seed"], scores["system"], scores["updates"]) == ("cola", 3, "roberta", 7)
+    assert {"scikit-learn", "scipy"} <= set(scores["versions"])
+    assert {"commit", "command"} <= set(scores)
+    baselines = ["nlu-baselines", "--task", "cola", "--train", paths["train.tsv"], "--dev", paths["dev.tsv"]]
+    main([*map(str, baselines), "--output", str(paths["b.json"])])
+    found = json.loads(paths["b.json"].read_text())
+    assert found["majority"] == {"matthews": 0.0}
+    assert found["examples"] == {"train": 3, "dev": 2}
+    assert set(found["bag_of_words"]) == {"matthews"}
+    paths["p.txt"].write_text("1\n")
+    with pytest.raises(SystemExit) as left:
+        main([*map(str, scoring)])
+    assert left.value.code == 1
+    assert capsys.readouterr().err.startswith("synmask nlu-score: ")
