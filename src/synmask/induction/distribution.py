@@ -102,14 +102,18 @@ def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None 
     if padding is not None:
         border = distance.masked_fill(padding[:, 1:] | padding[:, :-1], math.inf)
     border = F.pad(border, (1, 1), value=math.inf)
-    border = torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]
-    spans = torch.ones(n, n, dtype=torch.bool, device=height.device).triu()
-    highest = height[:, None, :].masked_fill(~spans, -math.inf).cummax(-1).values
-    proper = spans & border.isfinite()  # the whole sentence has two infinite borders
-    if padding is not None:
-        proper = proper & ~(padding[:, :, None] | padding[:, None, :])
-    # Some span is never proper (the sentence itself), so the largest is 0 at least.
-    return (border - highest).masked_fill(~proper, 0).flatten(1).max(1, keepdim=True).values
+    with torch.no_grad():  # the gradient goes to three numbers a sentence: it needs no (n, n)
+        spans = torch.ones(n, n, dtype=torch.bool, device=height.device).triu()
+        highest, where = height[:, None, :].masked_fill(~spans, -math.inf).cummax(-1)
+        narrower = torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]
+        proper = spans & narrower.isfinite()  # the whole sentence has two infinite borders
+        if padding is not None:
+            proper = proper & ~(padding[:, :, None] | padding[:, None, :])
+        # Some span is never proper (the sentence itself), so the largest is 0 at least.
+        margin, span = (narrower - highest).masked_fill(~proper, 0).flatten(1).max(1, keepdim=True)
+    left, right = border.gather(1, span // n), border.gather(1, span % n + 1)
+    cut_off = torch.minimum(left, right) - height.gather(1, where.flatten(1).gather(1, span))
+    return torch.where(margin > 0, cut_off, margin)
 
 
 def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> torch.dtype:
