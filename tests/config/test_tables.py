@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synmask.config import load, read_published, read_yaml
-from synmask.config.tables import asked_runs, compared, plan, table_names
+from synmask.config.tables import asked_runs, compared, plan, table_names, task_files
 from synmask.files import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -95,11 +95,26 @@ def test_parsing_needs_gold_trees(values, planned):
     assert table["notes"] == ["No runs here: corpora.iwslt14 has no `trees` to compare with."]
 
 
-def test_a_benchmark_has_published_columns_and_no_runs(planned):
+def test_a_benchmark_has_the_published_columns(values, planned):
     table = planned("glue")
-    assert [column["column"] for column in table["columns"]][:3] == ["CoLA", "SST-2", "MNLI-m"]
-    assert asked_runs(table) == []
-    assert table["baseline"] is None
+    published = read_published(values["published"])
+    assert [column["column"] for column in table["columns"]] == published.columns("glue")
+    assert len(asked_runs(table)) == 9 * (2 * 5 + 2)  # the systems that we train, and the trivial baselines
+    assert table["baseline"] == "roberta"
+    assert compared(table) == []
+    files = task_files(table)
+    assert len(files) == 8 * (2 * 5 + 1)
+    assert {"results/glue/mnli/roberta/seed5/scores.json", "results/glue/mnli/baselines.json"} <= {*files}
+
+
+def test_a_task_has_a_table_of_its_own(planned):
+    table = planned("glue-mnli")
+    assert [(c["column"], c["part"]) for c in table["columns"]] == [
+        ("MNLI-m", "dev_matched"),
+        ("MNLI-mm", "dev_mismatched"),
+    ]
+    assert table["title"] == "GLUE: MNLI"
+    assert len(task_files(table)) == 2 * 5 + 1
 
 
 def test_seeds_of_experiments_on_one_corpus_are_united(values, planned):
@@ -122,6 +137,7 @@ def test_targets_build_tables(values):
     assert config.tables_of("iwslt14") == ["parsing"]
     assert {"bpe-labels", "glue", "controls", "cost"} <= set(config.tables_of("paper"))
     assert config.tables_of("glue") == ["glue"]
+    assert config.tables_of("glue-rte") == ["glue-rte"]
     assert config.own_experiments("glue") == []
     assert config.own_experiments("paper") == ["iwslt14", "nc11", "aspec"]
     assert config.members("bpe-labels") == ["iwslt14", "nc11", "aspec"]
@@ -134,6 +150,10 @@ def test_targets_build_tables(values):
         (lambda v: v["tables"]["mlm"].update(experiments=["iwslt"]), "tables.mlm.experiments: unknown experiment 'iwslt'; did you mean 'iwslt14'?"),
         (lambda v: v["tables"]["mlm"].update(experiments=["paper"]), "tables.mlm.experiments: unknown experiment 'paper'"),
         (lambda v: v["tables"]["glue"].update(benchmark="glu"), "tables.glue.benchmark: unknown benchmark 'glu'; did you mean 'glue'?"),
+        (lambda v: v["tables"]["glue"].update(tasks=["rt"]), "tables.glue.tasks: unknown task 'rt'; did you mean 'rte'?"),
+        (lambda v: v["tables"]["mlm"].update(tasks=["rte"]), "tables.mlm: tasks need a benchmark"),
+        (lambda v: v["tables"]["glue"].update(systems=["grammar"]), "tables.glue.systems: system 'grammar' cannot be a RoBERTa, which takes guide `none` or `grammar` with bpe: none"),
+        (lambda v: v["systems"]["roberta-mlm"].update(mlm_weight="corpus"), "tables.glue-mlm.systems: system 'roberta-mlm' has mlm_weight: corpus; a benchmark has none, give a number"),
         (lambda v: v["tables"]["glue"].update(experiments=["demo"]), "tables.glue: give either `experiments` or `benchmark`"),
         (lambda v: v["tables"]["mlm"].update(metric=["chrf"]), "tables.mlm.metric: unknown key 'metric'; did you mean 'metrics'?"),
         (lambda v: v["tables"].update(demo=v["tables"]["mlm"]), "tables.demo: unknown table (an experiment has this name) 'demo'"),

@@ -93,9 +93,9 @@ def test_of(tmp_path):
 def table(tmp_path):
     """Writes a table and returns the CSV's rows, the runs' rows, the Markdown's lines."""
 
-    def write(plan, scores=(), parses=(), tests=(), published=PUBLISHED):
+    def write(plan, scores=(), parses=(), tests=(), published=PUBLISHED, tasks=()):
         out = tmp_path / "tables/t"
-        write_table(plan, Published.model_validate(published), scores, parses, tests, out)
+        write_table(plan, Published.model_validate(published), scores, parses, tasks, tests, out)
         rows = [
             list(csv.DictReader((out.parent / f"t.{end}").open(encoding="utf-8")))
             for end in ("csv", "runs.csv")
@@ -324,3 +324,80 @@ def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):
     paths[0].write_text(json.dumps(head | {"protocols": {"words": other}}))
     with pytest.raises(UserError, match=r"parse1\.json: no paper in protocols"):
         table(plan, parses=paths)
+
+
+@pytest.fixture
+def task_scores(tmp_path):
+    """Writes scores.json of a run on a task, or without a system its baselines.json, and returns its path."""
+
+    def write(task, scores, system=None, seed=None, **more):
+        path = tmp_path / f"{task}.{system}.{seed}.json"
+        run = {"system": system, "seed": seed, "commit": "c0ffee", "settings": {"lr": 1}} if system else {}
+        path.write_text(json.dumps({"corpus": "glue", "task": task, "scores": scores} | run | more))
+        return path
+
+    return write
+
+
+def glue_plan(seeds):
+    runs = {"roberta": seeds, "majority": [0]}
+    places = [
+        ("CoLA", "cola", "dev"),
+        ("MNLI-m", "mnli", "dev_matched"),
+        ("MNLI-mm", "mnli", "dev_mismatched"),
+    ]
+    columns = [{"column": name, "task": task, "part": part, "runs": runs} for name, task, part in places]
+    columns.append({"column": "average", "task": None, "runs": {}})
+    return {
+        "title": "GLUE",
+        "metrics": ["glue"],
+        "baseline": "roberta",
+        "rows": [["roberta", "RoBERTa"], ["majority", "Majority"]],
+        "columns": [column | {"corpus": "glue", "group": ""} for column in columns],
+        "files": [],
+        "notes": [],
+    }
+
+
+def test_tasks_of_language_understanding(table, task_scores):
+    """Means, medians, both sets of MNLI, the average by seed over the columns, baselines as a row."""
+
+    def mnli(first, second):
+        return {"dev_matched": {"accuracy": first}, "dev_mismatched": {"accuracy": second}}
+
+    runs = [
+        task_scores("cola", {"dev": {"matthews": value}}, "roberta", seed)
+        for seed, value in ((1, 60), (2, 0), (3, 63))
+    ]
+    runs += [task_scores("mnli", mnli(80, 82), "roberta", seed) for seed in (1, 2)]
+    baselines = [
+        task_scores("cola", {"majority": {"dev": {"matthews": 0}}}),
+        task_scores("mnli", {"majority": mnli(35, 36)}),
+    ]
+    rows, by_run, markdown = table(glue_plan([1, 2, 3]), tasks=[*runs, *baselines])
+    # means (60 + 0 + 63) / 3 = 41, sd 35.5387...; averages of seeds 1 and 2: (60 + 80 + 82) / 3 = 74 and 54
+    assert cells(markdown, "RoBERTa", "here") == [
+        "**41.0 ± 35.5**",
+        "**80.0 ± 0.0 [2 of 3]**",
+        "**82.0 ± 0.0 [2 of 3]**",
+        "**64.0 ± 14.1**",
+    ]
+    assert cells(markdown, "RoBERTa", "median") == ["60.0", "80.0", "82.0", "64.0"]
+    assert cells(markdown, "Majority", "here") == ["0.0", "35.0", "36.0", "23.7"]
+    assert "seeds 1, 2, 3" in "\n".join(markdown)
+    assert "Missing: RoBERTa MNLI-m (seed 3); RoBERTa MNLI-mm (seed 3)." in "\n".join(markdown)
+    assert {row["direction"] for row in by_run} == {"CoLA", "MNLI-m", "MNLI-mm", "average"}
+    assert [row["median"] for row in rows if row["system"] == "roberta"] == ["60.0", "80.0", "82.0", "64.0"]
+
+
+def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(table, task_scores):
+    one = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 1)
+    other = task_scores("cola", {"dev": {"matthews": 1}}, "roberta", 2, settings={"lr": 2})
+    with pytest.raises(
+        UserError, match=r"settings differ between roberta on glue CoLA, seed 1 \(settings.lr: 1\)"
+    ):
+        table(glue_plan([1, 2]), tasks=[one, other])
+    with pytest.raises(UserError, match="rte dev is not in this table"):
+        table(glue_plan([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
+    with pytest.raises(UserError, match="no matthews in scores.dev"):
+        table(glue_plan([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])

@@ -138,11 +138,30 @@ def test_glue_comes_from_its_publisher_or_a_folder(project):
     assert "data/glue/mrpc_dev_ids.tsv" in {output for rule, output in jobs if rule == "download_file"}
     (project.folder / "mine/CoLA").mkdir(parents=True)
     (project.folder / "mine/CoLA/dev.tsv").write_text("gj04\t1\t\tYes.\n")
-    project.config["glue"].update(
-        folder="mine", tasks={"cola": {"urls": ["https://x/CoLA.zip"], "rows": {"dev": 1}}}
-    )
+    (project.folder / "mine/CoLA/train.tsv").write_text("gj04\t0\t*\tNo.\n")
+    glue = project.config["benchmarks"]["glue"]
+    cola = glue["tasks"]["cola"] | {"urls": [], "rows": {"train": 1, "dev": 1}}
+    glue.update(folder="mine", tasks={"cola": cola})
     project.snakemake("glue-data", "-c1")
     assert (project.folder / "results/glue/cola/dev.tsv").read_text() == "sentence1\tlabel\nYes.\t1\n"
+
+
+def test_glue_can_be_planned_whole_and_task_by_task(project):
+    jobs = project.planned("glue", "glue-mlm", "nlu-demo")
+    tuned = {output for rule, output in jobs if rule == "finetune"}
+    assert len(tuned) == 8 * 4 * 5 + 4 * 2 * 2
+    assert len([rule for rule, _ in jobs if rule == "predict"]) == 9 * 4 * 5 + 4 * 2 * 2
+    fetched = {output for rule, output in jobs if rule == "download_file"}
+    archives = {"roberta.base.tar.gz", "encoder.json", "vocab.bpe"}
+    assert {f"data/roberta-base/{file}" for file in archives} <= fetched
+    assert [rule for rule, _ in jobs].count("pretrain") == 1
+    project.config["weights"]["roberta-base"] = {"huggingface": "mine"}
+    (project.folder / "mine").mkdir()
+    single = project.planned("glue-rte")
+    assert {output.split("/")[2] for rule, output in single if rule == "finetune"} == {"rte"}
+    assert {"convert_roberta"} == {
+        rule for rule, _ in single if rule in ("convert_roberta", "roberta_archive")
+    }
 
 
 def test_sweeps_share_what_they_have_in_common(project):
@@ -214,8 +233,9 @@ def test_the_readme_draws_every_rule(project):
 
     drawn = re.search(r"```mermaid(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     graph = project.snakemake("--rulegraph", "mermaid-js").output
-    graph += project.snakemake("--rulegraph", "mermaid-js", "demo-all").output
-    rules = set(re.findall(r"^\s*id\d+\[(\w+)\]", graph, re.M)) - {"all", "demo-all"}
+    for target in ("demo-all", "nlu-demo", "glue"):
+        graph += project.snakemake("--rulegraph", "mermaid-js", target).output
+    rules = set(re.findall(r"^\s*id\d+\[(\w+)\]", graph, re.M)) - {"all", "demo-all", "nlu-demo", "glue"}
     assert rules <= set(re.findall(r"\w+", drawn))
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from synmask.cli import corpora, evaluation, models, planning, reporting, syntax, text, trees
+from synmask.cli import corpora, evaluation, models, nlu, planning, reporting, syntax, text, trees
 from synmask.files import TryAgain, UserError, machine_fault
 
 
@@ -42,6 +42,6 @@ def _parser() -> argparse.ArgumentParser:
         "that a target needs; `synmask VERB --help` explains one.",
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for group in (planning, corpora, text, syntax, models, evaluation, reporting, trees):
+    for group in (planning, corpora, text, syntax, models, nlu, evaluation, reporting, trees):
         group.add_verbs(verbs)
     return parser

@@ -80,8 +80,9 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         "Score predictions of a task of language understanding: Matthews, accuracy, F1, correlations.",
     )
     _task(option)
-    option("gold", "TSV of the part that was predicted")
-    option("predicted", "a label, or a number, a line")
+    option("parts", "names of the parts, such as dev", nargs="+", type=str)
+    option("gold", "TSV of each part", nargs="+")
+    option("predicted", "of each part a label, or a number, a line", nargs="+")
     option("run", "what was run, as JSON: task, system, seed, settings", type=json.loads)
     option("train", "train.json of the run")
     option("output", "scores.json")
@@ -95,7 +96,9 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     )
     _task(option)
     option("train", "TSV to learn from")
-    option("dev", "TSV to answer")
+    option("parts", "names of the parts, such as dev", nargs="+", type=str)
+    option("gold", "TSV of each part, to answer", nargs="+")
+    option("run", "what was run, as JSON: the benchmark", type=json.loads)
     option("output", "baselines.json")
 
 
@@ -169,8 +172,10 @@ def _nlu_score(a: Arguments) -> None:
     from synmask.files import read_json, write_json
     from synmask.provenance import commit, versions
 
-    gold = read_task(a.task, a.gold)
-    scores = score(a.task, gold.labels, read_predictions(a.task, a.predicted, gold))
+    scores = {}
+    for part, path, predicted in zip(a.parts, a.gold, a.predicted, strict=True):
+        gold = read_task(a.task, path)
+        scores[part] = score(a.task, gold.labels, read_predictions(a.task, predicted, gold))
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
     write_json(a.output, a.run | read_json(a.train) | {"task": a.task, "scores": scores} | made)
 
@@ -181,11 +186,13 @@ def _nlu_baselines(a: Arguments) -> None:
     from synmask.files import write_json
     from synmask.provenance import commit, versions
 
-    train, dev = (read_task(a.task, path) for path in (a.train, a.dev))
-    result = {
-        "task": a.task,
-        "examples": {"train": len(train.labels), "dev": len(dev.labels)},
-        "majority": nlu.majority(a.task, train, dev),
-        "bag_of_words": nlu.bag_of_words(a.task, train, dev),
+    train = read_task(a.task, a.train)
+    gold = {part: read_task(a.task, path) for part, path in zip(a.parts, a.gold, strict=True)}
+    answers = {"majority": nlu.majority, "bag-of-words": nlu.bag_of_words}
+    scores = {
+        name: {part: answer(a.task, train, examples) for part, examples in gold.items()}
+        for name, answer in answers.items()
     }
-    write_json(a.output, result | {"versions": versions(), "commit": commit()})
+    write_json(
+        a.output, a.run | {"task": a.task, "scores": scores, "versions": versions(), "commit": commit()}
+    )

@@ -1,0 +1,138 @@
+"""GPT-2's byte-level BPE (Radford et al. 2019), which RoBERTa reads, by the library `tokenizers`.
+
+A vocabulary is two files as GPT-2 publishes them: encoder.json, a JSON object of tokens and their ids, and
+vocab.bpe, a head line and the merge operations. In tokens each byte is one printable character; a space is Ġ.
+RoBERTa adds a third, dict.txt (fairseq's dictionary, "ID COUNT" a line): the rows of its embeddings.
+"""
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
+
+from synmask.files import UserError, read_json, read_lines, write_json, write_lines
+
+HEAD = "#version: 0.2"
+BATCH = 10_000  # lines that are encoded at once, which limits memory
+
+# One thread encodes SST-2 in 3 s, and the library then says nothing when a process forks later. It reads this
+# at every call; where the user has set it to true, RAYON_NUM_THREADS limits the threads.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def encode(lines: Sequence[str], encoder_json: str | Path, vocab_bpe: str | Path) -> list[list[int]]:
+    """The ids of each line's tokens, the same as fairseq's `GPT2BPE` gives; none for an empty line.
+
+    No special token and no leading space is added, and none is recognised in the text: "<s>" is three
+    characters. Decoding the ids gives the line back, byte for byte.
+
+    Raises:
+        UserError: a file is missing or not of this kind, or they do not belong together.
+    """
+    encoder, merges = read_encoder(encoder_json), read_merges(vocab_bpe)
+    return _encode(tokenizer(encoder, merges, f"{encoder_json}, {vocab_bpe}"), lines)
+
+
+def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
+    """Learn merge operations on lines of text; write encoder.json, vocab.bpe and dict.txt; return how many.
+
+    The 256 bytes come first, so that any text can be encoded, then the merges. dict.txt holds every id,
+    with 0 where it does not occur in `texts`. It stops before `merges`, with a line on stderr, when no pair
+    is left that occurs twice.
+
+    Raises:
+        UserError: there is no text.
+        ValueError: `merges` < 1.
+    """
+    folder = Path(folder)
+    if merges < 1:
+        raise ValueError(f"merges: expected at least 1, got {merges}")
+    if not any(texts):
+        raise UserError(f"{folder}: no text to learn its byte-level BPE from; give some")
+    learner = _split(Tokenizer(BPE()))
+    trainer = BpeTrainer(
+        vocab_size=256 + merges,
+        min_frequency=2,
+        initial_alphabet=ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    learner.train_from_iterator(texts, trainer)
+    model = json.loads(learner.to_str())["model"]
+    learned = [" ".join(pair) for pair in model["merges"]]
+    if len(learned) < merges:
+        print(
+            f"{folder}: learned {len(learned)} merges, not {merges}: no other pair occurs twice",
+            file=sys.stderr,
+        )
+    counts = Counter({number: 0 for number in model["vocab"].values()})
+    for ids in _encode(learner, texts):
+        counts.update(ids)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))  # fairseq's order
+    write_lines(folder / "dict.txt", (f"{number} {count}" for number, count in ordered))
+    write_lines(folder / "vocab.bpe", [HEAD, *learned])
+    write_json(folder / "encoder.json", model["vocab"])
+    return len(learned)
+
+
+def read_encoder(path: str | Path) -> dict[str, int]:
+    """Tokens and their ids, of an encoder.json (or Hugging Face's vocab.json).
+
+    Raises:
+        UserError: no such file, or not of this kind.
+    """
+    encoder = read_json(path)
+    if not isinstance(encoder, dict) or not all(type(number) is int for number in encoder.values()):
+        raise UserError(f"{path}: not an encoder.json of GPT-2's kind, which gives tokens their ids")
+    return encoder
+
+
+def read_merges(path: str | Path) -> list[tuple[str, str]]:
+    """The merge operations of a vocab.bpe (or Hugging Face's merges.txt), the first one first.
+
+    Raises:
+        UserError: no such file, or not of this kind.
+    """
+    merges = []
+    for number, line in enumerate(read_lines(path), start=1):
+        if number == 1 and line.startswith("#version"):
+            continue
+        pair = tuple(line.split(" "))
+        if len(pair) != 2 or not all(pair):
+            raise UserError(f"{path}, line {number}: not two tokens; is it GPT-2's vocab.bpe?")
+        merges.append(pair)
+    return merges
+
+
+def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called: str) -> Tokenizer:
+    """The library's tokenizer of a vocabulary, which errors call `called`.
+
+    Raises:
+        UserError: one of the 256 bytes is missing, or a token that a merge is made of, or makes.
+    """
+    if missing := sorted(set(ByteLevel.alphabet()) - set(encoder)):
+        raise UserError(f"{called}: no token {missing[0]!r}, but each of the 256 bytes must have one")
+    for left, right in merges:
+        if missing := [token for token in (left, right, left + right) if token not in encoder]:
+            raise UserError(f"{called} do not belong together: a merge has {missing[0]!r}, which has no id")
+    return _split(Tokenizer(BPE(encoder, merges)))
+
+
+def _split(words: Tokenizer) -> Tokenizer:
+    """With GPT-2's regular expression, that cuts text into words, each with the space before it."""
+    words.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=True)
+    return words
+
+
+def _encode(words: Tokenizer, lines: Sequence[str]) -> list[list[int]]:
+    ids: list[list[int]] = []
+    for start in range(0, len(lines), BATCH):
+        batch = words.encode_batch_fast(lines[start : start + BATCH], add_special_tokens=False)
+        ids.extend(encoding.ids for encoding in batch)
+    return ids
