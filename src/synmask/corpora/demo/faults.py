@@ -103,7 +103,7 @@ FAULTS: tuple[Callable[[Clause, Grammar], Iterator[Phrase]], ...] = (
 def acceptability(grammar: Grammar, label: str) -> tuple[str, ...] | None:
     """A sentence into which a fault can be put; with label 0 it is. None: this draw allows no such fault.
 
-    Sentences of both labels come from the same draws, so that no word and no length tells them apart.
+    Sentences of both labels come from the same draws; only the faults make them differ.
     """
     fault = grammar.rng.choice(FAULTS)
     clause = grammar.main_clause(depth=1)

@@ -97,6 +97,7 @@ def exchanges(clause: Clause) -> Iterator[Clause]:
 
 
 def other_roles(clause: Clause) -> Iterator[Clause]:
+    """The clause with subject and object exchanged, if it has both."""
     if clause.subject and clause.complements and clause.complements[0].nominal.noun:
         subject, (affected, *_) = clause.subject, clause.complements
         changed = (replace(affected, nominal=subject),)
@@ -117,7 +118,9 @@ def _other_modifiers(clause: Clause) -> Iterator[Clause]:
 def _other_relative(nominal: Nominal) -> Iterator[Nominal]:
     """A relative clause about the object is made one about the subject."""
     relative = nominal.relative
-    if relative and relative.subject and relative.subject.noun and nominal.noun.kind == "person":
+    if not relative or relative.verb.english in SYMMETRIC:
+        return
+    if relative.subject and relative.subject.noun and nominal.noun.kind == "person":
         inner = Complement("", "acc", "", relative.subject)
         relative = replace(relative, person=nominal.person, subject=None, complements=(inner,))
         yield replace(nominal, relative=relative, relative_case="nom")
@@ -157,14 +160,13 @@ def arcs(clause: Clause) -> set[tuple[str, str, str]]:
 
 
 def _in_some_style(grammar: Definite, clause: Clause) -> str:
-    styles = [
-        style for style in ([], ["adverb"], ["passive"], ["adverb", "passive"]) if styled(clause, style)
-    ]
-    return styled(clause, grammar.rng.choice(styles))
+    styles = ([], ["adverb"], ["passive"], ["adverb", "passive"])
+    return grammar.rng.choice([text for style in styles if (text := styled(clause, style))])
 
 
 def _other_verb(grammar: Definite, clause: Clause) -> Clause:
-    return replace(clause, verb=grammar.rng.choice(lexicon.VERBS[clause.verb.frame]))
+    verbs = [verb for verb in lexicon.VERBS[clause.verb.frame] if verb.english not in SYMMETRIC]
+    return replace(clause, verb=grammar.rng.choice(verbs))
 
 
 def _other_adverb(grammar: Definite, clause: Clause) -> Clause:

@@ -39,8 +39,8 @@ def variants(node: Any, kind: type, change: Callable[[Any], Iterator]) -> Iterat
             for part in variants(getattr(node, field.name), kind, change):
                 yield replace(node, **{field.name: part})
     elif isinstance(node, tuple):
-        for index, child in enumerate(node):
-            for part in variants(child, kind, change):
+        for index, inner in enumerate(node):
+            for part in variants(inner, kind, change):
                 copy = (*node[:index], part, *node[index + 1 :])
                 yield node._make(copy) if hasattr(node, "_make") else copy
 
