@@ -18,6 +18,8 @@ if not CONFIG.partial:  # else there is nothing that could start a training
     include: "workflow/rules/train.smk"
     include: "workflow/rules/decode.smk"
     include: "workflow/rules/parse.smk"
+    include: "workflow/rules/weights.smk"
+    include: "workflow/rules/nlu.smk"
 
 
 include: "workflow/rules/tables.smk"
@@ -32,7 +34,7 @@ rule all:
     localrule: True
 
 
-for name in [*CONFIG.experiments, *CONFIG.tables]:
+for name in [*CONFIG.experiments, *CONFIG.all_tables]:
 
     rule:
         name:
@@ -49,9 +51,11 @@ rule:
     # the tasks of language understanding as checked TSV
     input:
         [
-            f"results/glue/{task}/{part}.tsv"
-            for task in CONFIG.glue.tasks
-            for part in CONFIG.glue.tasks[task].rows
+            f"results/{benchmark}/{task}/{part}.tsv"
+            for benchmark, entry in CONFIG.benchmarks.items()
+            if entry.generate is None
+            for task in entry.tasks
+            for part in entry.tasks[task].rows
         ],
     localrule: True
 

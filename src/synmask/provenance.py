@@ -5,7 +5,9 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "numpy")
+PACKAGES = (
+    "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
+)  # fmt: skip
 
 
 def versions() -> dict[str, str]:

@@ -5,7 +5,8 @@ import zipfile
 
 import pytest
 
-from synmask.corpora.glue import TASKS, write_part
+from synmask.corpora.glue import LAYOUTS, write_part
+from synmask.corpora.tasks import TASKS
 from synmask.files import UserError, read_lines
 
 SENTENCES = ['He said "yes', "it 's fine . ", "don\u2019t\u2028stop", "a"]
@@ -32,10 +33,10 @@ def rows(task, header):
             made.append((["gj04", label, "*" if label == "0" else "", sentence], (sentence, label)))
             continue
         values = {name: f"{name}{number}" for name in header}
-        texts = (sentence, f"{sentence}?")[: len(TASKS[task].texts)]
-        for name, text in zip(TASKS[task].texts, texts, strict=True):
+        texts = (sentence, f"{sentence}?")[: len(LAYOUTS[task].texts)]
+        for name, text in zip(LAYOUTS[task].texts, texts, strict=True):
             values[name] = text
-        values[TASKS[task].label] = label
+        values[LAYOUTS[task].label] = label
         made.append(([values[name] for name in header], (*texts, label)))
     return made
 
@@ -53,12 +54,12 @@ def table(task, header=None):
 def write_zip(path, task, files):
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in files.items():
-            archive.writestr(f"{TASKS[task].folder}/{name}", text)
-        archive.writestr(f"{TASKS[task].folder}/original/raw.txt", "more")
+            archive.writestr(f"{LAYOUTS[task].folder}/{name}", text)
+        archive.writestr(f"{LAYOUTS[task].folder}/original/raw.txt", "more")
     return path
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if task != "mrpc"])
+@pytest.mark.parametrize("task", [task for task in LAYOUTS if task != "mrpc"])
 def test_every_task_from_its_archive(tmp_path, task):
     parts = {"train": None, "dev": None}
     if task == "mnli":
@@ -68,7 +69,7 @@ def test_every_task_from_its_archive(tmp_path, task):
     for part, (_, expected) in made.items():
         assert write_part(task, part, [archive], tmp_path / f"{part}.tsv", rows=4) == 0
         header, *lines = read_lines(tmp_path / f"{part}.tsv")
-        texts = ["sentence1", "sentence2"][: len(TASKS[task].texts)]
+        texts = ["sentence1", "sentence2"][: len(LAYOUTS[task].texts)]
         assert header.split("\t") == [*texts, "label"]
         assert lines == expected
 
@@ -87,7 +88,7 @@ def test_mrpc_is_split_by_ids(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", LAYOUTS)
 def test_an_unpacked_folder_will_do(tmp_path, task, ending):
     text, expected = table(task)
     (tmp_path / f"train.tsv{ending}").write_bytes(gzip.compress(text.encode()) if ending else text.encode())

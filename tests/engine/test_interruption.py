@@ -18,7 +18,7 @@ import torch
 
 from synmask.engine import checkpoints
 from synmask.engine.average import average, save_model
-from synmask.engine.train import train
+from synmask.engine.train import Translation, train
 from synmask.files import TryAgain
 
 DYING = Path(__file__).with_name("dying.py")
@@ -32,6 +32,7 @@ TEXT = {
     "vocabulary": None,
 }
 ALWAYS = 1e-9  # minutes: save after every update
+MODELS = Translation({"training": {"max_epochs": 3}}, 1, Path("data"), "de", "en", KEEP).models
 
 
 def words(corpus, run, settings, minutes=ALWAYS, processes=1):
@@ -120,7 +121,7 @@ def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, at
     """The second checkpoint (its file is renamed, last.pt to previous.pt, its file to last.pt) loses no first."""
     run = tmp_path / "run"
     assert attempt(words(corpus, run, all_settings["plain"]), moment)[0] == -signal.SIGKILL
-    start = checkpoints.latest(run / "checkpoints", 3, KEEP)
+    start = checkpoints.latest(run / "checkpoints", MODELS)
     state = torch.load(start, weights_only=True)
     assert state["optimizer_history"][-1]["num_updates"] >= 1
     assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
@@ -251,7 +252,7 @@ def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undist
     (run / "train.json").unlink()
     train(corpus / "bin", run, "de", "en", settings, 1, keep=KEEP)
     said = capfd.readouterr().err
-    assert "models of the last 2 epochs are missing or damaged" in said
+    assert "one of epoch2.pt, epoch3.pt is missing or damaged" in said
     assert "epoch 3/3 done" in said
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
 

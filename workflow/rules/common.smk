@@ -21,7 +21,9 @@ except UserError as error:
 
 ARCHIVED = [name for name, corpus in CONFIG.corpora.items() if corpus.format]
 GENERATED = [name for name, corpus in CONFIG.corpora.items() if corpus.generate]
-DOWNLOADED = {corpus.download for corpus in CONFIG.corpora.values() if corpus.url or corpus.format} | {"glue"}
+DOWNLOADED = {corpus.download for corpus in CONFIG.corpora.values() if corpus.url or corpus.format}
+DOWNLOADED |= {*CONFIG.downloaded_nlu}
+BENCHMARK_TABLES = [name for name, table in CONFIG.all_tables.items() if table.benchmark]
 TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_names(CONFIG)}
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
@@ -84,7 +86,7 @@ wildcard_constraints:
     experiment=any_of(CONFIG.plain_experiments),
     table=any_of(TABLES),
     direction="[a-z]{2,3}-[a-z]{2,3}",
-    page=f"report|report-({any_of(CONFIG.experiments)})",
+    page=f"report|report-({any_of([*CONFIG.experiments, *BENCHMARK_TABLES])})",
 
 
 def code(*paths):
@@ -187,26 +189,6 @@ def run_file(run, name):
     return "results/{corpus}/{direction}/{system}/seed{seed}/".format(**run) + name
 
 
-def table_runs(name):
-    """A file of every run of a table, where the table reads it."""
-
-    def files(wildcards):
-        plan = TABLES[wildcards.table]
-        runs = tables.asked_runs(plan) if name in plan["files"] else []
-        return available([run_file(run, name) for run in runs])
-
-    return files
-
-
-def table_comparisons(wildcards):
-    """The tests of a table's runs against its baseline."""
-    return [
-        run_file(run, f"significance-{baseline['system']}.json")
-        for run, baseline in tables.compared(TABLES[wildcards.table])
-        if len(available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
-    ]
-
-
 def table_path(name):
     return f"results/tables/{name}.md"
 
@@ -292,7 +274,8 @@ def target_files(target):
 
 def target_page(target):
     """The page of a target; `partial` makes it when asked for by its name."""
-    return [f"results/report-{target}.html"] if target in CONFIG.experiments and not CONFIG.partial else []
+    paged = target in CONFIG.experiments or target in BENCHMARK_TABLES
+    return [f"results/report-{target}.html"] if paged and not CONFIG.partial else []
 
 
 def target_tables(target):
@@ -338,53 +321,6 @@ def experiment_pages(experiment):
         for direction in entry.directions
         if inducing(experiment) and CONFIG.gold_trees(entry.corpus, "valid", direction.split("-")[0])
     ]
-
-
-def page_target(wildcards):
-    """The experiments on a page: results/report.html has those of `targets`, report-NAME.html those of NAME."""
-    names = [wildcards.page.removeprefix("report-")] if wildcards.page != "report" else CONFIG.targets
-    return list(dict.fromkeys(experiment for name in names for experiment in CONFIG.own_experiments(name)))
-
-
-def page_files(wildcards):
-    """What a page shows; with `partial`, it takes figures as they are."""
-    return [
-        METHOD,
-        *(
-            path
-            for experiment in page_target(wildcards)
-            for path in [
-                *experiment_tables(experiment),
-                *(path for name in SHOWN for path in run_files(experiment, name)),
-                *([] if CONFIG.partial else experiment_figures(experiment)),
-                *([] if CONFIG.partial else [path for _, path in experiment_pages(experiment)]),
-            ]
-        ),
-    ]
-
-
-def page_plan(wildcards):
-    """What a page consists of, as JSON."""
-    experiments = [
-        {
-            "name": name,
-            "title": entry.title,
-            "corpus": entry.corpus,
-            "directions": entry.directions,
-            "systems": [[system, CONFIG.label(system)] for system in entry.systems],
-            "seeds": CONFIG.experiment_seeds(name),
-            "tables": experiment_tables(name),
-            "figures": experiment_figures(name),
-            "pages": experiment_pages(name),
-        }
-        for name, entry in ((name, CONFIG.plain_experiments[name]) for name in page_target(wildcards))
-    ]
-    title = "Report: " + " · ".join(entry["title"] for entry in experiments)
-    return settings.as_json({"title": title, "figures": [METHOD], "experiments": experiments})
-
-
-def system_labels(wildcards):
-    return labels(CONFIG.plain_experiments[wildcards.experiment].systems)
 
 
 def first_runs(name, systems):

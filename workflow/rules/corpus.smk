@@ -115,26 +115,3 @@ rule text:
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"
         " --source-out {output.source:q} --target-out {output.target:q} {params.pairs} 2> {log:q}"
-
-
-rule glue_task:
-    input:
-        sources=lambda wildcards: CONFIG.glue_sources(wildcards.task),
-        code=code("corpora/archive", "corpora/glue"),
-    output:
-        "results/glue/{task}/{part}.tsv",
-    log:
-        "results/logs/glue/{task}.{part}.log",
-    benchmark:
-        "results/benchmarks/glue/{task}.{part}.tsv"
-    wildcard_constraints:
-        task=any_of(CONFIG.glue.tasks),
-        part="[a-z_]+",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        rows=lambda wildcards: CONFIG.glue.tasks[wildcards.task].rows[wildcards.part],
-    shell:
-        "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
-        " --output {output:q} --rows {params.rows} 2> {log:q}"

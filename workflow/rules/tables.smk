@@ -1,6 +1,32 @@
 # Scores → tests against a baseline → tables.
 
 
+def table_runs(name):
+    """A file of every run of a table, where the table reads it."""
+
+    def files(wildcards):
+        plan = TABLES[wildcards.table]
+        runs = tables.asked_runs(plan) if name in plan["files"] else []
+        return available([run_file(run, name) for run in runs])
+
+    return files
+
+
+def table_comparisons(wildcards):
+    """The tests of a table's runs against its baseline."""
+    return [
+        run_file(run, f"significance-{baseline['system']}.json")
+        for run, baseline in tables.compared(TABLES[wildcards.table])
+        if len(available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
+    ]
+
+
+def table_tasks(wildcards):
+    """What a benchmark's table reads: the scores of its runs, and its baselines'."""
+    plan = TABLES[wildcards.table]
+    return available(tables.task_files(plan)) if "glue" in plan["metrics"] else []
+
+
 rule significance:
     input:
         hypothesis=[of_run("hypothesis.txt"), of_run("hypothesis.tok")],
@@ -44,12 +70,14 @@ rule table:
     input:
         scores=table_runs("scores.json"),
         parses=table_runs("parse.json"),
+        tasks=table_tasks,
         comparisons=table_comparisons,
         published=CONFIG.published,
         code=code(
             *(f"reporting/{name}" for name in ("cells", "layout", "notes", "runs", "tables")),
             "evaluation/significance",
             "config/published",
+            "evaluation/nlu",
         ),
     output:
         md=report(
@@ -74,7 +102,7 @@ rule table:
         output="results/tables/{table}",
     shell:
         "synmask table --plan {params.plan:q} --published {input.published:q} --scores {input.scores:q}"
-        " --parses {input.parses:q} --comparisons {input.comparisons:q} --output {params.output:q} 2> {log:q}"
+        " --parses {input.parses:q} --tasks {input.tasks:q} --comparisons {input.comparisons:q} --output {params.output:q} 2> {log:q}"
 
 
 rule tables:

@@ -19,6 +19,14 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     )
 
     option = add(
+        verbs, "demo-task", _demo_task, "Generate a task of language understanding from the demo's grammar."
+    )
+    option("task", "acceptability, paraphrase, entailment or similarity", type=str)
+    option("part", "train or dev", type=str)
+    option("settings", 'sizes and seed: \'{"seed": 1, "train": 3000, "dev": 500}\'', type=json.loads)
+    option("output", "TSV: sentence1, sentence2 if there are two, label")
+
+    option = add(
         verbs,
         "download",
         _download,
@@ -69,6 +77,13 @@ def _demo_corpus(a: Arguments) -> None:
 
     sizes = dict(a.settings)
     write_corpus(a.output, seed=sizes.pop("seed"), sizes=sizes)
+
+
+def _demo_task(a: Arguments) -> None:
+    from synmask.corpora.demo.tasks import write_part
+
+    sizes = dict(a.settings)
+    write_part(a.task, a.part, a.output, seed=sizes.pop("seed"), sizes=sizes)
 
 
 def _download(a: Arguments) -> None:

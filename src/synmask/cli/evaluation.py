@@ -1,8 +1,9 @@
-"""Scores of translations and of induced trees."""
+"""Scores of translations, of induced trees and of language understanding."""
 
 import argparse
 import json
 import sys
+from collections.abc import Callable
 
 from synmask.cli.options import Arguments, add, gpus
 from synmask.gpus import lease
@@ -72,6 +73,40 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "parse.json; default: print tables", default=None)
     option("counts", "output: the sentences' counts, for tests of significance", default=None)
 
+    option = add(
+        verbs,
+        "nlu-score",
+        _nlu_score,
+        "Score predictions of a task of language understanding: Matthews, accuracy, F1, correlations.",
+    )
+    _task(option)
+    option("parts", "names of the parts, such as dev", nargs="+", type=str)
+    option("gold", "TSV of each part", nargs="+")
+    option("predicted", "of each part a label, or a number, a line", nargs="+")
+    option("run", "what was run, as JSON: task, system, seed, settings", type=json.loads)
+    option("train", "train.json of the run")
+    option("output", "scores.json")
+
+    option = add(
+        verbs,
+        "nlu-baselines",
+        _nlu_baselines,
+        "Score two trivial answers to a task of language understanding: the most frequent label, and a "
+        "linear model of the words without their order.",
+    )
+    _task(option)
+    option("train", "TSV to learn from")
+    option("parts", "names of the parts, such as dev", nargs="+", type=str)
+    option("gold", "TSV of each part, to answer", nargs="+")
+    option("run", "what was run, as JSON: the benchmark", type=json.loads)
+    option("output", "baselines.json")
+
+
+def _task(option: Callable) -> None:
+    from synmask.corpora.tasks import TASKS
+
+    option("task", ", ".join(TASKS), type=str)
+
 
 def _score(a: Arguments) -> None:
     from synmask.evaluation.bleu import score
@@ -129,3 +164,35 @@ def _parseval(a: Arguments) -> None:
     if a.counts is not None:
         with writing(a.counts) as handle:
             json.dump(a.run | {"counts": counts}, handle, sort_keys=True, separators=(",", ":"))
+
+
+def _nlu_score(a: Arguments) -> None:
+    from synmask.corpora.tasks import read_task
+    from synmask.evaluation.nlu import read_predictions, score
+    from synmask.files import read_json, write_json
+    from synmask.provenance import commit, versions
+
+    scores = {}
+    for part, path, predicted in zip(a.parts, a.gold, a.predicted, strict=True):
+        gold = read_task(a.task, path)
+        scores[part] = score(a.task, gold.labels, read_predictions(a.task, predicted, gold))
+    made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
+    write_json(a.output, a.run | read_json(a.train) | {"task": a.task, "scores": scores} | made)
+
+
+def _nlu_baselines(a: Arguments) -> None:
+    from synmask.corpora.tasks import read_task
+    from synmask.evaluation import nlu
+    from synmask.files import write_json
+    from synmask.provenance import commit, versions
+
+    train = read_task(a.task, a.train)
+    gold = {part: read_task(a.task, path) for part, path in zip(a.parts, a.gold, strict=True)}
+    answers = {"majority": nlu.majority, "bag-of-words": nlu.bag_of_words}
+    scores = {
+        name: {part: answer(a.task, train, examples) for part, examples in gold.items()}
+        for name, answer in answers.items()
+    }
+    write_json(
+        a.output, a.run | {"task": a.task, "scores": scores, "versions": versions(), "commit": commit()}
+    )

@@ -119,6 +119,7 @@ def _average(a: Arguments) -> None:
     from synmask.engine.average import average, save_model
     from synmask.engine.checkpoints import retire
     from synmask.engine.lock import locked
+    from synmask.engine.train import average_file
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
 
@@ -133,7 +134,7 @@ def _average(a: Arguments) -> None:
     with locked(a.run):
         save_model(a.output, average(checkpoints, a.last), a.data, text, a.settings)
         if not a.keep_checkpoints:
-            retire(checkpoints, a.output, a.last)
+            retire(checkpoints, a.output, average_file(a.last))
 
 
 def _speed(a: Arguments) -> None:

@@ -18,6 +18,9 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("published", "published.yaml")
     option("scores", "scores.json of the runs", nargs="*")
     option("parses", "parse.json of the runs", nargs="*")
+    option(
+        "tasks", "scores.json and baselines.json of tasks of language understanding", nargs="*", default=[]
+    )
     option("comparisons", "output of `significance`", nargs="*")
     option("output", "prefix of .csv, .runs.csv, .md and .tex")
 
@@ -99,7 +102,7 @@ def _table(a: Arguments) -> None:
     from synmask.config import read_published
     from synmask.reporting.tables import write_table
 
-    write_table(a.plan, read_published(a.published), a.scores, a.parses, a.comparisons, a.output)
+    write_table(a.plan, read_published(a.published), a.scores, a.parses, a.tasks, a.comparisons, a.output)
 
 
 def _excerpt(a: Arguments) -> None:

@@ -5,7 +5,7 @@ The guide NAME is the class NameGuide in guides/NAME.py and its options here, li
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from synmask.config.base import Count, Rate, Section, Weight
 
@@ -51,6 +51,7 @@ class GrammarOptions(GuideOptions):
     layers: Count = 1
     relations: tuple[Literal["parent", "child"], ...] = Field(("parent", "child"), min_length=1)
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
+    normalise: bool = False
     calibration: Literal["masked", "as-published"] = "masked"
 
     @field_validator("relations")
@@ -59,6 +60,12 @@ class GrammarOptions(GuideOptions):
         if len(set(relations)) < len(relations):
             raise ValueError("must be one or two different ones")
         return relations
+
+    @model_validator(mode="after")
+    def _normalised(self) -> "GrammarOptions":
+        if self.normalise and self.activation != "softmax":
+            raise ValueError("normalise needs activation: softmax")
+        return self
 
     @property
     def needs(self) -> frozenset[str]:

@@ -10,8 +10,9 @@ from pydantic import BaseModel, ValidationError
 
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
-from synmask.config.schema import Config
+from synmask.config.schema import GENERATED_TASKS, Config
 from synmask.config.sections import Corpus, Experiment
+from synmask.corpora.tasks import TASKS
 from synmask.files import UserError
 
 
@@ -74,6 +75,7 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
         _check_options(config, sources)
         _check_names(config)
         _check_tables(config)
+        _check_benchmarks(config)
     except ValidationError as error:
         raise UserError(_first_fault(error, sources)) from None
     except _Fault as fault:
@@ -108,8 +110,16 @@ class _NameFault(_Fault):
 
 
 def _inherit(values: Mapping[str, Any]) -> dict:
-    """Lay each corpus over the corpus it is `based_on`, and that over the common training and decoding."""
+    """Lay each corpus over the corpus it is `based_on`, and that over the common training and decoding.
+
+    Likewise benchmarks, and their tasks over what these share.
+    """
     values = dict(values)
+    if isinstance(values.get("benchmarks"), Mapping):
+        values["benchmarks"] = {
+            name: _inherit_tasks(entry, values.get("resources"))
+            for name, entry in values["benchmarks"].items()
+        }
     corpora = values.get("corpora")
     if not isinstance(corpora, Mapping):
         return values
@@ -137,6 +147,19 @@ def _inherit(values: Mapping[str, Any]) -> dict:
         full[name] = resolve(name, ())
     values["corpora"] = full
     return values
+
+
+def _inherit_tasks(entry: Any, resources: Any) -> Any:
+    """A benchmark whose tasks have its `finetuning` below them."""
+    if not isinstance(entry, Mapping):
+        return entry
+    shared, tasks = entry.get("finetuning", {}), entry.get("tasks")
+    if isinstance(shared, Mapping) and isinstance(tasks, Mapping):
+        full = {
+            name: merge(shared, task) if isinstance(task, Mapping) else task for name, task in tasks.items()
+        }
+        entry = {**entry, "tasks": full}
+    return merge({"resources": resources} if isinstance(resources, Mapping) else {}, entry)
 
 
 def _known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
@@ -172,7 +195,8 @@ def _check_names(config: Config) -> None:
     for position, target in enumerate(config.targets):
         _known(("targets", position), "experiment", target, {**config.experiments, **config.tables})
     for name in config.mirrors:
-        downloads = {c.download for c in config.corpora.values() if c.url or c.format} | {"corenlp", "glue"}
+        downloads = {c.download for c in config.corpora.values() if c.url or c.format} | {"corenlp"}
+        downloads |= {*config.downloaded_nlu}
         _known(("mirrors", name), "download", name, downloads)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
@@ -234,8 +258,39 @@ def _check_tables(config: Config) -> None:
         for system in table.systems:
             _known((*path, "systems"), "system", system, {**config.systems, **published.systems})
         if table.benchmark:
-            benchmarks = {result.corpus for result in published.results}
-            _known((*path, "benchmark"), "benchmark", table.benchmark, benchmarks)
+            _known((*path, "benchmark"), "benchmark", table.benchmark, config.benchmarks)
+            for task in table.tasks or ():
+                _known((*path, "tasks"), "task", task, config.benchmarks[table.benchmark].tasks)
+            for system in (system for system in table.systems if system in config.systems):
+                _check_roberta(config, (*path, "systems"), system)
+
+
+def _check_roberta(config: Config, path: tuple, system: str) -> None:
+    """Only what needs no more than RoBERTa's own tokens can guide it."""
+    entry = config.systems[system]
+    if entry.guide not in ("none", "grammar") or entry.guide_options().needs:
+        what = "guide `none` or `grammar` with bpe: none"
+        raise _Fault(path, f"system {system!r} cannot be a RoBERTa, which takes {what}; leave it out")
+    if entry.mlm_weight == "corpus":
+        raise _Fault(path, f"system {system!r} has mlm_weight: corpus; a benchmark has none, give a number")
+
+
+def _check_benchmarks(config: Config) -> None:
+    """Benchmarks have names of their own, weights, and tasks that are known and come from somewhere."""
+    for name, entry in config.benchmarks.items():
+        path = ("benchmarks", name)
+        if name in {*config.corpora, *config.weights, "tables", "figures", "weights", "logs", "benchmarks"}:
+            raise _Fault(path, "a corpus, weights or a folder of results has this name; take another")
+        _known((*path, "weights"), "weights", entry.weights, config.weights)
+        for task, values in entry.tasks.items():
+            generated = task in GENERATED_TASKS
+            if task not in TASKS or generated != (entry.generate is not None):
+                known = GENERATED_TASKS if entry.generate is not None else {*TASKS} - {*GENERATED_TASKS}
+                raise _NameFault((*path, "tasks", task), "task", task, known)
+            if not generated and entry.folder is None and not values.urls:
+                raise _Fault((*path, "tasks", task), "give `urls`, or the benchmark's `folder`")
+            if "train" not in values.rows:
+                raise _Fault((*path, "tasks", task, "rows"), "no number of rows for train")
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

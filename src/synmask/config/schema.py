@@ -12,13 +12,13 @@ from pydantic import BaseModel, Field
 
 from synmask.config.base import Count, Line, Name, PathText, Section
 from synmask.config.guides import GuideOptions
+from synmask.config.nlu import Benchmark, Finetuning, NluTask, WeightsSource
 from synmask.config.sections import (
     SPLITS,
     CoreNLP,
     Corpus,
     Decoding,
     Experiment,
-    Glue,
     Resources,
     System,
     Table,
@@ -26,6 +26,8 @@ from synmask.config.sections import (
 )
 from synmask.files import UserError
 
+
+GENERATED_TASKS = ("acceptability", "paraphrase", "entailment", "similarity")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
@@ -40,7 +42,8 @@ class Config(Section):
     corenlp: CoreNLP = CoreNLP()
     systems: dict[Name, System]
     corpora: dict[Name, Corpus]
-    glue: Glue = Glue()
+    weights: dict[Name, WeightsSource] = {}
+    benchmarks: dict[Name, Benchmark] = {}
     experiments: dict[Name, Experiment | list[Name]]
     tables: dict[Name, Table] = {}
     published: str = "workflow/published.yaml"
@@ -53,8 +56,8 @@ class Config(Section):
 
     def members(self, name: str) -> list[str]:
         """The plain experiments whose runs a target needs: itself, those of a group, or those of a table."""
-        if name in self.tables:
-            return list(self.tables[name].experiments)
+        if name in self.all_tables:
+            return list(self.all_tables[name].experiments)
         entry = self.experiments[name]
         if isinstance(entry, Experiment):
             return [name]
@@ -68,7 +71,7 @@ class Config(Section):
     def tables_of(self, target: str) -> list[str]:
         """The entries of `tables` that a target builds: itself, a group's own, those of its experiments."""
         entry = self.experiments.get(target, [target])
-        listed = [name for name in entry if name in self.tables] if isinstance(entry, list) else []
+        listed = [name for name in entry if name in self.all_tables] if isinstance(entry, list) else []
         own = set(self.own_experiments(target))
         covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
         return list(dict.fromkeys([*listed, *covered]))
@@ -99,17 +102,72 @@ class Config(Section):
             return []
         return [self.raw_file(corpus, split, language) for split in SPLITS for language in languages]
 
-    def glue_sources(self, task: str) -> list[str]:
-        """Paths of what a task of GLUE is read from: its downloads, or its folder on this machine."""
-        if self.glue.folder is not None:
-            return [f"{self.glue.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
-        return [f"{self.data_dir}/glue/{url.rpartition('/')[2]}" for url in self.glue.tasks[task].urls]
+    def task_sources(self, benchmark: str, task: str) -> list[str]:
+        """Paths of what a task is read from: its downloads, or its folder on this machine."""
+        entry = self.benchmarks[benchmark]
+        if entry.folder is not None:
+            return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
+        return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in entry.tasks[task].urls]
+
+    def weights_sources(self, weights: str) -> list[str]:
+        """Paths of a RoBERTa's archive, its encoder.json and its vocab.bpe; none if it is not downloaded."""
+        entry = self.weights[weights]
+        urls = [entry.archive, *entry.bpe] if entry.archive else []
+        return [f"{self.data_dir}/{weights}/{_file(url)}" for url in urls]
+
+    @property
+    def downloaded_nlu(self) -> list[str]:
+        """Benchmarks and weights of which something is downloaded."""
+        benchmarks = [
+            name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())
+        ]
+        return [*benchmarks, *(name for name, entry in self.weights.items() if entry.archive)]
+
+    def benchmark_seeds(self, benchmark: str) -> tuple[int, ...]:
+        return self.benchmarks[benchmark].seeds or self.seeds
+
+    @cached_property
+    def all_tables(self) -> dict[str, Table]:
+        """The entries of `tables`, and of each that shows a benchmark one a task, named TABLE-TASK."""
+        single = {
+            f"{name}-{task}": table.model_copy(
+                update={"tasks": (task,), "title": f"{table.title}: {entry.column}"}
+            )
+            for name, table in self.tables.items()
+            if table.benchmark in self.benchmarks
+            for task, entry in self.tasks_of(table).items()
+        }
+        return {**self.tables, **single}
+
+    def tasks_of(self, table: Table) -> dict[str, NluTask]:
+        """The tasks that a table shows, in their order."""
+        tasks = self.benchmarks[table.benchmark].tasks
+        return {name: task for name, task in tasks.items() if table.tasks is None or name in table.tasks}
+
+    def nlu_settings(self, benchmark: str, task: str, system: str) -> str:
+        """All that a fine-tuning depends on besides its data, weights and seed, as JSON with sorted keys."""
+        row = self.systems[system]
+        training = (
+            self.benchmarks[benchmark].tasks[task].model_dump(mode="json", include={*Finetuning.model_fields})
+        )
+        options = row.guide_options().model_dump(mode="json")
+        chosen = {"guide": row.guide, "options": options} | row.model_dump(
+            include={"mask_rate", "mlm_weight"}
+        )
+        return as_json({"task": task, "training": training, "system": chosen})
 
     def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
         """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
-        if download == "glue":
-            urls = (url for task in self.glue.tasks.values() for url in task.urls)
-            return next(url for url in urls if url.endswith(f"/{file}")), self.glue.sha256.get(file)
+        if download in self.benchmarks:
+            entry = self.benchmarks[download]
+            urls = [url for task in entry.tasks.values() for url in task.urls]
+        elif download in self.weights:
+            entry = self.weights[download]
+            urls = [entry.archive, *entry.bpe]
+        else:
+            entry, urls = None, []
+        if entry is not None:
+            return next(url for url in urls if url.endswith(f"/{file}")), entry.sha256.get(file)
         corpus = next(c for c in self.corpora.values() if c.download == download)
         return corpus.url and f"{corpus.url}/{file}", corpus.sha256.get(file)
 
@@ -242,6 +300,10 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             values[prefix + key] = tuple(value) if isinstance(value, list) else value
     return values
+
+
+def _file(url: str) -> str:
+    return url.rpartition("/")[2]
 
 
 def _jar_file(coordinates: str) -> str:

@@ -196,21 +196,6 @@ class Corpus(Section):
         return self
 
 
-class GlueTask(Section):
-    """Where a task of GLUE comes from, and how many rows its parts have."""
-
-    urls: tuple[Line, ...] = Field(min_length=1)
-    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=1)
-
-
-class Glue(Section):
-    """The tasks of language understanding."""
-
-    folder: PathText | None = None
-    sha256: dict[str, Checksum] = {}
-    tasks: dict[Literal["cola", "sst-2", "mnli", "qnli", "rte", "mrpc", "qqp", "sts-b"], GlueTask] = {}
-
-
 class Experiment(Section):
     """A target: which systems run on which corpus, and which tables come of it."""
 
@@ -229,6 +214,7 @@ class Table(Section):
     title: str
     experiments: tuple[Name, ...] = ()
     benchmark: Name | None = None
+    tasks: tuple[Name, ...] | None = Field(default=None, min_length=1)
     systems: tuple[Name, ...] = Field(min_length=1)
     metrics: tuple[Metric, ...] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
 
@@ -236,4 +222,6 @@ class Table(Section):
     def _one_source_of_columns(self) -> "Table":
         if bool(self.experiments) == bool(self.benchmark):
             raise ValueError("give either `experiments` or `benchmark`")
+        if self.tasks and not self.benchmark:
+            raise ValueError("tasks need a benchmark")
         return self

@@ -8,6 +8,14 @@ from synmask.config.published import Published
 from synmask.config.schema import Config
 from synmask.config.sections import Experiment, Table
 
+BASELINES = {"majority": "Majority", "bag-of-words": "Bag of words"}
+BASELINE_NOTES = (
+    "Majority: always the training set's most frequent label (of a regression its mean). Bag of words: a "
+    "linear model of the words without their order.",
+    "The best epoch is chosen on the set that is scored, as the papers do; the baselines choose nothing.",
+)
+AVERAGE = "average"
+
 Plan = dict[str, Any]
 Run = dict[str, Any]
 
@@ -15,7 +23,7 @@ Run = dict[str, Any]
 def table_names(config: Config) -> list[str]:
     """All tables: one an experiment that has `translation` among its tables, and the entries of `tables`."""
     own = [n for n, experiment in config.plain_experiments.items() if "translation" in experiment.tables]
-    return [*own, *config.tables]
+    return [*own, *config.all_tables]
 
 
 def plan(config: Config, published: Published, name: str) -> Plan:
@@ -29,14 +37,11 @@ def plan(config: Config, published: Published, name: str) -> Plan:
             corpora, "runs": {system: seeds}}],
         "files": what is read of each run, "notes": why a column has no runs}.
     """
-    table = config.tables.get(name) or _own_table(config.plain_experiments[name], name)
+    table = config.all_tables.get(name) or _own_table(config.plain_experiments[name], name)
     rows = [[system, _label(config, published, system)] for system in table.systems]
     if table.benchmark:
-        columns = [
-            {"corpus": table.benchmark, "column": column, "group": "", "runs": {}}
-            for column in published.columns(table.benchmark)
-        ]
-        notes = ["No runs here: nothing in this version trains on this benchmark."]
+        columns, notes = _task_columns(config, table), list(BASELINE_NOTES)
+        rows += [[name, label] for name, label in BASELINES.items()]
     else:
         columns, notes = _columns(config, table)
     first = table.systems[0]
@@ -57,13 +62,25 @@ def plan(config: Config, published: Published, name: str) -> Plan:
 
 
 def asked_runs(plan: Plan) -> list[Run]:
-    """Every run that a table asks for, in its order: corpus, direction, system and seed."""
+    """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
     return [
         {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}
         for column in plan["columns"]
         for system, _ in plan["rows"]
         for seed in column["runs"].get(system, ())
     ]
+
+
+def task_files(plan: Plan) -> list[str]:
+    """Paths of what a benchmark's table reads: each run's scores, and of each task those of the baselines."""
+    paths = []
+    for column in plan["columns"]:
+        for system, _ in plan["rows"]:
+            for seed in column["runs"].get(system, ()):
+                folder = f"results/{column['corpus']}/{column['task']}"
+                run = f"{system}/seed{seed}/scores.json" if system not in BASELINES else "baselines.json"
+                paths.append(f"{folder}/{run}")
+    return list(dict.fromkeys(paths))
 
 
 def compared(plan: Plan) -> list[tuple[Run, Run]]:
@@ -79,6 +96,26 @@ def _own_table(entry: Experiment, name: str) -> Table:
     """An experiment's own table: its systems, and behind the first one those that only papers report."""
     first, *others = entry.systems
     return Table(title=entry.title, experiments=(name,), systems=(first, *entry.peers, *others))
+
+
+def _task_columns(config: Config, table: Table) -> list[dict[str, Any]]:
+    """A column a task (of MNLI two), and their average where the table has them all.
+
+    The trivial baselines have one run, of seed 0.
+    """
+    seeds = list(config.benchmark_seeds(table.benchmark))
+    runs = {system: seeds for system in table.systems if system in config.systems} | dict.fromkeys(
+        BASELINES, [0]
+    )
+    columns = [
+        {"corpus": table.benchmark, "column": column, "group": "", "task": task, "part": part, "runs": runs}
+        for task, entry in config.tasks_of(table).items()
+        for part, column in zip(entry.parts, entry.columns, strict=True)
+    ]
+    if table.tasks is None:
+        average = {"corpus": table.benchmark, "column": AVERAGE, "group": "", "task": None, "runs": {}}
+        columns.append(average)
+    return columns
 
 
 def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[str]]:

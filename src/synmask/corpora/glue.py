@@ -1,4 +1,4 @@
-"""GLUE's eight tasks of the paper (Wang et al. 2019), as they are published, to checked TSV."""
+"""GLUE's eight tasks of the paper, as they are published, to checked TSV."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,32 +6,30 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synmask.corpora.archive import unpack
-from synmask.files import UserError, read_lines, write_lines
+from synmask.corpora.tasks import TASKS, check_label, write_task
+from synmask.files import UserError, read_lines
 
 
 @dataclass(frozen=True)
-class Task:
+class Layout:
     """How a task's TSV files look; all have a header, unless columns are given by their numbers."""
 
     folder: str  # in its archive, and in the folder that GLUE's download scripts make
     texts: tuple[str | int, ...]  # columns of the sentence, or of the two
     label: str | int
-    labels: tuple[str, ...] = ("0", "1")  # none: a score from 0 to 5
     columns: int = 0  # how many, where there is no header
     drop_odd_rows: bool = False  # rows with another number of columns, which fairseq drops, too
 
 
-TASKS = {
-    "cola": Task("CoLA", (3,), 1, columns=4),
-    "sst-2": Task("SST-2", ("sentence",), "label"),
-    "mnli": Task(
-        "MNLI", ("sentence1", "sentence2"), "gold_label", ("entailment", "neutral", "contradiction")
-    ),
-    "qnli": Task("QNLI", ("question", "sentence"), "label", ("entailment", "not_entailment")),
-    "rte": Task("RTE", ("sentence1", "sentence2"), "label", ("entailment", "not_entailment")),
-    "mrpc": Task("MRPC", ("#1 String", "#2 String"), "Quality"),
-    "qqp": Task("QQP", ("question1", "question2"), "is_duplicate", drop_odd_rows=True),
-    "sts-b": Task("STS-B", ("sentence1", "sentence2"), "score", ()),
+LAYOUTS = {
+    "cola": Layout("CoLA", (3,), 1, columns=4),
+    "sst-2": Layout("SST-2", ("sentence",), "label"),
+    "mnli": Layout("MNLI", ("sentence1", "sentence2"), "gold_label"),
+    "qnli": Layout("QNLI", ("question", "sentence"), "label"),
+    "rte": Layout("RTE", ("sentence1", "sentence2"), "label"),
+    "mrpc": Layout("MRPC", ("#1 String", "#2 String"), "Quality"),
+    "qqp": Layout("QQP", ("question1", "question2"), "is_duplicate", drop_odd_rows=True),
+    "sts-b": Layout("STS-B", ("sentence1", "sentence2"), "score"),
 }
 MRPC_PAIRS, MRPC_DEV = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv"
 MRPC_IDS = ("#1 ID", "#2 ID")
@@ -43,7 +41,7 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
     The text is as published (GLUE's files quote nothing). Returns the number of odd rows that were dropped.
 
     Args:
-        task: a key of `TASKS`.
+        task: a key of `LAYOUTS`.
         part: train or dev; for MNLI train, dev_matched or dev_mismatched.
         sources: the task's archive; for MRPC, which GLUE splits itself, its pairs and the ids of the dev
             set; or the folder of the unpacked task, with PART.tsv or PART.tsv.gz.
@@ -58,14 +56,13 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
         ids = None
         if task == "mrpc" and path.name == MRPC_PAIRS:
             ids = {tuple(line.split("\t")[:2]) for line in read_lines(_named(sources, MRPC_DEV))}
-        lines = list(_examples(TASKS[task], path, odd, ids, part == "dev"))
-    if len(lines) != rows:
+        found = list(_rows(task, path, odd, ids, part == "dev"))
+    if len(found) != rows:
         raise UserError(
-            f"glue: {task} {part} has {len(lines):,} rows, not {rows:,}; fetch it again, or mend "
+            f"glue: {task} {part} has {len(found):,} rows, not {rows:,}; fetch it again, or mend "
             f"glue.tasks.{task}.rows in config.yaml"
         )
-    names = ["sentence1", "sentence2"] if len(TASKS[task].texts) == 2 else ["sentence1"]
-    write_lines(output, ["\t".join([*names, "label"]), *lines])
+    write_task(task, found, output)
     return len(odd)
 
 
@@ -76,7 +73,7 @@ def _part_file(task: str, part: str, sources: Sequence[Path], folder: Path) -> P
         return next((path for path in found if path.is_file()), found[0])
     if task == "mrpc":
         return _named(sources, MRPC_PAIRS)
-    return unpack(first, [f"{TASKS[task].folder}/{part}.tsv"], folder)[0]
+    return unpack(first, [f"{LAYOUTS[task].folder}/{part}.tsv"], folder)[0]
 
 
 def _named(sources: Sequence[Path], name: str) -> Path:
@@ -86,19 +83,20 @@ def _named(sources: Sequence[Path], name: str) -> Path:
     raise UserError(f"glue: mrpc needs {name}; name it in glue.tasks.mrpc.urls")
 
 
-def _examples(
-    task: Task, path: Path, odd: list[int], dev_ids: set[tuple[str, ...]] | None, dev: bool
-) -> Iterator[str]:
-    """The rows of a file as TSV lines; of MRPC's pairs, those of the dev set or the others."""
+def _rows(
+    task: str, path: Path, odd: list[int], dev_ids: set[tuple[str, ...]] | None, dev: bool
+) -> Iterator[list[str]]:
+    """Sentences and label of each row of a file; of MRPC's pairs, those of the dev set or the others."""
+    layout = LAYOUTS[task]
     lines = enumerate(read_lines(path), start=1)
-    width, columns = task.columns, [*task.texts, task.label]
+    width, columns = layout.columns, [*layout.texts, layout.label]
     ids: list[int] = []
     if not width:
         header = next(lines, (1, ""))[1].split("\t")
         wanted = [*columns, *(MRPC_IDS if dev_ids is not None else ())]
         if missing := [name for name in wanted if name not in header]:
             raise UserError(
-                f"{path.name}: no column {missing[0]!r}; its header must be that of GLUE's {task.folder}"
+                f"{path.name}: no column {missing[0]!r}; its header must be that of GLUE's {layout.folder}"
             )
         width = len(header)
         columns = [header.index(name) for name in columns]
@@ -106,22 +104,10 @@ def _examples(
     for number, line in lines:
         fields = line.split("\t")
         if len(fields) != width:
-            if task.drop_odd_rows:
+            if layout.drop_odd_rows:
                 odd.append(number)
                 continue
             raise UserError(f"{path.name}, line {number}: {len(fields)} columns, not {width}; fetch it again")
-        label = fields[columns[-1]]
-        if not _known(task, label):
-            allowed = ", ".join(task.labels) or "a number from 0 to 5"
-            raise UserError(f"{path.name}, line {number}: unknown label {label!r}; expected {allowed}")
+        check_label(TASKS[task], fields[columns[-1]], f"{path.name}, line {number}")
         if dev_ids is None or (tuple(fields[column] for column in ids) in dev_ids) == dev:
-            yield "\t".join(fields[column] for column in columns)
-
-
-def _known(task: Task, label: str) -> bool:
-    if task.labels:
-        return label in task.labels
-    try:
-        return 0 <= float(label) <= 5
-    except ValueError:
-        return False
+            yield [fields[column] for column in columns]

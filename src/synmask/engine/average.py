@@ -11,6 +11,7 @@ from fairseq.data import Dictionary
 from synmask.engine.checkpoints import load
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
+from synmask.engine.train import average_file
 from synmask.engine.trainer import fairseq_config
 from synmask.files import UserError, writing
 
@@ -28,7 +29,7 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
         for path in checkpoints.glob("epoch*.pt")
         if (match := re.fullmatch(r"epoch(\d+)\.pt", path.name))
     )[-last:]
-    kept = checkpoints / f"average{last}.pt"
+    kept = checkpoints / average_file(last)
     if len(epochs) < last:
         if kept.exists():
             return load(kept)["model"]

@@ -1,6 +1,7 @@
 """BPE text → fairseq's dictionaries and binary, memory-mapped data, as `fairseq-preprocess` writes them."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -52,12 +53,22 @@ def _dictionary(path: Path) -> Dictionary:
 
 
 def _binarise_file(path: Path, prefix: Path, dictionary: Dictionary) -> None:
+    sentences = (encode(line, dictionary) for line in read_lines(path))
+    write_binary(prefix, sentences, len(dictionary), str(path))
+
+
+def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, name: str) -> None:
+    """Write sentences of ids below `symbols`, which came from `name`, as PREFIX.bin and PREFIX.idx.
+
+    Raises:
+        UserError: there is no sentence.
+    """
     with renamed(Path(f"{prefix}.idx")) as index, renamed(Path(f"{prefix}.bin")) as data:
-        builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=len(dictionary))
-        count = 0
-        for line in read_lines(path):
-            builder.add_item(encode(line, dictionary))
-            count += 1
-        if not count:
-            raise UserError(f"{path}: empty")
+        builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=symbols)
+        empty = True
+        for sentence in sentences:
+            builder.add_item(sentence)
+            empty = False
+        if empty:
+            raise UserError(f"{name}: empty")
         builder.finalize(str(index))

@@ -1,8 +1,8 @@
 """The checkpoints of a run: whose they are, whether they are whole, which one to go on from.
 
-In `run`/checkpoints lie last.pt and previous.pt, to go on from; epoch<N>.pt, the models to average;
-average<K>.pt, the mean of the last K of them, which stays when the others are removed; stamp.json, what
-training they come from; finished.json, its summary, once all epochs are done.
+In `run`/checkpoints lie last.pt and previous.pt, to go on from; epoch<N>.pt, the models to average, or the
+best one; average<K>.pt, the mean of the last K of them, or best.pt, which stays when the others are removed;
+stamp.json, what training they come from; finished.json, its summary, once all epochs are done.
 """
 
 import contextlib
@@ -11,13 +11,16 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from synmask.files import UserError, read_json, renamed, sha256, write_json, writing
+
+# The epochs (their history, a row each) that are done → those of them whose models must be there.
+Models = Callable[[Any], Iterable[int]]
 
 
 def digest(paths: Iterable[Path]) -> str:
@@ -90,48 +93,51 @@ def fault(path: Path) -> str | None:
     return None
 
 
-def averaged_epochs(epochs: int, keep: int) -> range:
-    """The numbers of the epochs, of `epochs` in all, whose models are averaged."""
-    return range(max(1, epochs - keep + 1), epochs + 1)
+def drop(folder: Path, keep: Collection[int]) -> None:
+    """Remove the models of all epochs but those of `keep`."""
+    for path in folder.glob("epoch*.pt"):
+        if path.name not in {f"epoch{epoch}.pt" for epoch in keep}:
+            path.unlink()
 
 
-def latest(folder: Path, epochs: int, keep: int) -> Path | None:
+def latest(folder: Path, models: Models) -> Path | None:
     """The checkpoint to go on from, None to start from nothing; says so when it is not the last one.
 
-    A checkpoint after epoch e is of use only if the models up to e that will be averaged are there, too.
+    A checkpoint is of use only if the models that training has made before it and wants are there, too.
     """
     for path in (folder / "last.pt", folder / "previous.pt"):
         if not path.exists():
             continue
-        if (problem := fault(path) or _gap(folder, path, averaged_epochs(epochs, keep))) is None:
+        if (problem := fault(path) or _gap(folder, path, models)) is None:
             return path
         print(f"{path}: of no use ({problem}); going back to the one before", file=sys.stderr)
         path.unlink()  # so that it does not become previous.pt
     return None
 
 
-def _gap(folder: Path, checkpoint: Path, wanted: range) -> str | None:
-    """Which model that training has made before `checkpoint` and that is `wanted` is not there."""
+def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
+    """Which model that training has made before `checkpoint` and that is wanted is not there."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
-    done = len(state["extra_state"]["history"])
-    for epoch in wanted:
-        if epoch <= done and not _whole(folder / f"epoch{epoch}.pt"):
+    for epoch in models(state["extra_state"]["history"]):
+        if not _whole(folder / f"epoch{epoch}.pt"):
             return f"epoch{epoch}.pt, a model before it, is missing or damaged"
     return None
 
 
-def finished(folder: Path, epochs: int, keep: int) -> dict[str, Any] | None:
+def finished(folder: Path, models: Models, final: str) -> dict[str, Any] | None:
     """`summary` and `history` of a training that has nothing left to do, None if it has.
 
-    It is done when all epochs are and their average can be taken, or has been.
+    It is done when all epochs are, and its models are there, or the file `final` that was made of them.
     """
     path = folder / "finished.json"
-    models = [folder / f"epoch{epoch}.pt" for epoch in averaged_epochs(epochs, keep)]
     if path.exists():
-        if all(map(_whole, models)) or _whole(folder / f"average{keep}.pt"):
-            return read_json(path)
+        done = read_json(path)
+        wanted = models(done["history"])
+        if all(_whole(folder / f"epoch{epoch}.pt") for epoch in wanted) or _whole(folder / final):
+            return done
         path.unlink()
-        print(f"{folder}: models of the last {keep} epochs are missing or damaged", file=sys.stderr)
+        names = ", ".join(f"epoch{epoch}.pt" for epoch in wanted)
+        print(f"{folder}: one of {names} is missing or damaged", file=sys.stderr)
     return None
 
 
@@ -139,14 +145,14 @@ def _whole(path: Path) -> bool:
     return path.exists() and fault(path) is None
 
 
-def retire(folder: Path, average: Path, last: int) -> None:
-    """Remove what training left, but keep its `average` of the last epochs, under a second name."""
-    with renamed(folder / f"average{last}.pt") as temporary:
+def retire(folder: Path, model: Path, final: str) -> None:
+    """Remove what training left, but keep the `model` that was made of it, as `final` in its folder."""
+    with renamed(folder / final) as temporary:
         temporary.unlink(missing_ok=True)
         try:
-            os.link(average, temporary)  # takes no space
+            os.link(model, temporary)  # takes no space
         except OSError:  # the file system has no hard links
-            shutil.copyfile(average, temporary)
+            shutil.copyfile(model, temporary)
     for path in folder.glob("*.pt"):
-        if path.name != f"average{last}.pt":
+        if path.name != final:
             path.unlink()

@@ -1,5 +1,6 @@
 """fairseq's trainer, built from a run's settings."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ def fairseq_config(
     whatever the number of workers.
     """
     model, training, batch = settings["model"], settings["training"], settings["training"]["batch"]
-    updates = batch["gpus"] * batch["updates"] // processes
     words = {
         "--task": "translation",
         "--source-lang": source,
@@ -40,16 +40,32 @@ def fairseq_config(
         "--decoder-attention-heads": model["heads"],
         "--dropout": training["dropout"],
         "--attention-dropout": training["attention_dropout"],
+        "--lr-scheduler": "inverse_sqrt",
+        "--warmup-init-lr": 1e-7,
+        "--max-tokens": batch["tokens"],
+        "--update-freq": batch["gpus"] * batch["updates"] // processes,
+    }
+    flags = ["--share-decoder-input-output-embed"]
+    return parsed(data, run, words, training, seed, processes, flags)
+
+
+def parsed(
+    data: Path,
+    run: Path,
+    words: Mapping[str, Any],
+    training: Mapping[str, Any],
+    seed: int,
+    processes: int,
+    flags: Iterable[str] = (),
+) -> DictConfig:
+    """fairseq's configuration from `words` and `flags` of its command line, and what all trainings share."""
+    shared = {
         "--optimizer": "adam",
         "--adam-betas": str(tuple(training["adam_betas"])),
         "--weight-decay": training["weight_decay"],
         "--clip-norm": training["clip_norm"],
         "--lr": training["lr"],
-        "--lr-scheduler": "inverse_sqrt",
         "--warmup-updates": training["warmup_updates"],
-        "--warmup-init-lr": 1e-7,
-        "--max-tokens": batch["tokens"],
-        "--update-freq": updates,
         "--max-epoch": training["max_epochs"],
         "--seed": seed,
         "--num-workers": 0,
@@ -58,7 +74,7 @@ def fairseq_config(
         "--ddp-backend": "legacy_ddp",
     }
     flags = [
-        "--share-decoder-input-output-embed",
+        *flags,
         "--no-progress-bar",
         "--load-checkpoint-on-all-dp-ranks",  # fairseq's broadcast of one is refused by torch's weights_only
     ]
@@ -67,8 +83,8 @@ def fairseq_config(
     elif training["precision"] != "fp32":
         flags.append(f"--{training['precision']}")
     parser = options.get_training_parser()
-    line = [str(data), *(str(word) for pair in words.items() for word in pair), *flags]
-    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, line))
+    pairs = [str(word) for pair in (words | shared).items() for word in pair]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [str(data), *pairs, *flags]))
 
 
 def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:

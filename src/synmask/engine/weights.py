@@ -107,7 +107,7 @@ def save_weights(
 
     Args:
         state: holds all of `shape.parameters`; what else it holds, such as a guide, is left out.
-        vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied.
+        vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied; or `folder` itself.
     Raises:
         UserError: `state` is not of this shape, or not of this vocabulary.
     """
@@ -115,7 +115,8 @@ def save_weights(
     words = len(_dictionary(vocabulary, vocabulary, read_encoder(vocabulary / "encoder.json")))
     kept = {name: value for name, value in state.items() if name in shape.parameters(words)}
     _check(kept, shape, words, folder)
-    _copy(vocabulary, folder, VOCABULARY)
+    if folder.resolve() != vocabulary.resolve():
+        _copy(vocabulary, folder)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq wants them
     save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest})
@@ -261,8 +262,8 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called:
         raise UserError(f"{called}: the language-model head is not tied to the embeddings, as RoBERTa's is")
 
 
-def _copy(source: Path, folder: Path, names: tuple[str, ...]) -> None:
-    for name in names:
+def _copy(source: Path, folder: Path) -> None:
+    for name in VOCABULARY:
         if not (source / name).is_file():
             raise UserError(f"{source}: has no {name}")
         with renamed(folder / name) as temporary:

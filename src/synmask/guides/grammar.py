@@ -12,6 +12,7 @@ from synmask.guides.attention import masked_softmax
 from synmask.induction.distribution import calibrate, dependency_distribution
 from synmask.induction.parser import GrammarParser
 
+START_DISTANCE = -5.0  # sigmoid(5) = 0.993; farther off, distances would get no gradient
 PUBLISHED_INFINITY = 1e9  # the published code's distance at and after the last token and at pads
 
 
@@ -36,7 +37,8 @@ class GrammarGuide(Guide):
 
     "sigmoid" (from scratch): A = sigmoid(scores) * M; "softmax" (on a pre-trained model):
     A = softmax(scores) * (M + 1). M is P_D with its diagonal 0 (relation "parent"), its transpose
-    ("child"), or both, mixed by weights that every layer and head learns. Neither is normalised again.
+    ("child"), or both, mixed by weights that every layer and head learns. Neither is normalised again, but
+    "softmax" with `normalise`: each row of A is divided by its sum.
 
     Options: `bpe`, `bpe_dim`, `conv_layers`, `conv_kernel` and `attention` are `GrammarParser`'s;
     `calibration` is "masked", or "as-published": a sentence with a left pad gets the published code's margin
@@ -82,7 +84,21 @@ class GrammarGuide(Guide):
             mask = torch.einsum("hr,brij->bhij", weights, mask)
         if self.options.activation == "sigmoid":
             return (scores.sigmoid() * mask).to(scores.dtype)
-        return (masked_softmax(scores, prepared.padding) * (mask + 1)).to(scores.dtype)
+        weights = masked_softmax(scores, prepared.padding) * (mask + 1)
+        if self.options.normalise:
+            weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+        return weights.to(scores.dtype)
+
+    def start_plain(self) -> None:
+        """Start as close to unguided attention as A = softmax(scores) * (M + 1) can be.
+
+        All heights equal and every gap far below them: each token's constituent is the sentence, P_D nearly
+        uniform, so that M is about 1/n off the diagonal and the rows of A sum to about 1 + 1/n.
+        """
+        for output in (self.parser.distance_output, self.parser.height_output):
+            nn.init.zeros_(output.weight)
+            nn.init.zeros_(output.bias)
+        nn.init.constant_(self.parser.distance_output.bias, START_DISTANCE)
 
     def syntax(self, prepared: Induced) -> Syntax:
         """Distances, heights and P_D, the distribution of heads."""

@@ -55,6 +55,7 @@ class Cell:
     paper: str | None
     mean: float | None
     sd: float | None
+    median: float | None
     seeds: int
     asked: int
     difference: float | None  # to the published number
@@ -128,6 +129,7 @@ def _cell(
         paper=number and number.paper,
         mean=mean,
         sd=values.std(ddof=1) if len(values) > 1 and METRICS[metric].spread else None,
+        median=values.median() if len(values) > 1 else None,
         seeds=len(values),
         asked=len(column["runs"].get(system, ())),
         difference=mean - number.mean if number and mean is not None else None,

@@ -47,8 +47,11 @@ class Run:
         return str(self.folder / "scores.json")
 
     def value(self, metric: str) -> float | None:
-        """A translation score; None where it is missing or no finite number (a run that diverged)."""
+        """A translation score, or the first score of a task's part `metric`; None where it is missing or no
+        finite number (a run that diverged)."""
         value = self.scores.get("scores", {}).get(metric)
+        if isinstance(value, dict):
+            value = next(iter(value.values()), None)
         return value if isinstance(value, int | float) and math.isfinite(value) else None
 
     @property
@@ -59,7 +62,9 @@ class Run:
 
     def files(self) -> list[tuple[str, Path]]:
         """What is there to look at, and where."""
-        return [(name, self.folder / file) for file, name in FILES.items() if (self.folder / file).exists()]
+        there = [(name, self.folder / file) for file, name in FILES.items() if (self.folder / file).exists()]
+        predictions = sorted(self.folder.glob("predictions.*.txt"))
+        return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
 
 
 def read_runs(experiment: Mapping[str, Any], results: Path) -> list[Run]:

@@ -37,7 +37,8 @@ def notes(
 
 def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     parts = []
-    if chosen := {tuple(seeds) for column in plan["columns"] for seeds in column["runs"].values()}:
+    runs = [seeds for column in plan["columns"] for seeds in column["runs"].values()]
+    if chosen := {tuple(seeds) for seeds in runs if seeds != [0]}:  # 0: a trivial baseline
         seeds = ", ".join(map(str, *chosen)) if len(chosen) == 1 else ""
         if max(map(len, chosen)) == 1:
             parts.append(f"one seed ({seeds})" if seeds else "one seed each")

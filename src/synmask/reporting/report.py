@@ -44,7 +44,8 @@ def write_report(
         plan: `title`, `figures` (of no experiment) and `experiments`, each with `name`, `title`, `corpus`,
             `directions`, `systems` (pairs of name and label), `seeds`, and the paths of its `tables`
             (Markdown) and `figures` (SVG); if need be `pages`, a heading and the path of each HTML page that
-            becomes a section (it must load nothing).
+            becomes a section (it must load nothing). An experiment on a benchmark has tasks as directions,
+            `columns`, the task of each column of its tables, and `metrics`, the heads of its parts' scores.
         output: the HTML file; the results are linked relative to it.
         captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
@@ -71,7 +72,6 @@ def write_report(
         figures=[_figure(Path(path), "", captions) for path in plan["figures"]],
         experiments=experiments,
         summary=summary([run for entry in experiments for run in entry["runs"]]),
-        metrics=METRICS,
     )
     with writing(output) as handle:
         handle.write(page)
@@ -80,11 +80,14 @@ def write_report(
 def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict[str, Any]:
     """What the template says about one experiment."""
     entry = {**entry, "systems": dict(entry["systems"])}
+    translates = "columns" not in entry
     runs = read_runs(entry, results)
     anchors = _Anchors(entry)
     return {
         "name": entry["name"],
         "title": entry["title"],
+        "metrics": entry.get("metrics", METRICS),
+        "kind": "Direction" if translates else "Task",
         "runs": runs,
         "summary": summary(runs),
         "settings": settings(runs),
@@ -94,7 +97,7 @@ def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict
         "pages": [(heading, Path(path), _body(Path(path))) for heading, path in entry.get("pages", [])],
         "translations": [
             (direction, _examples(results / entry["corpus"] / direction, direction, runs))
-            for direction in entry["directions"]
+            for direction in (entry["directions"] if translates else ())
         ],
     }
 
@@ -105,6 +108,7 @@ class _Anchors:
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.entry = entry
         self.labels = {label: system for system, label in entry["systems"].items()}
+        self.columns = entry.get("columns") or {arrow(name): name for name in entry["directions"]}
 
     def run(self, run: Run) -> str:
         return f"{self.group(run.direction, run.system)}-{run.seed}"
@@ -117,7 +121,9 @@ class _Anchors:
         """What a table's number comes from, by the texts that head its row and column."""
         if row not in self.labels:
             return None
-        directions = [name for name in self.entry["directions"] if arrow(name) in column]
+        directions = [direction for name, direction in self.columns.items() if name in column]
+        if not directions and "columns" in self.entry:  # the average of all
+            return None
         return self.group((directions or self.entry["directions"])[0], self.labels[row])
 
 

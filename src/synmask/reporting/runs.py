@@ -2,13 +2,15 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
 
 from synmask.config.base import Parsing, Translation
+from synmask.config.tables import AVERAGE
+from synmask.evaluation.nlu import METRICS as TASK_METRICS
 from synmask.files import UserError, read_json
 
 RUN = ["corpus", "direction", "system", "seed"]
@@ -62,6 +64,54 @@ def read_parses(paths: Iterable[Path], protocol: str) -> pd.DataFrame:
             {key: run[key] for key in RUN} | {metric: _finite(value[metric]) for metric in PARSE_SCORES}
         )
     return pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+
+
+def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Tasks of language understanding, one row a run and column of a table: `glue` is the task's own score.
+
+    Each file is a run's scores.json, or a task's baselines.json, whose rows have seed 0. `direction` is the
+    name of the column.
+
+    Raises:
+        UserError: a file is missing, is not JSON, or lacks a key; runs of one system and task were trained
+            with different settings.
+    """
+    named = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c["task"]}
+    rows = []
+    for path in paths:
+        run = _read(path, ["corpus", "task", "scores"])
+        whole = {run["system"]: run["scores"]} if "system" in run else run["scores"]
+        for system, parts in whole.items():
+            for part, scores in parts.items():
+                place = (run["corpus"], run["task"], part)
+                if place not in named:
+                    raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
+                row = {"corpus": run["corpus"], "direction": named[place], "system": system}
+                row |= {"seed": run.get("seed", 0)} | {key: run.get(key) for key in COSTS}
+                row |= {
+                    "settings": json.dumps(
+                        {key: run.get(key) for key in ("settings", "weights")}, sort_keys=True
+                    )
+                }
+                _require(scores, [TASK_METRICS[run["task"]][0]], path, f"scores.{part}")
+                rows.append(row | {"glue": _finite(scores[TASK_METRICS[run["task"]][0]])})
+    table = pd.DataFrame(rows)
+    for _, group in table.groupby(["corpus", "direction", "system"]):
+        _same(group, "settings")
+    return table
+
+
+def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """`runs` and, where the table has an average, a row of each system and seed that has all its columns."""
+    names = [column["column"] for column in columns if column["task"]]
+    if len(names) == len(columns):
+        return runs
+    rows = []
+    for (corpus, system, seed), group in runs.groupby(["corpus", "system", "seed"], sort=False):
+        if set(group["direction"]) == {*names}:
+            place = {"corpus": corpus, "direction": AVERAGE, "system": system, "seed": seed}
+            rows.append(place | {"glue": group["glue"].mean(skipna=False)})
+    return pd.concat([runs, pd.DataFrame(rows)], ignore_index=True) if rows else runs
 
 
 def read_comparisons(paths: Iterable[Path]) -> pd.DataFrame:

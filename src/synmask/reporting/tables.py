@@ -16,11 +16,13 @@ from synmask.reporting.runs import (
     COSTS,
     RUN,
     SCORES,
+    averaged,
     check_alike,
     describe,
     read_comparisons,
     read_parses,
     read_scores,
+    read_tasks,
 )
 
 PROTOCOL = "paper"  # parsing scores are counted as the paper counted them
@@ -31,6 +33,7 @@ def write_table(
     published: Published,
     scores: Sequence[Path],
     parses: Sequence[Path],
+    tasks: Sequence[Path],
     comparisons: Sequence[Path],
     out: Path,
 ) -> None:
@@ -39,12 +42,13 @@ def write_table(
     Args:
         plan: rows, columns and the runs that are asked for (`config.tables.plan`).
         scores, parses: scores.json and parse.json of the runs that there are.
+        tasks: scores.json and baselines.json of tasks of language understanding.
         comparisons: their tests against the baseline (`synmask compare`).
     Raises:
         UserError: a file is missing or lacks a key; a run is given twice or is not of the table; runs of one
             cell were trained with different settings, or runs of one column decoded or scored differently.
     """
-    runs = _gather(plan, scores, parses)
+    runs = _gather(plan, scores, parses, tasks)
     tests = read_comparisons(comparisons)
     cells = build_cells(plan, published, runs, tests)
     with writing(f"{out}.csv") as handle:
@@ -59,7 +63,9 @@ def write_table(
     write_latex(Path(f"{out}.tex"), table)
 
 
-def _gather(plan: Plan, scores: Sequence[Path], parses: Sequence[Path]) -> pd.DataFrame:
+def _gather(
+    plan: Plan, scores: Sequence[Path], parses: Sequence[Path], tasks: Sequence[Path]
+) -> pd.DataFrame:
     """All given runs, one row each, in the table's order."""
     columns = [*RUN, *COSTS, "device_hours", "memory", *SCORES, *(f"signature_{metric}" for metric in SCORES)]
     runs = pd.DataFrame(columns=columns)
@@ -69,12 +75,15 @@ def _gather(plan: Plan, scores: Sequence[Path], parses: Sequence[Path]) -> pd.Da
         runs = read[columns]
     if parses:
         runs = runs.merge(read_parses(parses, PROTOCOL), on=RUN, how="outer")
+    if tasks:
+        runs = read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
     order = {tuple(run.values()): position for position, run in enumerate(asked_runs(plan))}
     for _, run in runs.iterrows():
         if tuple(run[RUN]) not in order:
             raise UserError(f"{describe(run)}: not in this table; leave the file out")
     places = [order[tuple(run)] for run in runs[RUN].itertuples(index=False)]
-    return runs.assign(place=places).sort_values("place").drop(columns="place").reset_index(drop=True)
+    runs = runs.assign(place=places).sort_values("place").drop(columns="place").reset_index(drop=True)
+    return averaged(runs, plan["columns"]) if tasks else runs
 
 
 def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
@@ -94,7 +103,8 @@ def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
         for metric in plan["metrics"]
     ]
     nothing_asked = not any(cell.asked for cell in cells)
-    table = Layout(plan["title"], ["System", *([""] if with_published else [])], heads)
+    with_kinds = with_published or "glue" in plan["metrics"]
+    table = Layout(plan["title"], ["System", *([""] if with_kinds else [])], heads)
     for system, label in plan["rows"]:
         row = [cell for cell in cells if cell.system == system]
         origins = {cell.origin for cell in row}
@@ -103,8 +113,14 @@ def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
                 table.rows.append(([label, word], [_published_text(cell, origin) for cell in row]))
         if any(cell.asked for cell in row) or (nothing_asked and "quoted" not in origins):
             texts = [Text(cell_text(cell), cell.best) for cell in row]
-            table.rows.append(([label, *(["here"] if with_published else [])], texts))
+            table.rows.append(([label, *(["here"] if with_kinds else [])], texts))
+            if "glue" in plan["metrics"] and any(cell.median is not None for cell in row):
+                table.rows.append(([label, "median"], [_median(cell) for cell in row]))
     return table
+
+
+def _median(cell: Cell) -> Text:
+    return Text("–" if cell.median is None else f"{cell.median:.{METRICS[cell.metric].digits}f}")
 
 
 def _published_text(cell: Cell, origin: str) -> Text:

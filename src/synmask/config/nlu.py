@@ -1,0 +1,119 @@
+"""The sections of config.yaml about language understanding: benchmarks, their tasks, RoBERTa's weights."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from synmask.config.base import Checksum, Count, Line, Name, PathText, Rate, Section
+from synmask.config.sections import Batch, Resources
+
+
+class Finetuning(Section):
+    """How RoBERTa is fine-tuned; a task overrides key by key."""
+
+    max_epochs: Count = 10
+    sentences: Count = 16
+    lr: Annotated[float, Field(gt=0)] = 1e-5
+    total_updates: Count
+    warmup_updates: Annotated[int, Field(ge=0)]
+    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
+    adam_eps: Annotated[float, Field(gt=0)] = 1e-6
+    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+    clip_norm: Annotated[float, Field(ge=0)] = 0.0
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.1
+    max_tokens: Count = 512
+    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+
+
+class NluTask(Finetuning):
+    """A task of language understanding: where it comes from, how it is trained."""
+
+    column: Line
+    urls: tuple[Line, ...] = ()
+    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=2)
+
+    @property
+    def parts(self) -> list[str]:
+        """What is predicted and scored; the first part chooses the best epoch."""
+        return [part for part in self.rows if part != "train"]
+
+    @property
+    def columns(self) -> list[str]:
+        """Its columns in tables, one a part: of MNLI "MNLI-m" and "MNLI-mm"."""
+        endings = {"dev_matched": "-m", "dev_mismatched": "-mm"}
+        return [self.column + endings.get(part, "") for part in self.parts]
+
+
+class Benchmark(Section):
+    """Tasks of language understanding, and the RoBERTa that is fine-tuned on them."""
+
+    title: Line
+    weights: Name
+    generate: int | None = None
+    folder: PathText | None = None
+    sha256: dict[str, Checksum] = {}
+    seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
+    finetuning: dict[str, Any] = {}
+    tasks: dict[Name, NluTask] = Field(min_length=1)
+    resources: Resources = Resources()
+
+
+class RobertaSize(Section):
+    layers: Count = 12
+    embed_dim: Count = 768
+    ffn_dim: Count = 3072
+    heads: Count = 12
+    max_positions: Count = 512
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "RobertaSize":
+        if self.embed_dim % self.heads:
+            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
+        return self
+
+
+class PretrainingSettings(Section):
+    """Pre-training by masked language modelling, until `max_epochs`."""
+
+    max_epochs: Count = 10
+    batch: Batch = Batch(gpus=1)
+    lr: Annotated[float, Field(gt=0)] = 5e-4
+    warmup_updates: Count = 4000
+    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
+    adam_eps: Annotated[float, Field(gt=0)] = 1e-6
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    clip_norm: Annotated[float, Field(ge=0)] = 0.0
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.1
+    mask_rate: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+
+
+class Pretrain(Section):
+    """A RoBERTa of one's own: its text, its sub-words, its size, its training."""
+
+    text: dict[Literal["train", "valid"], tuple[PathText, ...]] = Field(min_length=2)
+    merges: Count = 10000
+    seed: Count = 1
+    model: RobertaSize = RobertaSize()
+    training: PretrainingSettings = PretrainingSettings()
+    resources: Resources = Resources()
+
+
+class WeightsSource(Section):
+    """Where a pre-trained RoBERTa comes from: one of three."""
+
+    archive: Line | None = None
+    bpe: tuple[Line, Line] | None = None
+    sha256: dict[str, Checksum] = {}
+    huggingface: PathText | None = None
+    pretrain: Pretrain | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "WeightsSource":
+        if sum(origin is not None for origin in (self.archive, self.huggingface, self.pretrain)) != 1:
+            raise ValueError("give one of `archive`, `huggingface` and `pretrain`")
+        if (self.archive is None) != (self.bpe is None):
+            raise ValueError("`archive` and `bpe` go together")
+        return self

@@ -1,0 +1,161 @@
+"""The demo's pairs of premise and hypothesis; each kind of inference is a function that draws one pair.
+
+Determiners are as in set theory: "every" and "the" speak of somebody who is there, "the" of the same one in
+both sentences. A verb with two arguments says nothing about the exchanged ones.
+"""
+
+from dataclasses import replace
+
+from synmask.corpora.demo import english, lexicon
+from synmask.corpora.demo.abstract import Clause, Complement, Nominal
+from synmask.corpora.demo.meaning import Definite, other_roles, styled
+from synmask.corpora.demo.phrases import side_of
+
+Pair = tuple[str, str, str]  # premise, hypothesis, label
+# Which of the nouns' bearers can do it, if a sentence with this determiner and negation is true: all of them;
+# some, the one that "the" means among them or not; none.
+WORLDS = {
+    ("jeder", False): {"all"},
+    ("der", False): {"all", "the one"},
+    ("ein", False): {"all", "the one", "others"},
+    ("der", True): {"others", "none"},
+    ("ein", True): {"the one", "others", "none"},
+    ("kein", False): {"none"},
+}
+FACTIVE = ("realise", "know", "see", "discover")  # what depends on them is true, even under negation
+NOT_FACTIVE = ("believe", "say", "hope", "claim", "think", "dream")
+THAT_VERBS = {  # several of them take other complements in the corpus
+    verb.english: verb._replace(frame="that") for verbs in lexicon.VERBS.values() for verb in verbs
+}
+
+
+def entailment(grammar: Definite, label: str) -> tuple[str, ...] | None:
+    """Premise, hypothesis and `label`; None: this draw has another label."""
+    infer = grammar.rng.choice((modifiers, determiners, clauses, embedded, roles))
+    premise, hypothesis, found = infer(grammar)
+    return (premise, hypothesis, label) if found == label and premise != hypothesis else None
+
+
+def modifiers(grammar: Definite) -> Pair:
+    """A modifier more or less. What is said of fewer follows from what is said of more, or the other way
+    round, where "every", "no" or "not" reach."""
+    determiner, negated = grammar.rng.choice([key for key in WORLDS if key != ("ein", True)])
+    wide = predication(grammar, grammar.rng.choice(("thing", "perception", "state")), negated)
+    subject = replace(wide.subject, determiner=determiner)
+    wide = replace(wide, subject=subject, complements=(_accusative(grammar.noun("thing", "ein")),))
+    place = grammar.rng.choice(("subject", "object", "adverb"))
+    if place == "subject":
+        narrow = replace(wide, subject=_modified(grammar, subject))
+        downward = determiner in ("jeder", "kein")
+    else:
+        if place == "object":
+            changed = _accusative(_modified(grammar, wide.complements[0].nominal))
+            narrow = replace(wide, complements=(changed,))
+        else:
+            narrow = replace(wide, adverb=grammar.rng.choice(lexicon.ADVERBS[wide.tense]))
+        downward = negated or determiner == "kein"
+    stronger, weaker = (wide, narrow) if downward else (narrow, wide)
+    if grammar.chance(0.5):
+        return text(stronger), text(weaker), "entailment"
+    return text(weaker), text(stronger), "neutral"
+
+
+def determiners(grammar: Definite) -> Pair:
+    """Two determiners, either sentence perhaps negated."""
+    one, other = grammar.rng.sample(list(WORLDS), 2)
+    clause = predication(grammar, grammar.frame())
+    texts = []
+    for determiner, negated in (one, other):
+        subject = replace(clause.subject, determiner=determiner)
+        texts.append(text(replace(clause, subject=subject, negated=negated)))
+    return *texts, relation(WORLDS[one], WORLDS[other])
+
+
+def relation(premise: set[str], hypothesis: set[str]) -> str:
+    """How two sentences are related, given the worlds in which each is true."""
+    if premise <= hypothesis:
+        return "entailment"
+    return "neutral" if premise & hypothesis else "contradiction"
+
+
+def clauses(grammar: Definite) -> Pair:
+    """One of the premise's two clauses, or the subject of one with the verb of the other."""
+    one, other = (predication(grammar, grammar.frame(), grammar.chance(0.5)) for _ in range(2))
+    conjunction = grammar.rng.choice(lexicon.CONJUNCTIONS[:2] + lexicon.SUBORDINATORS[:3:2])
+    if conjunction in lexicon.CONJUNCTIONS:
+        premise = text(one, conjunction, other)
+    else:  # in front, so that the negation of one does not reach it: "not because …"
+        premise = text(replace(one, subordinate=(conjunction, other), front="subordinate"))
+    said, unsaid = grammar.rng.sample((one, other), 2)
+    if grammar.chance(0.3):
+        crossed = replace(said, subject=unsaid.subject, person=unsaid.person)
+        return premise, text(_perhaps_denied(grammar, crossed)[0]), "neutral"
+    hypothesis, denied = _perhaps_denied(grammar, said)
+    return premise, text(hypothesis), "contradiction" if denied else "entailment"
+
+
+def embedded(grammar: Definite) -> Pair:
+    """What somebody knows is so, what somebody believes may be; the premise has one such clause or two."""
+    count = grammar.rng.choice((1, 2, 2))
+    inner = [predication(grammar, grammar.frame(), grammar.chance(0.5)) for _ in range(count)]
+    factive = [grammar.chance(0.6) for _ in inner]
+    outer = []
+    for clause, true in zip(inner, factive, strict=True):
+        verb = THAT_VERBS[grammar.rng.choice(FACTIVE if true else NOT_FACTIVE)]
+        attitude = predication(grammar, "intransitive", grammar.chance(0.4))
+        outer.append(replace(attitude, verb=verb, subordinate=(("dass", "that"), clause)))
+    premise = text(outer[0], ("und", "and"), outer[1]) if count == 2 else text(outer[0])
+    chosen = grammar.rng.randrange(count)
+    hypothesis, denied = _perhaps_denied(grammar, inner[chosen])
+    if not factive[chosen]:
+        return premise, text(hypothesis), "neutral"
+    return premise, text(hypothesis), "contradiction" if denied else "entailment"
+
+
+def roles(grammar: Definite) -> Pair:
+    """Who does it to whom, in the active and the passive."""
+    clause = grammar.deed(depth=0)
+    hypothesis, denied = _perhaps_denied(grammar, clause)
+    exchanged = grammar.chance(0.35)
+    if exchanged:
+        hypothesis = next(other_roles(hypothesis))
+    styles = [["passive"] if grammar.chance(0.5) else [] for _ in range(2)]
+    texts = styled(clause, styles[0]), styled(hypothesis, styles[1])
+    return *texts, "neutral" if exchanged else "contradiction" if denied else "entailment"
+
+
+def predication(grammar: Definite, frame: str, negated: bool = False) -> Clause:
+    """Somebody does something, or has done; neither adverb nor modal verb."""
+    subject = grammar.noun("person", grammar.determiner(1))
+    tense = grammar.rng.choice(("present", "perfect"))
+    clause = Clause(grammar.rng.choice(lexicon.VERBS[frame]), 1, subject, tense, negated)
+    if frame == "intransitive":
+        return clause
+    kind = "thing" if frame == "thing" else "person"
+    return replace(clause, complements=(_accusative(grammar.noun(kind, grammar.determiner(1))),))
+
+
+def _accusative(nominal: Nominal) -> Complement:
+    return Complement("", "acc", "", nominal)
+
+
+def _modified(grammar: Definite, nominal: Nominal) -> Nominal:
+    if grammar.chance(0.5):
+        return replace(nominal, adjectives=(grammar.adjective(nominal.noun),))
+    if nominal.noun.kind == "person":
+        clause = predication(grammar, grammar.frame())
+        return replace(nominal, relative=replace(clause, subject=None))
+    clause = predication(grammar, "thing")
+    return replace(nominal, relative=replace(clause, complements=()), relative_case="acc")
+
+
+def _perhaps_denied(grammar: Definite, clause: Clause) -> tuple[Clause, bool]:
+    """The clause, or the same with "not" put in or taken out; and whether it was."""
+    denied = grammar.chance(0.5)
+    return replace(clause, negated=clause.negated != denied), denied
+
+
+def text(clause: Clause, conjunction: tuple[str, str] = ("", ""), other: Clause | None = None) -> str:
+    """The English of one main clause or two."""
+    parts = [(("", ""), clause), *([(conjunction, other)] if other else ())]
+    return side_of(english.sentence(parts)).text

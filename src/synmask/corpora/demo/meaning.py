@@ -1,0 +1,193 @@
+"""The demo's pairs of sentences that say the same, or partly the same: paraphrase and similarity."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from synmask.corpora.demo import lexicon
+from synmask.corpora.demo.abstract import Clause, Complement, Nominal
+from synmask.corpora.demo.grammar import Grammar
+from synmask.corpora.demo.phrases import Phrase, side_of
+from synmask.corpora.demo.variants import adverb_first, english, passives, variants
+
+SYMMETRIC = {"meet", "marry"}  # say the same with subject and object exchanged
+ASYMMETRIC = {"because", "although", "before", "after"}  # do not, with their clauses exchanged
+DEFINITE = ("der", "der", "mein", "unser", "dieser")  # with others, voice can change what is said
+STYLES = ("adverb", "subordinate", "relative", "passive")
+
+
+class Definite(Grammar):
+    """Draws clauses about definite persons and things, the ground of the pairs."""
+
+    def determiner(self, person: int) -> str:
+        return self.rng.choice(DEFINITE)
+
+    def deed(self, depth: int) -> Clause:
+        """Somebody does something to somebody; no pronouns, no other complements."""
+        while True:
+            clause = self.clause(depth, frames=("person", "perception", "state", "dative"))
+            affected = clause.complements[0].nominal
+            people = {n.noun for n in (clause.subject, affected) if n.noun and n.noun.kind == "person"}
+            if len(people) == 2 and clause.verb.english not in SYMMETRIC:
+                return replace(clause, complements=clause.complements[:1])
+
+    def noun(self, kind: str, determiner: str) -> Nominal:
+        """One person or thing, without modifiers."""
+        return Nominal(1, noun=self.rng.choice(lexicon.NOUNS[kind]), determiner=determiner)
+
+    def frame(self) -> str:
+        """Of a verb that leaves nothing open with a subject, or with a subject and an object."""
+        return self.rng.choice(("intransitive", "intransitive", "thing", "perception", "state", "dative"))
+
+
+def styled(clause: Clause, style: Sequence[str]) -> str | None:
+    """The clause as text, in a style; None if it has nothing to which the style applies.
+
+    Args:
+        style: some of "adverb" (it comes first), "subordinate" (the subordinate clause comes first),
+            "relative" (a relative clause in the passive), "passive" (the main clause in the passive).
+    """
+    if "subordinate" in style:
+        if not clause.subordinate:
+            return None
+        clause = replace(clause, front="subordinate")
+    sentence = english(clause)
+    for name, change in (("adverb", adverb_first), ("relative", _passive_relatives), ("passive", passives)):
+        if name in style:
+            sentence = next(change(sentence), None)
+            if sentence is None:
+                return None
+    return side_of(sentence).text
+
+
+def _passive_relatives(sentence: Phrase) -> Iterator[Phrase]:
+    def change(part: Phrase) -> Iterator[Phrase]:
+        return passives(part) if part.label == "NP" else iter(())
+
+    return variants(sentence, Phrase, change)
+
+
+def paraphrase(grammar: Definite, label: str) -> tuple[str, ...] | None:
+    """Two sentences of the same words in different styles; with label 0 they say different things.
+
+    None: this draw cannot be said in these styles.
+    """
+    clause = grammar.deed(depth=1)
+    if grammar.chance(0.3):
+        subordinator = grammar.rng.choice(lexicon.SUBORDINATORS)
+        clause = replace(clause, subordinate=(subordinator, grammar.deed(depth=0)))
+    other = grammar.rng.choice(list(exchanges(clause)))
+    # Both must be sayable in both styles, whatever the label: then the styles do not tell the labels apart.
+    usable = [kind for kind in STYLES if styled(clause, [kind]) and styled(other, [kind])]
+    first, second = grammar.rng.sample(range(2 ** len(usable)), 2)
+    styles = [[kind for bit, kind in enumerate(usable) if number >> bit & 1] for number in (first, second)]
+    one, same, different = styled(clause, styles[0]), styled(clause, styles[1]), styled(other, styles[1])
+    if one and same and different:
+        return one, same if label == "1" else different, label
+    return None
+
+
+def exchanges(clause: Clause) -> Iterator[Clause]:
+    """What else can be said with the words of a clause: other roles, modifiers or dependences."""
+    yield from variants(clause, Clause, other_roles)
+    yield from variants(clause, Clause, _other_modifiers)
+    yield from variants(clause, Nominal, _other_relative)
+    if clause.subordinate and clause.subordinate[0][1] in ASYMMETRIC:
+        word, inner = clause.subordinate
+        yield replace(inner, subordinate=(word, replace(clause, subordinate=None)))
+
+
+def other_roles(clause: Clause) -> Iterator[Clause]:
+    if clause.subject and clause.complements and clause.complements[0].nominal.noun:
+        subject, (affected, *_) = clause.subject, clause.complements
+        changed = (replace(affected, nominal=subject),)
+        yield replace(clause, subject=affected.nominal, person=affected.nominal.person, complements=changed)
+
+
+def _other_modifiers(clause: Clause) -> Iterator[Clause]:
+    """Adjectives, attribute and relative clause of the subject with the object, and the other way round."""
+    if clause.subject and clause.complements:
+        subject, affected = clause.subject, clause.complements[0].nominal
+        names = ("adjectives", "attribute", "relative", "relative_case")
+        ours, theirs = ({name: getattr(n, name) for name in names} for n in (subject, affected))
+        if ours != theirs and subject.person == affected.person:
+            changed = (replace(clause.complements[0], nominal=replace(affected, **ours)),)
+            yield replace(clause, subject=replace(subject, **theirs), complements=changed)
+
+
+def _other_relative(nominal: Nominal) -> Iterator[Nominal]:
+    """A relative clause about the object is made one about the subject."""
+    relative = nominal.relative
+    if relative and relative.subject and relative.subject.noun and nominal.noun.kind == "person":
+        inner = Complement("", "acc", "", relative.subject)
+        relative = replace(relative, person=nominal.person, subject=None, complements=(inner,))
+        yield replace(nominal, relative=relative, relative_case="nom")
+
+
+def similarity(grammar: Definite, _: str) -> tuple[str, ...] | None:
+    """Two sentences in any style, and 5 times the share of their `arcs` that they have in common (Dice).
+
+    None: both are the same text.
+    """
+    clause = replace(grammar.deed(depth=0), negated=False)
+    other = clause
+    edits = grammar.rng.sample(EDITS, grammar.rng.randrange(4))
+    for edit in edits:
+        other = edit(grammar, other)
+    if grammar.chance(0.3):
+        other = next(other_roles(other))
+    texts = [_in_some_style(grammar, said) for said in grammar.rng.sample((clause, other), 2)]
+    ours, theirs = arcs(clause), arcs(other)
+    score = 10 * len(ours & theirs) / (len(ours) + len(theirs))
+    return (*texts, f"{score:.3f}") if texts[0] != texts[1] else None
+
+
+def arcs(clause: Clause) -> set[tuple[str, str, str]]:
+    """The labelled dependencies (head, role, dependent) of a clause, whichever its voice and word order."""
+    verb = clause.verb.english
+    found = {("", "root", verb)}
+    if clause.adverb:
+        found.add((verb, "adverb", clause.adverb[1]))
+    for role, nominal in (("agent", clause.subject), ("patient", clause.complements[0].nominal)):
+        noun = nominal.noun.english
+        found.add((verb, role, noun))
+        found |= {(noun, "modifier", adjective) for _, adjective in nominal.adjectives}
+        if nominal.compound[1]:
+            found.add((noun, "modifier", nominal.compound[1]))
+    return found
+
+
+def _in_some_style(grammar: Definite, clause: Clause) -> str:
+    styles = [
+        style for style in ([], ["adverb"], ["passive"], ["adverb", "passive"]) if styled(clause, style)
+    ]
+    return styled(clause, grammar.rng.choice(styles))
+
+
+def _other_verb(grammar: Definite, clause: Clause) -> Clause:
+    return replace(clause, verb=grammar.rng.choice(lexicon.VERBS[clause.verb.frame]))
+
+
+def _other_adverb(grammar: Definite, clause: Clause) -> Clause:
+    adverbs = lexicon.ADVERBS["modal" if clause.tense in lexicon.MODALS else clause.tense]
+    return replace(clause, adverb=None if clause.adverb else grammar.rng.choice(adverbs))
+
+
+def _other_subject(grammar: Definite, clause: Clause) -> Clause:
+    return replace(clause, subject=_other_person(grammar, clause.subject))
+
+
+def _other_object(grammar: Definite, clause: Clause) -> Clause:
+    affected = clause.complements[0]
+    return replace(clause, complements=(replace(affected, nominal=_other_person(grammar, affected.nominal)),))
+
+
+def _other_person(grammar: Definite, nominal: Nominal) -> Nominal:
+    """Another noun, or the same with another modifier."""
+    if grammar.chance(0.4):
+        return replace(nominal, noun=grammar.rng.choice(lexicon.NOUNS["person"]))
+    if nominal.adjectives or grammar.chance(0.5):
+        return replace(nominal, compound=grammar.rng.choice(lexicon.COMPOUNDS))
+    return replace(nominal, adjectives=(grammar.adjective(nominal.noun),))
+
+
+EDITS = (_other_verb, _other_adverb, _other_subject, _other_object)

@@ -1,0 +1,88 @@
+"""The demo's tasks of language understanding, one of each kind that GLUE has, made from the demo's grammar.
+
+- acceptability (as CoLA): is the sentence good English? Faults of agreement, verb forms, order, arguments.
+- paraphrase (as MRPC): do two sentences of the same words say the same? Voice, moved adverbials and clauses
+  against exchanged roles, modifiers and clauses; two of three do.
+- entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither?
+- similarity (as STS-B): how much of two sentences' dependencies is the same, from 0 to 5.
+
+None can be told from the words alone: the words of all labels are drawn alike.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from synmask.corpora import tasks
+from synmask.corpora.demo.entailment import entailment
+from synmask.corpora.demo.faults import acceptability
+from synmask.corpora.demo.grammar import Grammar
+from synmask.corpora.demo.meaning import Definite, paraphrase, similarity
+from synmask.files import UserError
+
+PARTS = ("train", "dev")
+LONGEST = 30  # words of a sentence, as in the demo corpus
+
+
+class Kind(NamedTuple):
+    """How a task's rows are drawn: sentences and label, or None where the draw gives no row."""
+
+    grammar: type[Grammar]
+    draw: Callable[[Grammar, str], tuple[str, ...] | None]
+    weights: tuple[int, ...]  # of the labels
+
+
+KINDS = {
+    "acceptability": Kind(Grammar, acceptability, (1, 1)),
+    "paraphrase": Kind(Definite, paraphrase, (1, 2)),
+    "entailment": Kind(Definite, entailment, (1, 1, 1)),
+    "similarity": Kind(Definite, similarity, (1,)),
+}
+
+
+def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield (part, its sentences and label), `sizes[part]` of train, then of dev.
+
+    No sentence of a one-sentence task comes twice, nor a pair, in whatever order. The same sizes and seed
+    give the same rows.
+
+    Raises:
+        UserError: no such task, or `sizes` does not give a positive whole number for train and dev.
+    """
+    if task not in KINDS:
+        raise UserError(f"no demo task {task!r}; there are {', '.join(KINDS)}")
+    if set(sizes) != set(PARTS) or any(type(size) is not int or size < 1 for size in sizes.values()):
+        raise UserError(f"demo task {task}: sizes {dict(sizes)}; give train and dev a positive whole number")
+    kind = KINDS[task]
+    grammar = kind.grammar(random.Random(f"{task} {seed}"))
+    labels = tasks.TASKS[task].labels or ("",)
+    seen = set()
+    for part in PARTS:
+        done = 0
+        while done < sizes[part]:
+            label = grammar.rng.choices(labels, kind.weights)[0]
+            row = _drawn(kind, grammar, label)
+            texts = frozenset(row[:-1])
+            if texts not in seen:
+                seen.add(texts)
+                done += 1
+                yield part, row
+
+
+def _drawn(kind: Kind, grammar: Grammar, label: str) -> tuple[str, ...]:
+    while True:
+        row = kind.draw(grammar, label)
+        if row and all(len(text.split()) <= LONGEST for text in row[:-1]):
+            return row
+
+
+def write_part(task: str, part: str, output: str | Path, sizes: Mapping[str, int], seed: int) -> None:
+    """Write train or dev of a demo task as TSV, as `corpora.tasks` says.
+
+    Raises:
+        UserError: as `rows`; or no such part.
+    """
+    if part not in PARTS:
+        raise UserError(f"demo task {task}: no part {part!r}; there are {', '.join(PARTS)}")
+    tasks.write_task(task, (row for found, row in rows(task, sizes, seed) if found == part), output)

@@ -1,0 +1,107 @@
+"""The tasks of language understanding: GLUE's of the paper (Wang et al. 2019), and the demo's like them.
+
+A task's files are TSV: a header, then sentence1, sentence2 if there are two, label; nothing is quoted.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmask.files import UserError, read_lines, write_lines
+
+BINARY = ("0", "1")
+INFERENCE = ("entailment", "neutral", "contradiction")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be told about one sentence, or about a pair."""
+
+    sentences: int
+    labels: tuple[str, ...]  # none: a score from 0 to 5
+
+    @property
+    def columns(self) -> list[str]:
+        return [*(f"sentence{number + 1}" for number in range(self.sentences)), "label"]
+
+
+TASKS = {
+    "cola": Task(1, BINARY),
+    "sst-2": Task(1, BINARY),
+    "mnli": Task(2, INFERENCE),
+    "qnli": Task(2, ("entailment", "not_entailment")),
+    "rte": Task(2, ("entailment", "not_entailment")),
+    "mrpc": Task(2, BINARY),
+    "qqp": Task(2, BINARY),
+    "sts-b": Task(2, ()),
+    # of the demo, see corpora/demo/tasks.py
+    "acceptability": Task(1, BINARY),
+    "paraphrase": Task(2, BINARY),
+    "entailment": Task(2, INFERENCE),
+    "similarity": Task(2, ()),
+}
+
+
+@dataclass(frozen=True)
+class Examples:
+    """One part of a task: its N sentences or pairs, and their N labels as they are written."""
+
+    texts: tuple[tuple[str, ...], ...]
+    labels: tuple[str, ...]
+
+
+def task_named(name: str) -> Task:
+    """The task of this name.
+
+    Raises:
+        UserError: there is none.
+    """
+    if name not in TASKS:
+        raise UserError(f"no task {name!r}; there are {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+def check_label(task: Task, label: str, where: str) -> None:
+    """Raise a UserError that begins with `where` unless `label` is one of the task's, or a score."""
+    if not _known(task, label):
+        allowed = ", ".join(task.labels) or "a number from 0 to 5"
+        raise UserError(f"{where}: unknown label {label!r}; expected {allowed}")
+
+
+def _known(task: Task, label: str) -> bool:
+    if task.labels:
+        return label in task.labels
+    try:
+        return 0 <= float(label) <= 5
+    except ValueError:
+        return False
+
+
+def write_task(task: str, rows: Iterable[Sequence[str]], output: str | Path) -> None:
+    """Write a part of a task; a row has the task's sentences and the label."""
+    header = "\t".join(TASKS[task].columns)
+    write_lines(output, [header, *("\t".join(row) for row in rows)])
+
+
+def read_task(task: str, path: str | Path) -> Examples:
+    """Read what `write_task` wrote.
+
+    Raises:
+        UserError: no such task or file; other columns than the task's; no rows; an unknown label.
+    """
+    kind = task_named(task)
+    lines = list(read_lines(path))
+    if not lines:
+        raise UserError(f"{path}: empty file; expected {task}'s header and rows")
+    if lines[0].split("\t") != kind.columns:
+        expected = ", ".join(kind.columns)
+        raise UserError(f"{path}: columns {lines[0].replace(chr(9), ', ')!r:.80}; {task} has {expected}")
+    rows = [line.split("\t") for line in lines[1:]]
+    if not rows:
+        raise UserError(f"{path}: no rows below the header; make it again")
+    width = len(kind.columns)
+    for number, row in enumerate(rows, start=2):
+        if len(row) != width:
+            raise UserError(f"{path}, line {number}: {len(row)} columns, not {width}; make it again")
+        check_label(kind, row[-1], f"{path}, line {number}")
+    return Examples(tuple(tuple(row[:-1]) for row in rows), tuple(row[-1] for row in rows))

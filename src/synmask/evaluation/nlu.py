@@ -1,0 +1,124 @@
+"""Scores of the tasks of language understanding, by scikit-learn and SciPy, beside trivial baselines."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+from scipy.sparse import csr_matrix, hstack
+from scipy.stats import pearsonr, spearmanr
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+from synmask.corpora.tasks import TASKS, Examples, task_named
+from synmask.files import UserError, read_lines
+
+METRICS = {  # the first one is a task's score in GLUE's average, and chooses the best checkpoint
+    "cola": ("matthews",),
+    "sst-2": ("accuracy",),
+    "mnli": ("accuracy",),
+    "qnli": ("accuracy",),
+    "rte": ("accuracy",),
+    "mrpc": ("f1", "accuracy"),
+    "qqp": ("f1", "accuracy"),
+    "sts-b": ("pearson", "spearman"),
+    "acceptability": ("matthews",),
+    "paraphrase": ("f1", "accuracy"),
+    "entailment": ("accuracy",),
+    "similarity": ("pearson", "spearman"),
+}
+TOKEN = r"(?u)\w+|[^\w\s]"  # scikit-learn's own pattern would drop "a" and "I"
+
+
+def score(task: str, gold: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+    """The task's metrics of N predictions, in percent; F1 is that of label 1.
+
+    Where a correlation is not defined, because one side is constant, it is 0.
+
+    Args:
+        gold, predicted: (N), labels, or numbers of a regression, as the files have them.
+    Raises:
+        ValueError: there are none, or not as many on both sides.
+    """
+    if not gold or len(gold) != len(predicted):
+        raise ValueError(f"predicted: {len(predicted)} given for {len(gold)} gold labels")
+    return {metric: 100 * float(_COMPUTE[metric](gold, predicted)) for metric in METRICS[task]}
+
+
+def _correlation(measure: Callable, gold: Sequence[str], predicted: Sequence[str]) -> float:
+    sides = [np.array(side, dtype=np.float64) for side in (gold, predicted)]
+    if any(np.ptp(side) == 0 for side in sides):
+        return 0.0
+    return measure(*sides).statistic
+
+
+_COMPUTE: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
+    "matthews": matthews_corrcoef,
+    "accuracy": accuracy_score,
+    "f1": lambda gold, predicted: f1_score(gold, predicted, pos_label="1", zero_division=0),
+    "pearson": lambda gold, predicted: _correlation(pearsonr, gold, predicted),
+    "spearman": lambda gold, predicted: _correlation(spearmanr, gold, predicted),
+}
+
+
+def majority(task: str, train: Examples, dev: Examples) -> dict[str, float]:
+    """Scores of answering always with the training set's most frequent label, or its mean."""
+    labels = TASKS[task].labels
+    mean = "" if labels else str(fmean(map(float, train.labels)))
+    answer = max(labels, key=train.labels.count, default=mean)  # of equals the first
+    return score(task, dev.labels, [answer] * len(dev.labels))
+
+
+def bag_of_words(task: str, train: Examples, dev: Examples) -> dict[str, float]:
+    """Scores of a linear model that sees which words there are, but not their order.
+
+    A sentence is its tf-idf vector of lower-cased words and marks (scikit-learn's TfidfVectorizer, fitted on
+    all training sentences); a pair is u, v, |u - v| and u * v, side by side. LogisticRegression (C = 1), or
+    Ridge (alpha = 1) for a regression; both deterministic.
+    """
+    if len(set(train.labels)) == 1:  # nothing to learn
+        return majority(task, train, dev)
+    vectors = TfidfVectorizer(token_pattern=TOKEN)
+    vectors.fit(text for texts in train.texts for text in texts)
+    if TASKS[task].labels:
+        model = LogisticRegression(max_iter=2000).fit(_features(vectors, train), train.labels)
+    else:
+        model = Ridge(solver="lsqr").fit(_features(vectors, train), np.array(train.labels, dtype=np.float64))
+    return score(task, dev.labels, model.predict(_features(vectors, dev)).tolist())
+
+
+def _features(vectors: TfidfVectorizer, examples: Examples) -> csr_matrix:
+    """(N, features) of N sentences or pairs."""
+    sides = [vectors.transform(texts) for texts in zip(*examples.texts, strict=True)]
+    if len(sides) == 2:
+        first, second = sides
+        sides += [abs(first - second), first.multiply(second)]
+    return hstack(sides, format="csr")
+
+
+def read_predictions(task: str, path: str | Path, gold: Examples) -> list[str]:
+    """A label, or for a regression a number, a line; as many as `gold` has.
+
+    Raises:
+        UserError: no such file, other lines than that, or another number of lines.
+    """
+    labels = task_named(task).labels
+    lines = list(read_lines(path))
+    if len(lines) != len(gold.labels):
+        raise UserError(
+            f"{path}: {len(lines)} predictions for {len(gold.labels)} examples; predict the same part again"
+        )
+    for number, line in enumerate(lines, start=1):
+        if labels and line not in labels:
+            raise UserError(f"{path}, line {number}: unknown label {line!r}; expected {', '.join(labels)}")
+        if not labels and not _finite(line):
+            raise UserError(f"{path}, line {number}: {line!r} is no finite number")
+    return lines
+
+
+def _finite(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
