@@ -26,6 +26,7 @@ from synmask.text.gpt2 import read_encoder, read_merges, tokenizer
 
 VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
 MASK = "<mask>"
+TOKENS = "encoder.sentence_encoder.embed_tokens.weight"
 # fairseq 0.12.2 saves a second set of a layer's weights, for a fast path; engine/layers.py has none.
 COPIES = re.compile(r"\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
@@ -115,6 +116,7 @@ def save_weights(
     words = len(_dictionary(vocabulary, vocabulary, read_encoder(vocabulary / "encoder.json")))
     kept = {name: value for name, value in state.items() if name in shape.parameters(words)}
     _check(kept, shape, words, folder)
+    kept["encoder.lm_head.weight"] = kept[TOKENS]  # the same tensor is saved once
     if folder.resolve() != vocabulary.resolve():
         _copy(vocabulary, folder)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
@@ -161,7 +163,7 @@ def _read(folder: Path, called: Path, encoder: dict[str, int]) -> Weights:
     state = _upgrade(state, shape.encoder_layers)
     _check(state, shape, len(dictionary), called)
     state = {name: value.float() for name, value in state.items()}
-    state["encoder.lm_head.weight"] = state["encoder.sentence_encoder.embed_tokens.weight"]
+    state["encoder.lm_head.weight"] = state[TOKENS]
     return Weights(shape, dictionary, state)
 
 
@@ -243,11 +245,10 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called:
     """Raises UserError unless `state` is that of a RoBERTa of `shape` with `words` embeddings."""
     if shape.embed_dim % shape.heads:
         raise UserError(f"{called}: {shape.embed_dim} dimensions cannot be split into {shape.heads} heads")
-    tokens = "encoder.sentence_encoder.embed_tokens.weight"
-    if tokens in state and len(state[tokens]) != words:
+    if TOKENS in state and len(state[TOKENS]) != words:
         raise UserError(
             f"{called}: dict.txt has {words:,} symbols with the special ones, the model "
-            f"{len(state[tokens]):,} embeddings; both must be of one vocabulary"
+            f"{len(state[TOKENS]):,} embeddings; both must be of one vocabulary"
         )
     expected = shape.parameters(words)
     for name in sorted(expected.keys() ^ state.keys()):
@@ -258,7 +259,7 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called:
     for name, sizes in expected.items():
         if (found := tuple(state[name].shape)) != sizes:
             raise UserError(f"{called}: {name} has the shape {found}, by the model's settings it is {sizes}")
-    if not torch.equal(state["encoder.lm_head.weight"], state[tokens]):
+    if not torch.equal(state["encoder.lm_head.weight"], state[TOKENS]):
         raise UserError(f"{called}: the language-model head is not tied to the embeddings, as RoBERTa's is")
 
 
