@@ -128,6 +128,15 @@ def test_the_same_bytes(original, vocabulary, folder, tmp_path):
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
 
 
+def test_model_pt_is_added_to_its_vocabulary(original, vocabulary, tmp_path):
+    folder = shutil.copytree(vocabulary, tmp_path / "w")
+    before = {path.name: path.stat() for path in folder.iterdir()}
+    save_weights(folder, original.state_dict(), SHAPE, folder)
+    assert load_weights(folder).shape == SHAPE
+    for name, stat in before.items():  # a workflow compares their times
+        assert (folder / name).stat().st_mtime_ns == stat.st_mtime_ns
+
+
 def test_loading_leaves_the_random_numbers_alone(folder):
     torch.manual_seed(1)
     expected = torch.rand(3)

@@ -36,7 +36,7 @@ wildcard_constraints:
 rule roberta_archive:
     input:
         files=lambda wildcards: CONFIG.weights_sources(wildcards.weights),
-        code=code("corpora/archive", "engine/compat", "engine/weights"),
+        code=code("corpora/archive", "engine/checkpoints", "engine/compat", "engine/weights", "text/gpt2"),
     output:
         MODEL,
     log:
@@ -58,7 +58,7 @@ rule roberta_archive:
 rule convert_roberta:
     input:
         folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface,
-        code=code("engine/compat", "engine/weights"),
+        code=code("engine/checkpoints", "engine/compat", "engine/huggingface", "engine/weights", "text/gpt2"),
     output:
         MODEL,
     log:

@@ -26,6 +26,7 @@ from synmask.text.gpt2 import read_encoder, read_merges, tokenizer
 
 VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
 MASK = "<mask>"
+TOKENS = "encoder.sentence_encoder.embed_tokens.weight"
 # fairseq 0.12.2 saves a second set of a layer's weights, for a fast path; engine/layers.py has none.
 COPIES = re.compile(r"\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
@@ -107,7 +108,7 @@ def save_weights(
 
     Args:
         state: holds all of `shape.parameters`; what else it holds, such as a guide, is left out.
-        vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied.
+        vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied; or `folder` itself.
     Raises:
         UserError: `state` is not of this shape, or not of this vocabulary.
     """
@@ -115,7 +116,9 @@ def save_weights(
     words = len(_dictionary(vocabulary, vocabulary, read_encoder(vocabulary / "encoder.json")))
     kept = {name: value for name, value in state.items() if name in shape.parameters(words)}
     _check(kept, shape, words, folder)
-    _copy(vocabulary, folder, VOCABULARY)
+    kept["encoder.lm_head.weight"] = kept[TOKENS]  # the same tensor is saved once
+    if folder.resolve() != vocabulary.resolve():
+        _copy(vocabulary, folder)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq wants them
     save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest})
@@ -160,7 +163,7 @@ def _read(folder: Path, called: Path, encoder: dict[str, int]) -> Weights:
     state = _upgrade(state, shape.encoder_layers)
     _check(state, shape, len(dictionary), called)
     state = {name: value.float() for name, value in state.items()}
-    state["encoder.lm_head.weight"] = state["encoder.sentence_encoder.embed_tokens.weight"]
+    state["encoder.lm_head.weight"] = state[TOKENS]
     return Weights(shape, dictionary, state)
 
 
@@ -242,11 +245,10 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called:
     """Raises UserError unless `state` is that of a RoBERTa of `shape` with `words` embeddings."""
     if shape.embed_dim % shape.heads:
         raise UserError(f"{called}: {shape.embed_dim} dimensions cannot be split into {shape.heads} heads")
-    tokens = "encoder.sentence_encoder.embed_tokens.weight"
-    if tokens in state and len(state[tokens]) != words:
+    if TOKENS in state and len(state[TOKENS]) != words:
         raise UserError(
             f"{called}: dict.txt has {words:,} symbols with the special ones, the model "
-            f"{len(state[tokens]):,} embeddings; both must be of one vocabulary"
+            f"{len(state[TOKENS]):,} embeddings; both must be of one vocabulary"
         )
     expected = shape.parameters(words)
     for name in sorted(expected.keys() ^ state.keys()):
@@ -257,12 +259,12 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called:
     for name, sizes in expected.items():
         if (found := tuple(state[name].shape)) != sizes:
             raise UserError(f"{called}: {name} has the shape {found}, by the model's settings it is {sizes}")
-    if not torch.equal(state["encoder.lm_head.weight"], state[tokens]):
+    if not torch.equal(state["encoder.lm_head.weight"], state[TOKENS]):
         raise UserError(f"{called}: the language-model head is not tied to the embeddings, as RoBERTa's is")
 
 
-def _copy(source: Path, folder: Path, names: tuple[str, ...]) -> None:
-    for name in names:
+def _copy(source: Path, folder: Path) -> None:
+    for name in VOCABULARY:
         if not (source / name).is_file():
             raise UserError(f"{source}: has no {name}")
         with renamed(folder / name) as temporary:
