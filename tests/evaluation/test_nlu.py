@@ -131,30 +131,26 @@ def test_bad_predictions_are_one_line(tmp_path, task, lines, said):
 
 
 def test_the_verbs_write_scores_and_where_they_come_from(tmp_path, capsys):
-    paths = {
-        name: tmp_path / name
-        for name in ("train.tsv", "dev.tsv", "p.txt", "train.json", "scores.json", "b.json")
-    }
-    write_task("cola", [("Dogs bark.", "1"), ("Bark dogs.", "0"), ("Cats sleep.", "1")], paths["train.tsv"])
-    write_task("cola", [("Dogs sleep.", "1"), ("Sleep dogs.", "0")], paths["dev.tsv"])
-    paths["p.txt"].write_text("1\n0\n")
-    paths["train.json"].write_text('{"updates": 7}')
-    scoring = ["nlu-score", "--task", "cola", "--gold", paths["dev.tsv"], "--predicted", paths["p.txt"],
-               "--run", '{"seed": 3, "system": "roberta"}', "--train", paths["train.json"], "--output", paths["scores.json"]]  # fmt: skip
-    main([*map(str, scoring)])
-    scores = json.loads(paths["scores.json"].read_text())
-    assert scores["scores"] == {"matthews": 100.0}
-    assert (scores["task"], scores["seed"], scores["system"], scores["updates"]) == ("cola", 3, "roberta", 7)
-    assert {"scikit-learn", "scipy"} <= set(scores["versions"])
-    assert {"commit", "command"} <= set(scores)
-    baselines = ["nlu-baselines", "--task", "cola", "--train", paths["train.tsv"], "--dev", paths["dev.tsv"]]
-    main([*map(str, baselines), "--output", str(paths["b.json"])])
-    found = json.loads(paths["b.json"].read_text())
-    assert found["majority"] == {"matthews": 0.0}
-    assert found["examples"] == {"train": 3, "dev": 2}
-    assert set(found["bag_of_words"]) == {"matthews"}
-    paths["p.txt"].write_text("1\n")
+    names = ("train.tsv", "dev.tsv", "p.txt", "train.json", "scores.json", "baselines.json")
+    train, dev, predicted, run, scores, baselines = (tmp_path / name for name in names)
+    write_task("cola", [("Dogs bark.", "1"), ("Bark dogs.", "0"), ("Cats sleep.", "1")], train)
+    write_task("cola", [("Dogs sleep.", "1"), ("Sleep dogs.", "0")], dev)
+    predicted.write_text("1\n0\n")
+    run.write_text('{"updates": 7}')
+    of_part = ["--task", "cola", "--parts", "dev", "--gold", str(dev), "--run", '{"seed": 3}', "--train"]
+    scoring = ["nlu-score", *of_part, str(run), "--predicted", str(predicted), "--output", str(scores)]
+    main(scoring)
+    found = json.loads(scores.read_text())
+    assert found["scores"] == {"dev": {"matthews": 100.0}}
+    assert (found["task"], found["seed"], found["updates"]) == ("cola", 3, 7)
+    assert {"scikit-learn", "scipy"} <= set(found["versions"])
+    assert {"commit", "command"} <= set(found)
+    main(["nlu-baselines", *of_part, str(train), "--output", str(baselines)])
+    answers = json.loads(baselines.read_text())["scores"]
+    assert answers["majority"] == {"dev": {"matthews": 0.0}}
+    assert set(answers["bag-of-words"]["dev"]) == {"matthews"}
+    predicted.write_text("1\n")
     with pytest.raises(SystemExit) as left:
-        main([*map(str, scoring)])
+        main(scoring)
     assert left.value.code == 1
     assert capsys.readouterr().err.startswith("synmask nlu-score: ")

@@ -48,7 +48,19 @@ wildcard_constraints:
 
 rule demo_task:
     input:
-        code=code("corpora/demo/tasks", "corpora/tasks"),
+        code=code(
+            "corpora/demo/abstract",
+            "corpora/demo/english",
+            "corpora/demo/entailment",
+            "corpora/demo/faults",
+            "corpora/demo/grammar",
+            "corpora/demo/lexicon",
+            "corpora/demo/meaning",
+            "corpora/demo/phrases",
+            "corpora/demo/tasks",
+            "corpora/demo/variants",
+            "corpora/tasks",
+        ),
     output:
         of_task("{part}.tsv"),
     log:
