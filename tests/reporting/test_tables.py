@@ -399,5 +399,5 @@ def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(tabl
         table(glue_plan([1, 2]), tasks=[one, other])
     with pytest.raises(UserError, match="rte dev is not in this table"):
         table(glue_plan([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
-    with pytest.raises(UserError, match="no matthews in scores.dev"):
+    with pytest.raises(UserError, match=r"no matthews in scores\.dev"):
         table(glue_plan([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])

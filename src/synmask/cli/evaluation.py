@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from synmask.cli.options import Arguments, add, gpus
+from synmask.files import UserError
 from synmask.gpus import lease
 
 
@@ -166,6 +167,13 @@ def _parseval(a: Arguments) -> None:
             json.dump(a.run | {"counts": counts}, handle, sort_keys=True, separators=(",", ":"))
 
 
+def _parts(*lists: list) -> list[tuple]:
+    """What belongs to each part of a task."""
+    if len({*map(len, lists)}) > 1:
+        raise UserError("give a file of each kind for every part")
+    return [*zip(*lists, strict=True)]
+
+
 def _nlu_score(a: Arguments) -> None:
     from synmask.corpora.tasks import read_task
     from synmask.evaluation.nlu import read_predictions, score
@@ -173,7 +181,7 @@ def _nlu_score(a: Arguments) -> None:
     from synmask.provenance import commit, versions
 
     scores = {}
-    for part, path, predicted in zip(a.parts, a.gold, a.predicted, strict=True):
+    for part, path, predicted in _parts(a.parts, a.gold, a.predicted):
         gold = read_task(a.task, path)
         scores[part] = score(a.task, gold.labels, read_predictions(a.task, predicted, gold))
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
@@ -187,7 +195,7 @@ def _nlu_baselines(a: Arguments) -> None:
     from synmask.provenance import commit, versions
 
     train = read_task(a.task, a.train)
-    gold = {part: read_task(a.task, path) for part, path in zip(a.parts, a.gold, strict=True)}
+    gold = {part: read_task(a.task, path) for part, path in _parts(a.parts, a.gold)}
     answers = {"majority": nlu.majority, "bag-of-words": nlu.bag_of_words}
     scores = {
         name: {part: answer(a.task, train, examples) for part, examples in gold.items()}

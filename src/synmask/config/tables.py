@@ -104,9 +104,8 @@ def _task_columns(config: Config, table: Table) -> list[dict[str, Any]]:
     The trivial baselines have one run, of seed 0.
     """
     seeds = list(config.benchmark_seeds(table.benchmark))
-    runs = {system: seeds for system in table.systems if system in config.systems} | dict.fromkeys(
-        BASELINES, [0]
-    )
+    runs = {system: seeds for system in table.systems if system in config.systems}
+    runs |= {name: [0] for name in BASELINES}
     columns = [
         {"corpus": table.benchmark, "column": column, "group": "", "task": task, "part": part, "runs": runs}
         for task, entry in config.tasks_of(table).items()

@@ -25,6 +25,7 @@ from synmask.files import UserError, read_lines
 from synmask.text import gpt2
 
 LN2 = math.log(2)  # fairseq's own loss counts in bits
+BASE_WIDTH = 768  # of the RoBERTa that fairseq's initial weights are made for
 
 
 class _MaskedLM(MaskedLMTask):
@@ -90,6 +91,7 @@ class Pretraining(Stage):
         model, training = self.settings["model"], self.settings["training"]
         rates = {name: training[name] for name in ("dropout", "attention_dropout")}
         built = task.build_model(Namespace(**vars(_shape(model).settings()), **rates))
+        _widen(built, math.sqrt(BASE_WIDTH / model["embed_dim"]))
         task.load_dataset("valid")
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
 
@@ -114,6 +116,15 @@ class Pretraining(Stage):
     @property
     def final(self) -> str:
         return f"epoch{self.epochs}.pt"
+
+
+def _widen(model: GuidedRoberta, factor: float) -> None:
+    """Multiply the initial weights of all layers: fairseq draws them with a standard deviation of 0.02 whatever
+    the width, with which a narrow layer adds next to nothing to what passes by it and hardly learns."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() == 2 and "embed" not in name:
+                weight.mul_(factor)
 
 
 def _shape(model: Mapping[str, int]) -> RobertaShape:
