@@ -13,23 +13,24 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         "plan",
         _plan,
         "Say what a target will take before it runs: trainings, parameters, hours and disk, and whether "
-        "there is space for it.",
+        "there is space for it; of language understanding how many fine-tunings.",
         "Hours are measured, not guessed: they are known for a system on a corpus once one of its trainings "
         "has run. `~` marks parameters that are estimated, because the corpus has no vocabulary yet.",
     )
-    option("TARGET", "experiments of the configuration; default: its targets", nargs="*")
+    option("TARGET", "experiments and tables of the configuration; default: its targets", nargs="*")
     option("config", "configuration file", default=Path("config.yaml"))
 
 
 def _plan(a: Arguments) -> None:
     from synmask.config import load, read_yaml
-    from synmask.engine.plan import lines, plan
+    from synmask.engine.plan import finetuning_lines, finetunings, lines, plan
 
     config = load(read_yaml(a.config), [a.config])
-    for target in a.target:
-        if target not in config.experiments:
-            raise UserError(
-                f"{a.config}: no experiment {target!r}; there are: {', '.join(config.experiments)}"
-            )
-    for line in lines(plan(config, a.target or config.targets)):
+    targets = a.target or config.targets
+    for target in targets:
+        if target not in {**config.experiments, **config.all_tables}:
+            known = ", ".join([*config.experiments, *config.tables])
+            raise UserError(f"{a.config}: no experiment or table {target!r}; there are: {known}")
+    rows, tuned = plan(config, targets), finetunings(config, targets)
+    for line in [*(lines(rows) if rows else ()), *finetuning_lines(tuned)]:
         print(line)

@@ -60,6 +60,32 @@ def plan(config: Config, targets: Iterable[str], results: Path = Path("results")
     return [_row(config, *key, tuple(sorted(numbers)), results) for key, numbers in seeds.items()]
 
 
+def finetunings(config: Config, targets: Iterable[str], results: Path = Path("results")) -> dict[str, bool]:
+    """The fine-tunings of RoBERTa that tables of benchmarks among `targets` need → whether they are done."""
+    names = dict.fromkeys(table for target in targets for table in [target, *config.tables_of(target)])
+    tables = [config.all_tables[name] for name in names if name in config.all_tables]
+    runs = [
+        f"{table.benchmark}/{task}/{system}/seed{seed}"
+        for table in tables
+        if table.benchmark
+        for task in config.tasks_of(table)
+        for system in table.systems
+        if system in config.systems
+        for seed in config.benchmark_seeds(table.benchmark)
+    ]
+    return {run: (results / run / "train.json").exists() for run in runs}
+
+
+def finetuning_lines(runs: dict[str, bool], results: Path = Path("results")) -> Iterator[str]:
+    """What `finetunings` found as text, with the hours of those that are done."""
+    if runs:
+        done = [read_json(results / run / "train.json") for run, there in runs.items() if there]
+        hours = sum(summary["train_seconds"] for summary in done) / 3600
+        yield f"fine-tunings  {len(runs)}, {len(done)} of them done" + (
+            f" in {hours:.1f} device hours" if done else ""
+        )
+
+
 def _row(
     config: Config, corpus: str, direction: str, system: str, seeds: tuple[int, ...], results: Path
 ) -> Row:
