@@ -158,7 +158,10 @@ def test_half_precision_and_a_head_that_is_written_out(source, tmp_path):
     whole, half = (load_weights(tmp_path / name).state for name in ("out", "half"))
     for name, value in whole.items():
         torch.testing.assert_close(half[name], value, rtol=0, atol=2e-3)
-        assert half[name].dtype is torch.float32
+    saved = torch.load(tmp_path / "half/model.pt", weights_only=True)["model"]
+    assert {value.dtype for value in saved.values()} == {torch.float32}
+    tied = saved["encoder.lm_head.weight"], saved["encoder.sentence_encoder.embed_tokens.weight"]
+    assert tied[0].data_ptr() == tied[1].data_ptr()  # the file holds it once
 
 
 def refused(source, output, message):
@@ -188,6 +191,7 @@ def test_a_missing_file(source, tmp_path, name):
         ("num_hidden_layers", 4, r"has no roberta\.encoder\.layer\.3\."),
         ("num_attention_heads", 5, "16 dimensions cannot be split into 5 heads"),
         ("vocab_size", 300, "both must be of one vocabulary|the vocabulary has the id"),
+        ("num_attention_heads", 0, "has no num_attention_heads"),
         ("max_position_embeddings", 514, r"embed_positions.* has the shape \(32, 16\)"),
     ],
 )

@@ -183,6 +183,7 @@ def test_an_archive_of_2019(original, folder, tmp_path, legacy, capsys):
     assert_same(stock(weights), copy.deepcopy(original).half().float())
     for name, value in original.state_dict().items():
         if name in weights.state:
+            assert weights.state[name].dtype is torch.float32
             assert torch.equal(weights.state[name], value.half().float()), name
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "dict.txt", "encoder.json", "model.pt", "vocab.bpe"
