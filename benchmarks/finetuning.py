@@ -1,11 +1,11 @@
-"""A fine-tuning step of RoBERTa-base, plain and with induced grammar, on the same batch: time, operations, memory.
+"""A fine-tuning step of RoBERTa-base, plain and with induced grammar, on one batch: time, operations, memory.
 
     python benchmarks/finetuning.py --sentences 4 --lengths 128 --threads 2
 
-Stock fairseq (its own model and criterion) is the rival. Weights are random; time does not depend on them. A step is
-forward, backward and fairseq's Adam. The systems take turns; the table gives medians, and ratios within one run.
-Operations are those of matrix products, convolutions and attention, as torch counts them; memory is the peak of a
-step on a GPU, above what all three systems hold together before it.
+Stock fairseq (its own model and criterion) is the rival. Weights are random; time does not depend on them.
+A step is forward, backward and fairseq's Adam. The systems take turns; the table gives medians, and ratios
+within one run. Operations are those of matrix products, convolutions and attention, as torch counts them;
+memory is the peak of a step on a GPU, above what all systems hold together before it.
 """
 
 import argparse
