@@ -121,8 +121,8 @@ class Pretraining(Stage):
 def _widen(model: GuidedRoberta, factor: float) -> None:
     """Multiply the initial weights of all layers.
 
-    fairseq draws them with a standard deviation of 0.02 whatever the width, with which a narrow layer adds next
-    to nothing to what passes by it, and hardly learns.
+    fairseq draws them with a standard deviation of 0.02 whatever the width, with which a narrow layer adds
+    next to nothing to what passes by it, and hardly learns.
     """
     with torch.no_grad():
         for name, weight in model.named_parameters():
