@@ -148,3 +148,10 @@ def test_a_broken_archive_is_one_line(tmp_path):
     (tmp_path / "RTE.zip").write_text("<html>moved</html>")
     with pytest.raises(UserError, match=r"RTE\.zip: a web page, not an archive"):
         write_part("rte", "train", [tmp_path / "RTE.zip"], tmp_path / "out.tsv", rows=2)
+
+
+@pytest.mark.parametrize(("task", "part"), [("cola", "test"), ("mnli", "dev"), ("rte", "dev_matched")])
+def test_a_part_without_labels_is_refused(task, part, tmp_path):
+    with pytest.raises(UserError, match=rf"glue: {task} has no part '{part}' with labels"):
+        write_part(task, part, [tmp_path], tmp_path / "out.tsv", 1)
+    assert not (tmp_path / "out.tsv").exists()

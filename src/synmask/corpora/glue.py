@@ -48,8 +48,13 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
         rows: how many there must be.
     Raises:
         UserError: a file is missing or damaged, a column is missing, a row has too few or too many columns
-            or an unknown label, or the number of rows is not `rows`.
+            or an unknown label, the number of rows is not `rows`, or the part has no labels (a test set).
     """
+    parts = ("train", "dev_matched", "dev_mismatched") if task == "mnli" else ("train", "dev")
+    if part not in parts:
+        raise UserError(
+            f"glue: {task} has no part {part!r} with labels (test sets have none); there are {', '.join(parts)}"
+        )
     odd: list[int] = []
     with TemporaryDirectory() as temporary:
         path = _part_file(task, part, sources, Path(temporary))
@@ -60,7 +65,7 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
     if len(found) != rows:
         raise UserError(
             f"glue: {task} {part} has {len(found):,} rows, not {rows:,}; fetch it again, or mend "
-            f"glue.tasks.{task}.rows in config.yaml"
+            f"benchmarks.glue.tasks.{task}.rows in config.yaml"
         )
     write_task(task, found, output)
     return len(odd)
@@ -80,7 +85,7 @@ def _named(sources: Sequence[Path], name: str) -> Path:
     for path in sources:
         if path.name == name:
             return path
-    raise UserError(f"glue: mrpc needs {name}; name it in glue.tasks.mrpc.urls")
+    raise UserError(f"glue: mrpc needs {name}; name it in benchmarks.glue.tasks.mrpc.urls")
 
 
 def _rows(
