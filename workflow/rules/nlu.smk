@@ -131,7 +131,12 @@ rule finetune:
         valid=lambda wildcards: of_parts(of_task("ids/{part}.npz"))(wildcards)[0],
         weights=weights_files,
         code=roberta_code(
-            "corpora/tasks", "engine/checkpoints", "engine/finetune", "engine/loop", "evaluation/nlu"
+            "corpora/tasks",
+            "engine/checkpoints",
+            "engine/finetune",
+            "engine/loop",
+            "engine/stage",
+            "evaluation/nlu",
         ),
     output:
         summary=f"{FINETUNING}/train.json",

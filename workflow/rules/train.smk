@@ -5,7 +5,7 @@ rule train:
     input:
         data=rules.binarise.output,
         annotations=annotations("train", "valid"),
-        code=engine_code("engine/train", "engine/loop", "engine/checkpoints"),
+        code=engine_code("engine/train", "engine/loop", "engine/stage", "engine/checkpoints"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash and tee wait.

@@ -134,7 +134,7 @@ rule pretrain:
     input:
         text=rules.encode_text.output,
         vocabulary=rules.learn_gpt2_bpe.output,
-        code=roberta_code("engine/checkpoints", "engine/loop", "engine/pretrain"),
+        code=roberta_code("engine/checkpoints", "engine/loop", "engine/stage", "engine/pretrain"),
     output:
         model=f"{WEIGHTS}/model.pt",
         summary=f"{WEIGHTS}/train.json",

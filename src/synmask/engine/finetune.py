@@ -16,9 +16,10 @@ from omegaconf import DictConfig
 from synmask.corpora.tasks import TASKS, Examples
 from synmask.engine.checkpoints import finished, load, retire, save
 from synmask.engine.lock import locked
-from synmask.engine.loop import History, Stage, run_stage
+from synmask.engine.loop import run_stage
 from synmask.engine.roberta import HEAD, GuidedRoberta
 from synmask.engine.sentences import Encoded, SentenceLoss, SentencePrediction, encode, read_encoded
+from synmask.engine.stage import History, Stage
 from synmask.engine.trainer import parsed
 from synmask.engine.weights import Weights, load_weights
 from synmask.evaluation.nlu import METRICS, score

@@ -1,7 +1,4 @@
-"""Training: fairseq's trainer under a loop that saves, stops and goes on without changing the result.
-
-What is trained is a `Stage`: translation (train.py), pre-training or fine-tuning of RoBERTa.
-"""
+"""Training: fairseq's trainer under a loop that saves, stops and goes on without changing the result."""
 
 import csv
 import logging
@@ -9,8 +6,7 @@ import re
 import socket
 import sys
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,80 +17,17 @@ from fairseq import utils
 from fairseq.data import iterators
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
-from omegaconf import DictConfig
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
 from synmask.engine import checkpoints
 from synmask.engine.lock import locked
 from synmask.engine.progress import Progress
+from synmask.engine.stage import Stage
 from synmask.engine.stopping import Stop
 from synmask.engine.trainer import join
 from synmask.files import TryAgain, UserError, machine_fault, write_json, writing
 from synmask.gpus import workers
 from synmask.provenance import commit, versions
-
-History = Sequence[Mapping[str, Any]]  # a row an epoch
-
-
-@dataclass(frozen=True)
-class Stage(ABC):
-    """One kind of training: what is trained on what, how it is judged, which epochs' models are kept.
-
-    It is handed to each worker process.
-
-    Attributes:
-        settings: all that the training depends on besides data, seed and code.
-    """
-
-    settings: dict[str, Any]
-    seed: int
-
-    @property
-    def epochs(self) -> int:
-        return self.settings["training"]["max_epochs"]
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """What `losses` gives, in the order of history.csv."""
-
-    @property
-    @abstractmethod
-    def batches(self) -> int:
-        """How many batches an update has; workers must share them evenly."""
-
-    @abstractmethod
-    def files(self) -> list[Path]:
-        """The data; what was trained on others is no checkpoint of this training."""
-
-    @abstractmethod
-    def config(self, run: Path, processes: int) -> DictConfig:
-        """The settings as fairseq's configuration."""
-
-    @abstractmethod
-    def trainer(self, cfg: DictConfig) -> Trainer:
-        """fairseq's trainer around the stage's task, model and criterion, with the data loaded."""
-
-    @abstractmethod
-    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        """Validate after an epoch whose mean losses are `train` → what history.csv says ("valid_loss", …)."""
-
-    @abstractmethod
-    def judged(self, row: Mapping[str, Any]) -> str:
-        """The quality of an epoch's model in a few words."""
-
-    @abstractmethod
-    def models(self, history: History) -> list[int]:
-        """The epochs whose models are kept when those of `history` are done."""
-
-    @property
-    @abstractmethod
-    def final(self) -> str:
-        """Name of the file in checkpoints/ that stands for all models once they were put to use."""
-
-    def summary(self, history: History) -> dict[str, Any]:
-        """What train.json holds of this kind of training."""
-        return {}
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from omegaconf import DictConfig
 
 from synmask.engine.binarise import write_binary
 from synmask.engine.checkpoints import finished, load
-from synmask.engine.loop import History, Stage, run_stage
+from synmask.engine.loop import run_stage
 from synmask.engine.roberta import GuidedRoberta
+from synmask.engine.stage import History, Stage
 from synmask.engine.trainer import parsed
 from synmask.engine.weights import RobertaShape, save_weights
 from synmask.files import UserError, read_lines

@@ -11,7 +11,8 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.config.guides import GUIDES
-from synmask.engine.loop import History, Stage, run_stage
+from synmask.engine.loop import run_stage
+from synmask.engine.stage import History, Stage
 from synmask.engine.trainer import build_trainer, fairseq_config
 
 
