@@ -53,7 +53,7 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
     parts = ("train", "dev_matched", "dev_mismatched") if task == "mnli" else ("train", "dev")
     if part not in parts:
         raise UserError(
-            f"glue: {task} has no part {part!r} with labels (test sets have none); there are {', '.join(parts)}"
+            f"glue: {task} has no part {part!r} with labels (a test set has none); take {', '.join(parts)}"
         )
     odd: list[int] = []
     with TemporaryDirectory() as temporary:
