@@ -189,6 +189,11 @@ def run_file(run, name):
     return "results/{corpus}/{direction}/{system}/seed{seed}/".format(**run) + name
 
 
+def task_figure(name):
+    """The figure of a benchmark's table."""
+    return f"results/figures/{name}-tasks.svg"
+
+
 def table_path(name):
     return f"results/tables/{name}.md"
 
@@ -269,7 +274,8 @@ def target_files(target):
             *run_files(experiment, "average.pt"),
         ]
     )
-    return [*target_tables(target), *whole]
+    drawn = [task_figure(name) for name in CONFIG.tables_of(target) if name in BENCHMARK_TABLES]
+    return [*target_tables(target), *drawn, *whole]
 
 
 def target_page(target):

@@ -30,7 +30,7 @@ def benchmark_entry(name):
         "systems": [[system, CONFIG.label(system)] for system in table.systems if system in CONFIG.systems],
         "seeds": CONFIG.benchmark_seeds(table.benchmark),
         "tables": [table_path(name)],
-        "figures": [],
+        "figures": [task_figure(name)],
         "columns": {column: name for name, task in chosen.items() for column in task.columns},
         "metrics": {part: part.replace("_", ", ") for part in parts},
     }
@@ -41,6 +41,7 @@ def page_files(wildcards):
     return [
         METHOD,
         *map(table_path, page_benchmarks(wildcards)),
+        *([] if CONFIG.partial else map(task_figure, page_benchmarks(wildcards))),
         *(
             path
             for experiment in page_target(wildcards)
@@ -151,6 +152,28 @@ rule source_figure:
     shell:
         "synmask source-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
         " --output {params.output:q} 2> {log:q}"
+
+
+rule task_figure:
+    input:
+        table=["results/tables/{table}.csv", "results/tables/{table}.runs.csv"],
+        code=code("reporting/task_figures", "reporting/style"),
+    output:
+        **captioned("results/figures/{table}-tasks", "tasks", {"figure": "tasks"}, "{table}"),
+    log:
+        "results/logs/task_figure.{table}.log",
+    benchmark:
+        "results/benchmarks/task_figure.{table}.tsv"
+    wildcard_constraints:
+        table=any_of(BENCHMARK_TABLES),
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        table="results/tables/{table}",
+        output="results/figures/{table}-tasks",
+    shell:
+        "synmask task-figure --table {params.table:q} --output {params.output:q} 2> {log:q}"
 
 
 rule sweep_figure:

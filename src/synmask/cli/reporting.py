@@ -68,6 +68,10 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("setting", "where the number stands, e.g. system.options.bpe_dim", type=str)
     option("output", "prefix of .svg, .pdf and .csv")
 
+    option = add(verbs, "task-figure", _task_figure, "Draw scores on tasks of language understanding.")
+    option("table", "prefix of the table's .csv and .runs.csv")
+    option("output", "prefix of .svg, .pdf and .csv")
+
     option = add(verbs, "speed-figure", _speed_figure, "Plot time and memory by length of the sentences.")
     option("input", "output of `speed`")
     option("output", "prefix of .svg, .pdf and .csv")
@@ -151,6 +155,12 @@ def _sweep_figure(a: Arguments) -> None:
     from synmask.reporting.bleu_figures import sweep
 
     sweep(a.inputs, a.setting, a.output)
+
+
+def _task_figure(a: Arguments) -> None:
+    from synmask.reporting.task_figures import task_bars
+
+    task_bars(a.table, a.output)
 
 
 def _speed_figure(a: Arguments) -> None:

@@ -1,0 +1,50 @@
+"""Scores on tasks of language understanding, drawn from their table."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from synmask.config.tables import BASELINES
+from synmask.files import UserError
+from synmask.reporting.style import COLOURS, GREY, in_style, panels, save
+
+
+@in_style
+def task_bars(table: Path, out: Path) -> None:
+    """A panel a task: bars are means over seeds, points single seeds; trivial baselines are grey.
+
+    Args:
+        table: prefix of a benchmark's table, whose .csv and .runs.csv are read.
+        out: the figure's path without extension; .svg, .pdf and .csv are written.
+    Raises:
+        UserError: the table has no number.
+    """
+    cells = pd.read_csv(f"{table}.csv")
+    cells = cells[cells["mean"].notna()]
+    if cells.empty:
+        raise UserError(f"{table}.csv: no number to draw; make some of its runs first")
+    runs = pd.read_csv(f"{table}.runs.csv")
+    tasks, systems = ([*dict.fromkeys(cells[key])] for key in ("column", "label"))
+    figure, rows = panels(
+        1, len(tasks), width=max(1.6, 6.4 / len(tasks)), height=1.2 + 0.4 * len(systems), sharey=True
+    )
+    for axes, task in zip(rows[0], tasks, strict=True):
+        for _, cell in cells[cells["column"] == task].iterrows():
+            place = systems.index(cell["label"])
+            trivial = cell["system"] in BASELINES
+            colour = GREY if trivial else COLOURS[place % len(COLOURS)]
+            axes.barh(place, cell["mean"], height=0.6, color=colour, alpha=0.55)
+            if not trivial:
+                seeds = runs[(runs["direction"] == task) & (runs["system"] == cell["system"])]["glue"]
+                axes.plot(seeds, np.full(len(seeds), place), "o", color=colour, markersize=4.5, mec="white")
+            edge = max(cell["mean"], 0)
+            axes.annotate(
+                f"{cell['mean']:.1f}", (edge, place), xytext=(6, 0), textcoords="offset points", va="center"
+            )
+        axes.set(title=task, yticks=range(len(systems)), yticklabels=systems, ylim=(len(systems) - 0.5, -0.5))
+        low = min(0, cells["mean"].min())
+        axes.set_xlim(low, 125)
+        axes.set_xticks([0, 50, 100])
+        axes.grid(visible=False, axis="y")
+    save(figure, out, cells[["column", "system", "label", "mean", "sd", "median", "seeds"]])
