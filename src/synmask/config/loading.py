@@ -225,18 +225,19 @@ def _check_names(config: Config) -> None:
 
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
-    """The corpus must have what the guide reads, and the model the attention heads that it guides."""
+    """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
     reads = GUIDES[config.systems[system].guide].reads
-    heads = config.corpora[experiment.corpus].model.heads
+    model = config.corpora[experiment.corpus].model
     for direction in experiment.directions:
         there = config.parses(experiment.corpus, "train", direction.split("-")[0])
         if reads and not there:
             what = f"{' and '.join(sorted(reads))} of a parser; corpus {experiment.corpus!r} has none"
             raise _Fault((*path, "systems"), f"system {system!r} reads {what}, leave it out")
-        guided = getattr(config.options(experiment.corpus, direction, system), "heads", None) or heads
-        if guided > heads:
-            what = f"{guided} attention heads, the model of corpus {experiment.corpus!r} has {heads}"
-            raise _Fault((*path, "systems"), f"system {system!r} guides {what}")
+        options = config.options(experiment.corpus, direction, system)
+        for key, there in (("heads", model.heads), ("layers", model.encoder_layers)):
+            if (getattr(options, key, None) or 0) > there:
+                what = f"{getattr(options, key)} {key}, the model of corpus {experiment.corpus!r} has {there}"
+                raise _Fault((*path, "systems"), f"system {system!r} guides {what}")
 
 
 def _check_tables(config: Config) -> None:
