@@ -209,4 +209,5 @@ def test_every_key_is_explained_in_config_yaml():
 def test_an_experiment_sweeps_the_one_number_in_which_its_systems_differ(values, systems, swept):
     values["systems"] |= {name: {"guide": "grammar"} | system for name, system in systems.items()}
     values["experiments"]["demo"]["systems"] = [*systems]
+    values["corpora"]["demo"]["model"]["encoder_layers"] = 3
     assert load(values).swept_setting("demo") == swept
