@@ -228,8 +228,15 @@ def labels(systems):
 
 
 def downloaded_files(target):
-    """What a target needs from the network: files of its corpora, CoreNLP's jars that tokenise and parse them."""
+    """What a target needs from the network: files of its corpora, CoreNLP's jars that tokenise and parse them, of
+    benchmarks the tasks and RoBERTa's weights."""
     files = set()
+    for table in (CONFIG.all_tables[name] for name in CONFIG.tables_of(target)):
+        if table.benchmark:
+            benchmark = CONFIG.benchmarks[table.benchmark]
+            files.update(CONFIG.weights_sources(benchmark.weights))
+            if benchmark.folder is None:
+                files.update(*(CONFIG.task_sources(table.benchmark, task) for task in CONFIG.tasks_of(table)))
     for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
         languages = {language for direction in entry.directions for language in direction.split("-")}
         for source in {direction.split("-")[0] for direction in entry.directions}:

@@ -193,7 +193,7 @@ def _check_names(config: Config) -> None:
     """Every name that an entry mentions must exist."""
 
     for position, target in enumerate(config.targets):
-        _known(("targets", position), "experiment", target, {**config.experiments, **config.tables})
+        _known(("targets", position), "experiment", target, {**config.experiments, **config.all_tables})
     for name in config.mirrors:
         downloads = {c.download for c in config.corpora.values() if c.url or c.format} | {"corenlp"}
         downloads |= {*config.downloaded_nlu}
