@@ -8,6 +8,7 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/common_report.smk"
 
 
 if not CONFIG.partial:  # else there is nothing that could start a training
@@ -18,6 +19,7 @@ if not CONFIG.partial:  # else there is nothing that could start a training
     include: "workflow/rules/train.smk"
     include: "workflow/rules/decode.smk"
     include: "workflow/rules/parse.smk"
+    include: "workflow/rules/common_nlu.smk"
     include: "workflow/rules/weights.smk"
     include: "workflow/rules/nlu.smk"
 

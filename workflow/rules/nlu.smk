@@ -1,50 +1,5 @@
 # Language understanding: tasks → ids → fine-tuning → the best epoch's model → predictions → scores.
 
-TASK = "results/{benchmark}/{task}"
-FINETUNING = f"{TASK}/{{system}}/seed{{seed}}"
-
-
-def benchmark_of(wildcards):
-    return CONFIG.benchmarks[wildcards.benchmark]
-
-
-def task_of(wildcards):
-    return benchmark_of(wildcards).tasks[wildcards.task]
-
-
-def weights_folder(wildcards):
-    return f"results/weights/{benchmark_of(wildcards).weights}"
-
-
-def weights_files(wildcards):
-    """The weights that a benchmark's systems start from."""
-    return expand(MODEL, weights=benchmark_of(wildcards).weights)
-
-
-def of_task(path):
-    return f"{TASK}/{path}"
-
-
-def of_parts(path):
-    """A file of each part of a task that is predicted."""
-    return lambda wildcards: [
-        path.replace("{part}", part).format(**wildcards) for part in task_of(wildcards).parts
-    ]
-
-
-def finetuning_need(name):
-    return lambda wildcards: getattr(benchmark_of(wildcards).resources, name)
-
-
-def finetuning_settings(wildcards):
-    return CONFIG.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
-
-
-wildcard_constraints:
-    benchmark=any_of(CONFIG.benchmarks),
-    task=any_of({task for entry in CONFIG.benchmarks.values() for task in entry.tasks}),
-    part="[a-z_]+",
-
 
 rule demo_task:
     input:

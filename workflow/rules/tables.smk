@@ -1,32 +1,6 @@
 # Scores → tests against a baseline → tables.
 
 
-def table_runs(name):
-    """A file of every run of a table, where the table reads it."""
-
-    def files(wildcards):
-        plan = TABLES[wildcards.table]
-        runs = tables.asked_runs(plan) if name in plan["files"] else []
-        return available([run_file(run, name) for run in runs])
-
-    return files
-
-
-def table_comparisons(wildcards):
-    """The tests of a table's runs against its baseline."""
-    return [
-        run_file(run, f"significance-{baseline['system']}.json")
-        for run, baseline in tables.compared(TABLES[wildcards.table])
-        if len(available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
-    ]
-
-
-def table_tasks(wildcards):
-    """What a benchmark's table reads: the scores of its runs, and its baselines'."""
-    plan = TABLES[wildcards.table]
-    return available(tables.task_files(plan)) if "glue" in plan["metrics"] else []
-
-
 rule significance:
     input:
         hypothesis=[of_run("hypothesis.txt"), of_run("hypothesis.tok")],

@@ -1,37 +1,5 @@
 # RoBERTa's weights: from fairseq's archive, from Hugging Face's format, or pre-trained here.
 
-WEIGHTS = "results/weights/{weights}"
-VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
-MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]
-
-
-def weights_of(kind):
-    """Names of the weights that come from an archive, from Hugging Face or from a pre-training."""
-    return any_of(name for name, entry in CONFIG.weights.items() if getattr(entry, kind))
-
-
-def pretraining(wildcards):
-    return CONFIG.weights[wildcards.weights].pretrain
-
-
-def pretraining_need(name):
-    return lambda wildcards: getattr(pretraining(wildcards).resources, name)
-
-
-def roberta_code(*stage):
-    """Source files behind a RoBERTa and a stage: the guide's own only for the systems that have it."""
-
-    def files(wildcards):
-        engine = ("compat", "layers", "model", "roberta", "sentences", "trainer", "weights")
-        guide = guide_of(wildcards.system).code if hasattr(wildcards, "system") else ()
-        return code(*(f"engine/{name}" for name in engine), "guides/__init__", *guide, *stage)
-
-    return files
-
-
-wildcard_constraints:
-    weights=any_of(CONFIG.weights),
-
 
 rule roberta_archive:
     input:
