@@ -248,3 +248,30 @@ def test_a_numbers_link_opens_the_run(project, open_page):
     script = """document.querySelector('a[href="#run-toy-de-en-transformer-2-log"]').click();
       return String(document.querySelector("#run-toy-de-en-transformer-2").open);"""
     assert open_page(page(project), script).said == "true"
+
+
+def test_a_tasks_own_score_stands_on_the_page(tmp_path):
+    """MRPC's is F1, although accuracy comes first in the file."""
+    folder = tmp_path / "glue/mrpc/roberta/seed1"
+    folder.mkdir(parents=True)
+    (folder / "scores.json").write_text(json.dumps({"scores": {"dev": {"accuracy": 70.0, "f1": 81.25}}}))
+    entry = {
+        "name": "glue",
+        "title": "GLUE",
+        "corpus": "glue",
+        "directions": ["mrpc"],
+        "systems": [["roberta", "RoBERTa"]],
+        "seeds": [1],
+        "tables": [],
+        "figures": [],
+        "columns": {"MRPC": "mrpc"},
+        "metrics": {"dev": "dev"},
+    }
+    page = tmp_path / "page.html"
+    write_report(
+        {"title": "x", "figures": [], "experiments": [entry]}, page, captions=tmp_path, results=tmp_path
+    )
+    text = page.read_text()
+    assert "81.25" in text
+    assert "<th>Task</th>" in text
+    assert "Translations" not in text

@@ -204,7 +204,7 @@ rule page:
         files=page_files,
         captions=sorted(glob.glob("workflow/report/*.rst")),
         template=expand("{src}/reporting/page/page.{kind}", src=SRC, kind=["html", "css", "js"]),
-        code=code("reporting/entries", "reporting/examples", "reporting/report"),
+        code=code("reporting/entries", "reporting/examples", "reporting/report", "evaluation/nlu"),
     output:
         "results/{page}.html",
     log:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.config.schema import flat
+from synmask.evaluation.nlu import METRICS as TASK_METRICS
 from synmask.files import UserError, read_json, read_lines
 
 METRICS = {"sacrebleu": "sacreBLEU", "bleu_tokenised": "BLEU on tokens", "chrf": "chrF"}
@@ -47,11 +48,11 @@ class Run:
         return str(self.folder / "scores.json")
 
     def value(self, metric: str) -> float | None:
-        """A translation score, or the first score of a task's part `metric`; None where it is missing or no
+        """A translation score, or the task's own score on its part `metric`; None where it is missing or no
         finite number (a run that diverged)."""
         value = self.scores.get("scores", {}).get(metric)
         if isinstance(value, dict):
-            value = next(iter(value.values()), None)
+            value = value.get(TASK_METRICS[self.direction][0])
         return value if isinstance(value, int | float) and math.isfinite(value) else None
 
     @property
