@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(gt=0)]
@@ -12,6 +12,27 @@ Weight = Annotated[float, Field(ge=0)]
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class Width(Section):
+    """The width of a model, which its attention heads share evenly."""
+
+    embed_dim: Count
+    heads: Count
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Width":
+        if self.embed_dim % self.heads:
+            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
+        return self
+
+
+class Optimisation(Section):
+    """What all trainings by Adam have in common."""
+
+    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
+    clip_norm: Annotated[float, Field(ge=0)] = 0.0
+    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
 
 
 def _plain_name(name: str) -> str:

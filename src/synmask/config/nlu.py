@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from synmask.config.base import Checksum, Count, Line, Name, PathText, Rate, Section
+from synmask.config.base import Checksum, Count, Line, Name, Optimisation, PathText, Rate, Section, Width
 from synmask.config.sections import Batch, Resources
 
 
-class Finetuning(Section):
+class Finetuning(Optimisation):
     """How RoBERTa is fine-tuned; a task overrides key by key."""
 
     max_epochs: Count = 10
@@ -16,14 +16,11 @@ class Finetuning(Section):
     lr: Annotated[float, Field(gt=0)] = 1e-5
     total_updates: Count
     warmup_updates: Annotated[int, Field(ge=0)]
-    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
     adam_eps: Annotated[float, Field(gt=0)] = 1e-6
     weight_decay: Annotated[float, Field(ge=0)] = 0.1
-    clip_norm: Annotated[float, Field(ge=0)] = 0.0
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.1
     max_tokens: Count = 512
-    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
 
 
 class NluTask(Finetuning):
@@ -59,35 +56,26 @@ class Benchmark(Section):
     resources: Resources = Resources()
 
 
-class RobertaSize(Section):
+class RobertaSize(Width):
     layers: Count = 12
     embed_dim: Count = 768
     ffn_dim: Count = 3072
     heads: Count = 12
     max_positions: Count = 512
 
-    @model_validator(mode="after")
-    def _divisible(self) -> "RobertaSize":
-        if self.embed_dim % self.heads:
-            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
-        return self
 
-
-class PretrainingSettings(Section):
+class PretrainingSettings(Optimisation):
     """Pre-training by masked language modelling, until `max_epochs`."""
 
     max_epochs: Count = 10
     batch: Batch = Batch(gpus=1)
     lr: Annotated[float, Field(gt=0)] = 5e-4
     warmup_updates: Count = 4000
-    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
     adam_eps: Annotated[float, Field(gt=0)] = 1e-6
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    clip_norm: Annotated[float, Field(ge=0)] = 0.0
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.1
     mask_rate: Annotated[float, Field(gt=0, lt=1)] = 0.15
-    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
 
 
 class Pretrain(Section):

@@ -13,11 +13,13 @@ from synmask.config.base import (
     Line,
     Metric,
     Name,
+    Optimisation,
     PathText,
     Rate,
     Section,
     Split,
     Tokeniser,
+    Width,
 )
 from synmask.config.guides import GUIDES, GuideOptions
 
@@ -66,18 +68,12 @@ class Bpe(Section):
     vocabulary_threshold: Annotated[int, Field(ge=0)] = 0
 
 
-class Model(Section):
+class Model(Width):
     encoder_layers: Count = 6
     decoder_layers: Count = 6
     embed_dim: Count = 512
     ffn_dim: Count = 1024
     heads: Count = 4
-
-    @model_validator(mode="after")
-    def _divisible(self) -> "Model":
-        if self.embed_dim % self.heads:
-            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
-        return self
 
 
 class Batch(Section):
@@ -88,20 +84,17 @@ class Batch(Section):
     tokens: Count = 4096
 
 
-class Training(Section):
+class Training(Optimisation):
     max_epochs: Count = 60
     batch: Batch = Batch()
     lr: Annotated[float, Field(gt=0)] = 5e-4
     warmup_updates: Count = 4000
-    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
     weight_decay: Annotated[float, Field(ge=0)] = 1e-4
-    clip_norm: Annotated[float, Field(ge=0)] = 0.0
     dropout: Rate = 0.3
     attention_dropout: Rate = 0.0
     label_smoothing: Rate = 0.1
     mlm_weight: Rate | dict[Direction, Rate] = 0.47
     average: Count = 5
-    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
 
 
 class Decoding(Section):

@@ -1,5 +1,7 @@
 """Sentences and pairs of sentences with a label or a score: data, task and objective of fine-tuning."""
 
+import zipfile
+import zlib
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,7 +93,7 @@ def read_encoded(path: Path) -> Encoded:
     try:
         with np.load(path) as arrays:
             return Encoded(arrays["tokens"], arrays["starts"], arrays["targets"])
-    except Exception:  # what a damaged file makes of numpy is not limited
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         raise UserError(f"{path}: encoded sentences missing or damaged; delete it and rerun") from None
 
 
