@@ -19,7 +19,8 @@ from synmask.engine.speed import peak_bytes, seconds
 from synmask.induction.distribution import dependency_distribution
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
-BATCHES = {256: 4, 512: 16}  # sentences at these sizes, else --batch: so that memory suffices
+TOKENS = 4096  # a batch, as on IWSLT14
+BATCHES = {256: 4, 512: 16}  # sentences at these sizes: the first so that memory suffices for the dense form
 DENSE_BYTES = 5e8  # the largest n x n x n array tried; the dense form holds several
 
 
@@ -129,7 +130,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of tokens")
-    parser.add_argument("--batch", type=int, default=32, help="sentences (default: 32; fewer at n >= 256)")
+    parser.add_argument("--batch", type=int, help="sentences (default: 4,096 tokens; 4 at n = 256, 16 at 512)")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (default: 2)")
     parser.add_argument("--compile", action="store_true", help="put ours through torch.compile")
@@ -139,7 +140,7 @@ def main() -> None:
     ours = torch.compile(dependency_distribution) if options.compile else dependency_distribution
     rows = []
     for n in options.sizes:
-        batch = min(options.batch, BATCHES.get(n, options.batch))
+        batch = options.batch or BATCHES.get(n, max(1, TOKENS // n))
         rows.append(measure(n, batch, options.device, ours))
     print(table(rows))
     if options.plot:

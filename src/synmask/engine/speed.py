@@ -1,5 +1,6 @@
 """Time and memory of a model's encoder against the length of its sentences."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from synmask.syntax.annotations import annotate
 
 LENGTHS = (16, 32, 64, 128, 256)
 TOKENS = 2048  # a batch, at every length
+TURN = 0.05  # seconds
 Step = Callable[[], Any]
 
 
@@ -61,20 +63,32 @@ def _step(encoder: Any, net: dict[str, Any], device: torch.device) -> Step:
 def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
     """The best time of each step, after a warm-up: in turns, at least 3 times and about half a second.
 
-    The best, not the median: what else runs on the machine only ever adds to a time.
+    A turn runs a short step again and again for TURN seconds and takes the mean: each finds the caches as it
+    left them itself, not as the others did. The best turn, not the median: what else runs on the machine only
+    ever adds to a time.
     """
     synchronise = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
-    times: list[list[float]] = [[] for _ in steps]
+
+    def turn(step: Step, times: int) -> float:
+        synchronise()
+        start = time.perf_counter()
+        for _ in range(times):
+            step()
+        synchronise()
+        return time.perf_counter() - start
+
     for step in steps:
         step()
-    while len(times[0]) < 3 or (sum(map(sum, times)) < 0.5 * len(steps) and len(times[0]) < 300):
-        for step, own in zip(steps, times, strict=True):
-            synchronise()
-            start = time.perf_counter()
-            step()
-            synchronise()
-            own.append(time.perf_counter() - start)
-    return [min(own) for own in times]
+    counts = [max(1, int(TURN / turn(step, 1))) for step in steps]
+    best = [math.inf] * len(steps)
+    turns, spent = 0, 0.0
+    while turns < 3 or spent < 0.5 * len(steps):
+        for index, (step, count) in enumerate(zip(steps, counts, strict=True)):
+            taken = turn(step, count)
+            best[index] = min(best[index], taken / count)
+            spent += taken
+        turns += 1
+    return best
 
 
 def peak_bytes(step: Step, device: torch.device | str) -> int:
