@@ -130,7 +130,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of tokens")
-    parser.add_argument("--batch", type=int, help="sentences (default: 4,096 tokens; 4 at n = 256, 16 at 512)")
+    parser.add_argument("--batch", type=int, help="sentences (default: 4,096 tokens; n 256: 4, 512: 16)")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (default: 2)")
     parser.add_argument("--compile", action="store_true", help="put ours through torch.compile")
