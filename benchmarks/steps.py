@@ -1,0 +1,82 @@
+"""Steps of rival systems on one batch, taken in turns: what training.py and finetuning.py have in common.
+
+A step is forward, backward and fairseq's Adam. Times are medians, ratios within one run. Operations are those
+of matrix products, convolutions and attention, forward and backward, as torch counts them; memory is the peak
+of a step on a GPU, above what all systems hold together before it.
+"""
+
+import statistics
+import time
+
+import torch
+from fairseq.optim.adam import Adam
+from torch.utils.flop_counter import FlopCounterMode
+
+STOCK = "stock fairseq"  # its own model and criterion: the rival that ratios are against
+
+
+class Rival:
+    """A model that takes steps on one batch."""
+
+    def __init__(self, name, model, criterion, sample, device):
+        self.name, self.criterion, self.device = name, criterion, device
+        self.model = model.to(device).train()
+        self.sample = to(sample, device)
+        self.optimizer = Adam([p for p in self.model.parameters() if p.requires_grad], lr=1e-5)
+        self.times, self.memory = [], 0
+
+    def step(self):
+        self.optimizer.zero_grad()
+        loss, size, _ = self.criterion(self.model, self.sample)
+        (loss / size).backward()
+        self.optimizer.step()
+
+    def timed_step(self):
+        before = self.synchronised()
+        start = time.perf_counter()
+        self.step()
+        self.memory = max(self.memory, self.synchronised(peak=True) - before)
+        self.times.append(time.perf_counter() - start)
+
+    def synchronised(self, peak=False):
+        """Wait for the device; → bytes allocated there, at their peak or now."""
+        if self.device != "cuda":
+            return 0
+        torch.cuda.synchronize()
+        if peak:
+            return torch.cuda.max_memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        return torch.cuda.memory_allocated()
+
+    def operations(self):
+        with FlopCounterMode(display=False) as counter:
+            self.step()
+        return counter.get_total_flops()
+
+
+def to(value, device):
+    """A batch, dictionaries and all, on the device."""
+    if isinstance(value, dict):
+        return {key: to(inner, device) for key, inner in value.items()}
+    return value.to(device) if torch.is_tensor(value) else value
+
+
+def compare(rivals, steps):
+    """Take the steps, and print a table; the first rival is what the ratios are against."""
+    operations = [rival.operations() for rival in rivals]  # this is their warm-up, too
+    for turn in range(steps):  # who goes after whom matters by some percent, so the order rotates
+        first = turn % len(rivals)
+        for rival in rivals[first:] + rivals[:first]:
+            rival.timed_step()
+    base, operations_base = statistics.median(rivals[0].times), operations[0]
+    print("| system | parameters | s a step | of stock | operations | of stock | MB a step |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for rival, count in zip(rivals, operations, strict=True):
+        seconds = statistics.median(rival.times)
+        parameters = sum(p.numel() for p in rival.model.parameters())
+        memory = f"{rival.memory / 1e6:.0f}" if rival.memory else "–"
+        print(
+            f"| {rival.name} | {parameters / 1e6:.2f} M | {seconds:.3f} | {seconds / base:.3f} | "
+            f"{count / 1e9:.0f} G | {count / operations_base:.3f} | {memory} |"
+        )
+    print()
