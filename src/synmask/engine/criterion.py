@@ -1,6 +1,6 @@
 """The training objective: translation loss, mixed with masked-language-model and guide losses."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -9,12 +9,42 @@ from fairseq.logging import metrics
 from torch import Tensor, nn
 
 
-class MixedLoss(FairseqCriterion):
+class LoggedLoss(FairseqCriterion):
+    """A criterion that logs sums, of which fairseq's meters get the means over all workers.
+
+    Those are `losses` over the sample size, and mlm_loss over the masked tokens, where there are any.
+    """
+
+    losses: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
+        """Hand the means to the meters, and the number of tokens."""
+
+        def total(key: str) -> Any:
+            return sum(log.get(key, 0) for log in logging_outputs)
+
+        size, masked = total("sample_size"), utils.item(total("masked"))
+        for loss in cls.losses:
+            metrics.log_scalar(loss, total(loss) / size, size)
+        metrics.log_scalar("ntokens", total("ntokens"), 1)
+        if masked:
+            metrics.log_scalar("mlm_loss", total("mlm_loss") / masked, masked)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """The logged values are sums, so that workers need to exchange one number each."""
+        return True
+
+
+class MixedLoss(LoggedLoss):
     """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss), method.md section 5.
 
     L_MT is summed over target tokens, L_MLM over masked tokens; fairseq's trainer divides both by the number
-    of target tokens. In validation, where nothing is masked, the loss is L_MT alone.
+    of target tokens. In validation, where nothing is masked, the loss is L_MT alone. Logged in nats a token.
     """
+
+    losses = ("loss", "nll_loss")
 
     def __init__(self, task: Any, label_smoothing: float, mlm_weight: float) -> None:
         super().__init__(task)
@@ -49,25 +79,6 @@ class MixedLoss(FairseqCriterion):
             loss = loss if extra is None else loss + extra
         log["loss"] = loss.data
         return loss, sample["ntokens"], log
-
-    @classmethod
-    def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Means per token in nats, over all workers: loss, nll_loss, and mlm_loss per masked token."""
-
-        def total(key: str) -> Any:
-            return sum(log.get(key, 0) for log in logging_outputs)
-
-        tokens, masked = total("ntokens"), utils.item(total("masked"))
-        metrics.log_scalar("loss", total("loss") / tokens, tokens)
-        metrics.log_scalar("nll_loss", total("nll_loss") / tokens, tokens)
-        metrics.log_scalar("ntokens", tokens, 1)
-        if masked:
-            metrics.log_scalar("mlm_loss", total("mlm_loss") / masked, masked)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """The logged values are sums, so that workers need to exchange one number each."""
-        return True
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq import utils
-from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset, data_utils
-from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from synmask.engine.criterion import LoggedLoss
 from synmask.engine.roberta import HEAD, GuidedRoberta
 from synmask.engine.weights import Weights
 from synmask.files import UserError, writing
@@ -210,9 +208,12 @@ class SentencePrediction(FairseqTask):
         )  # fmt: skip
 
 
-class SentenceLoss(FairseqCriterion):
+class SentenceLoss(LoggedLoss):
     """L = (1 − λ)·L_task + λ·L_MLM: cross-entropy, or of a regression the squared error, a mean over the
-    examples; the cross-entropy of the masked tokens, a mean over them (method.md, section 5)."""
+    examples; the cross-entropy of the masked tokens, a mean over them (method.md, section 5). Logged in nats
+    (of a regression: squared errors) an example."""
+
+    losses = ("loss", "task_loss")
 
     def __init__(self, task: SentencePrediction, mlm_weight: float) -> None:
         super().__init__(task)
@@ -236,22 +237,3 @@ class SentenceLoss(FairseqCriterion):
             loss = (1 - self.mlm_weight) * loss + self.mlm_weight * size * mlm / max(1, len(hidden))
             log |= {"mlm_loss": mlm.data, "masked": len(hidden)}
         return loss, size, log | {"loss": loss.data}
-
-    @classmethod
-    def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Means in nats (of a regression: squared errors) over examples; mlm_loss over masked tokens."""
-
-        def total(key: str) -> Any:
-            return sum(log.get(key, 0) for log in logging_outputs)
-
-        size, tokens, masked = total("sample_size"), total("ntokens"), utils.item(total("masked"))
-        metrics.log_scalar("loss", total("loss") / size, size)
-        metrics.log_scalar("task_loss", total("task_loss") / size, size)
-        metrics.log_scalar("ntokens", tokens, 1)
-        if masked:
-            metrics.log_scalar("mlm_loss", total("mlm_loss") / masked, masked)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """The logged values are sums, so that workers need to exchange one number each."""
-        return True
