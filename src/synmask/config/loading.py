@@ -10,9 +10,9 @@ from pydantic import BaseModel, ValidationError
 
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
-from synmask.config.schema import GENERATED_TASKS, Config
+from synmask.config.schema import Config
 from synmask.config.sections import Corpus, Experiment
-from synmask.corpora.tasks import TASKS
+from synmask.corpora.tasks import GENERATED, GLUE
 from synmask.files import UserError
 
 
@@ -284,11 +284,10 @@ def _check_benchmarks(config: Config) -> None:
             raise _Fault(path, "a corpus, weights or a folder of results has this name; take another")
         _known((*path, "weights"), "weights", entry.weights, config.weights)
         for task, values in entry.tasks.items():
-            generated = task in GENERATED_TASKS
-            if task not in TASKS or generated != (entry.generate is not None):
-                known = GENERATED_TASKS if entry.generate is not None else {*TASKS} - {*GENERATED_TASKS}
+            known = GLUE if entry.generate is None else GENERATED
+            if task not in known:
                 raise _NameFault((*path, "tasks", task), "task", task, known)
-            if not generated and entry.folder is None and not values.urls:
+            if known is GLUE and entry.folder is None and not values.urls:
                 raise _Fault((*path, "tasks", task), "give `urls`, or the benchmark's `folder`")
             if "train" not in values.rows:
                 raise _Fault((*path, "tasks", task, "rows"), "no number of rows for train")

@@ -26,7 +26,6 @@ from synmask.config.sections import (
 )
 from synmask.files import UserError
 
-GENERATED_TASKS = ("acceptability", "paraphrase", "entailment", "similarity")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 

@@ -25,7 +25,7 @@ class Task:
         return [*(f"sentence{number + 1}" for number in range(self.sentences)), "label"]
 
 
-TASKS = {
+GLUE = {
     "cola": Task(1, BINARY),
     "sst-2": Task(1, BINARY),
     "mnli": Task(2, INFERENCE),
@@ -34,12 +34,14 @@ TASKS = {
     "mrpc": Task(2, BINARY),
     "qqp": Task(2, BINARY),
     "sts-b": Task(2, ()),
-    # of the demo, see corpora/demo/tasks.py
+}
+GENERATED = {  # corpora/demo/tasks.py
     "acceptability": Task(1, BINARY),
     "paraphrase": Task(2, BINARY),
     "entailment": Task(2, INFERENCE),
     "similarity": Task(2, ()),
 }
+TASKS = GLUE | GENERATED
 
 
 @dataclass(frozen=True)
