@@ -22,7 +22,7 @@ def roberta_code(*stage):
     """Source files behind a RoBERTa and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
-        engine = ("compat", "layers", "model", "roberta", "sentences", "trainer", "weights")
+        engine = ("compat", "criterion", "layers", "model", "roberta", "sentences", "trainer", "weights")
         guide = guide_of(wildcards.system).code if hasattr(wildcards, "system") else ()
         return code(*(f"engine/{name}" for name in engine), "guides/__init__", *guide, *stage)
 
