@@ -122,6 +122,21 @@ def test_words_that_the_sub_word_tree_cuts_and_splits_that_are_ties(corpus, pars
         assert result["ties"] == {"tied": tied, "splits": 5}
 
 
+def test_how_much_of_the_distances_the_labels_explain(corpus, parse):
+    trees = ["(S (A ab) (B c) (C def))", "(S (A c) (B c) (C ab))"]
+    texts = ["a@@ b c d@@ e@@ f", "c c a@@ b"]
+
+    def explained(*distances):
+        parses = [parse(text, *own) for text, own in zip(texts, distances, strict=True)]
+        return evaluate(corpus(trees, parses))[0]["explained_by_labels"]
+
+    assert explained((1, 2, 3, 1, 1), (4, 3, 1)) == pytest.approx(1)  # piece-piece 1, piece-whole 2, ...
+    # within words 0, 2, 0, 2: sums of squares 4 within the kinds, 46 - 16^2 / 8 in all
+    assert explained((0, 2, 3, 2, 0), (4, 3, 2)) == pytest.approx(1 - 4 / 14)
+    assert explained((5, 5, 5, 5, 5), (5, 5, 5)) is None
+    assert explained((float("inf"),) * 5, (1, 2, 3)) is None
+
+
 def test_no_sentence_disturbs_another(random_sentences):
     trees, parses = random_sentences
     _, together = evaluate(Corpus(trees[:40], parses[:40]))

@@ -71,7 +71,9 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
         The result: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall", "f1",
         "sentence_f1"}}, "recall_by_length", "f1_by_length", "f1_by_sentence_length", for "words" also
         "recall_by_label"}}, "cut_words": how many words the sub-word trees cut of those that are split,
-        "ties": how many splits there are and how many are only decided by the rule for equal distances}. For
+        "ties": how many splits there are and how many are only decided by the rule for equal distances,
+        "explained_by_labels": the share of the distances' variance that the BPE labels on both sides of a gap
+        explain: 1 where trees say no more than which words are split; None where all are equal}. For
         `parse_significance`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}.
     Raises:
         UserError: no sentence can be scored.
@@ -241,4 +243,20 @@ def _sub_words(corpus: Corpus) -> dict:
     return {
         "cut_words": {"cut": int((~whole).sum()), "split": int(split.sum())},
         "ties": {"tied": int(tied.sum()), "splits": int(inside.sum())},
+        "explained_by_labels": _explained_by_labels(corpus),
     }
+
+
+def _explained_by_labels(corpus: Corpus) -> float | None:
+    """1 − the variance of distances within a kind of gap over that of all; four kinds, by the two labels."""
+    inside = np.isfinite(corpus.distances)
+    sizes = corpus.piece_end - corpus.piece_start
+    piece = np.repeat(sizes > 1, sizes)
+    kinds = (2 * piece + np.append(piece[1:], False))[inside]
+    distances = corpus.distances[inside]
+    with np.errstate(over="ignore"):  # an infinite distance stands there as the largest number
+        total = distances.var() if len(distances) else 0.0
+    if not 0 < total < np.inf:
+        return None
+    means = np.bincount(kinds, distances, 4) / np.maximum(1, np.bincount(kinds, minlength=4))
+    return float(1 - ((distances - means[kinds]) ** 2).mean() / total)

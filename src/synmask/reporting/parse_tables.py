@@ -95,6 +95,11 @@ def as_text(result: dict) -> str:
         lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
     lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
     lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
+    if result["explained_by_labels"] is not None:
+        explained = 100 * result["explained_by_labels"]
+        lines.append(
+            f"{explained:.1f}% of the distances' variance is explained by the BPE labels beside each gap"
+        )
     return "\n".join(lines)
 
 
