@@ -139,6 +139,24 @@ def test_every_parameter_gets_a_gradient():
     assert parser.label_embedding.weight.grad.abs().sum(1).gt(0).tolist() == [True, False, True]  # 1: pads
 
 
+def test_published_defect_the_attention_makes_all_tokens_alike():
+    """Its output takes the place of the states, so what is left to tell gaps apart is the BPE labels."""
+
+    def explained(attention):
+        torch.manual_seed(1)
+        parser = GrammarParser(64, attention=attention)
+        x, padding = torch.randn(16, 20, 64), torch.zeros(16, 20, dtype=torch.bool)
+        labels = 2 * torch.randint(2, (16, 20))
+        with torch.no_grad():
+            distance, _ = parser(x, padding, labels)
+        kinds = labels[:, :-1] + labels[:, 1:] // 2
+        within = sum(distance[kinds == kind].var(correction=0) * kinds.eq(kind).sum() for kind in range(4))
+        return 1 - (within / (distance.var(correction=0) * distance.numel())).item()
+
+    assert explained(attention=True) > 0.9
+    assert explained(attention=False) < 0.5
+
+
 @pytest.mark.parametrize("bpe_dim", [2, 512])
 def test_widths_of_the_label_embedding(bpe_dim):
     parser = build(bpe_dim=bpe_dim)
