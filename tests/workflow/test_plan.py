@@ -190,11 +190,12 @@ def test_a_table_is_a_target(project):
 
 
 def test_only_systems_that_read_a_parser_need_annotations(project):
-    project.config["experiments"]["demo-all"]["seeds"] = [1]
+    experiment = project.config["experiments"]["demo-all"]
+    experiment["seeds"] = [1]
     jobs = project.planned("demo-all")
-    assert len({output for rule, output in jobs if rule == "train"}) == 13
+    assert len({output for rule, output in jobs if rule == "train"}) == len(experiment["systems"])
     assert len([rule for rule, _ in jobs if rule == "annotate"]) == 3
-    project.config["experiments"]["demo-all"]["systems"] = ["transformer", "lpsi", "structformer", "grammar"]
+    experiment["systems"] = ["transformer", "lpsi", "structformer", "grammar"]
     assert not [rule for rule, _ in project.planned("demo-all") if rule == "annotate"]
 
 
