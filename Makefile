@@ -1,12 +1,17 @@
 # make demo: set up, then run the main job.  make test: set up, then all tests.
 # make chaos: kill the whole demo 20 times and compare its end with that of an undisturbed one.
+# make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
+# make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # Everything else is `snakemake`.
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
-.PHONY: demo test chaos
+PINS := requirements.txt requirements-fairseq.txt
+AUDIT := .venv-audit
+
+.PHONY: demo test chaos cluster audit sbom
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -24,13 +29,29 @@ test: $(READY)
 chaos: $(READY)
 	@$(ACTIVATE) && CHAOS_KILLS=$${CHAOS_KILLS:-20} pytest -s tests/workflow/test_chaos.py
 
-$(READY): requirements.txt pyproject.toml
+cluster: $(READY)
+	@$(ACTIVATE) && pytest -m cluster tests/workflow
+	@$(ACTIVATE) && python benchmarks/scheduling.py
+
+# strict: without it, pip-audit finds "no known vulnerabilities" in packages that its service does not answer for
+audit: $(AUDIT)/.ready
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes $(PINS:%=-r %)
+
+sbom: $(AUDIT)/.ready $(READY)
+	$(AUDIT)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml -o sbom.json $(VENV)/bin/python
+
+$(AUDIT)/.ready: requirements-audit.txt
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip install --quiet --require-hashes -r $<
+	@touch $@
+
+$(READY): $(PINS) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON): Python 3.11, 3.12 or 3.13 is needed (make PYTHON=/path/to/python3.11)"; exit 1; }
 	@command -v $${CXX:-g++} > /dev/null || { echo "no C++ compiler: install g++ (Debian: apt-get install g++)"; exit 1; }
 	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" || { echo "no Python headers: install them (Debian: apt-get install python3-dev)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || { echo "no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(ACTIVATE) && pip install --quiet -r requirements.txt
-	$(ACTIVATE) && pip install --quiet --no-deps fairseq==0.12.2
+	$(ACTIVATE) && pip install --quiet --require-hashes -r requirements.txt
+	$(ACTIVATE) && pip install --quiet --require-hashes --no-deps -r requirements-fairseq.txt
 	$(ACTIVATE) && pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@

@@ -4,6 +4,9 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
+include: "workflow/rules/readable.smk"
+
+
 configfile: "config.yaml"
 
 
@@ -22,6 +25,7 @@ if not CONFIG.partial:  # else there is nothing that could start a training
     include: "workflow/rules/common_nlu.smk"
     include: "workflow/rules/weights.smk"
     include: "workflow/rules/nlu.smk"
+    include: "workflow/rules/nlu_syntax.smk"
 
 
 include: "workflow/rules/tables.smk"
@@ -37,6 +41,7 @@ rule all:
 
 
 for name in [*CONFIG.experiments, *CONFIG.all_tables]:
+    check_free(name)
 
     rule:
         name:

@@ -1,9 +1,9 @@
-"""A fine-tuning step of RoBERTa-base, plain and with induced grammar, on one batch: time, operations, memory.
+"""A fine-tuning step of RoBERTa-base, plain and guided by syntax, on one batch: time, operations, memory.
 
     python benchmarks/finetuning.py --sentences 4 --lengths 128 --threads 2
 
-Stock fairseq is the rival; what is measured, and how: steps.py. Weights are random; time does not depend on
-them.
+Stock fairseq is the rival; what is measured, and how: steps.py. Weights and trees are random; time does not
+depend on them.
 """
 
 import argparse
@@ -11,11 +11,12 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from synmask.config import load, read_yaml
+from synmask.config import GUIDES, load, read_yaml
 from synmask.engine.roberta import HEAD, GuidedRoberta
-from synmask.engine.sentences import SentenceLoss  # isort: split
+from synmask.engine.sentences import COLUMNS, NONE, SentenceLoss, batched  # isort: split
 
 from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
 from fairseq.data import Dictionary
@@ -42,7 +43,18 @@ def rival(name, weights, sentences, length, device):
         model = GuidedRoberta.fine_tuned(weights, arguments, system, outputs=2)
         task = Namespace(classes=2, target_dictionary=weights.dictionary)
         criterion = SentenceLoss(task, system["mlm_weight"])
-    return Rival(name, model, criterion, sample(sentences, length, len(weights.dictionary)), device)
+    batch = sample(sentences, length, len(weights.dictionary))
+    if GUIDES[system["guide"]].reads:
+        batch["net_input"]["annotations"] = batched([tree(length) for _ in range(sentences)])
+    return Rival(name, model, criterion, batch, device)
+
+
+def tree(length):
+    """Annotations of one sentence whose words, a sub-word each, hang on random ones before them."""
+    table = np.full((length, COLUMNS), [NONE, NONE, 0, 0])
+    for place in range(1, length - 1):
+        table[place] = place, np.random.default_rng(place).integers(1, max(2, place)), 1, 0
+    return table
 
 
 def sample(sentences, length, words):
@@ -73,7 +85,9 @@ def main():
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--systems", nargs="+", default=["roberta", "roberta-grammar"])
+    parser.add_argument(
+        "--systems", nargs="+", default=["roberta", "roberta-grammar", "sla", "syntax-roberta"]
+    )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"

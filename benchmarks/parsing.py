@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import Corpus
+from synmask.evaluation.protocols import Corpus, counted_words
 from synmask.syntax.parses import Parse
-from synmask.syntax.tree import not_punctuation, spans_of_distances
+from synmask.syntax.tree import spans_of_distances
 from synmask.syntax.treebank import Tree
 
 
@@ -45,7 +45,7 @@ def with_sets(trees: Sequence[Tree], parses: Sequence[Parse]) -> float:
     """F1 of the induced trees alone by the protocol `words`, sentence by sentence with sets of tuples."""
     matched = both = 0
     for tree, parse in zip(trees, parses, strict=True):
-        keep = not_punctuation(tree)
+        keep = counted_words(tree)
         before = [0, *np.cumsum(keep).tolist()]
 
         def counted(spans: list, before: list[int] = before) -> set:

@@ -119,12 +119,11 @@ def label(prepared, _):
 
 
 def as_splits(folder):
-    """The text as training text, beside one line to validate and to test on."""
+    """The text as training text, beside one line to validate on."""
     (folder / "split").mkdir(exist_ok=True)
     for language, text in zip(LANGUAGES, pair(folder, "bpe"), strict=True):
         (folder / f"split/train.{language}").write_bytes(text.read_bytes())
-        for split in ("valid", "test"):
-            write_lines(folder / f"split/{split}.{language}", ["a"])
+        write_lines(folder / f"split/valid.{language}", ["a"])
     return folder
 
 

@@ -2,7 +2,7 @@
 
 A step is forward, backward and fairseq's Adam. Times are medians, ratios within one run. Operations are those
 of matrix products, convolutions and attention, forward and backward, as torch counts them; memory is the peak
-of a step on a GPU, above what all systems hold together before it.
+of forward and backward, above what is held before them.
 """
 
 import statistics
@@ -11,6 +11,8 @@ import time
 import torch
 from fairseq.optim.adam import Adam
 from torch.utils.flop_counter import FlopCounterMode
+
+from synmask.engine.speed import peak_bytes
 
 STOCK = "stock fairseq"  # its own model and criterion: the rival that ratios are against
 
@@ -23,30 +25,32 @@ class Rival:
         self.model = model.to(device).train()
         self.sample = to(sample, device)
         self.optimizer = Adam([p for p in self.model.parameters() if p.requires_grad], lr=1e-5)
-        self.times, self.memory = [], 0
+        self.times = []
+
+    def passes(self):
+        loss, size, _ = self.criterion(self.model, self.sample)
+        (loss / size).backward()
 
     def step(self):
         self.optimizer.zero_grad()
-        loss, size, _ = self.criterion(self.model, self.sample)
-        (loss / size).backward()
+        self.passes()
         self.optimizer.step()
 
     def timed_step(self):
-        before = self.synchronised()
+        self.wait()
         start = time.perf_counter()
         self.step()
-        self.memory = max(self.memory, self.synchronised(peak=True) - before)
+        self.wait()
         self.times.append(time.perf_counter() - start)
 
-    def synchronised(self, peak=False):
-        """Wait for the device; → bytes allocated there, at their peak or now."""
-        if self.device != "cuda":
-            return 0
-        torch.cuda.synchronize()
-        if peak:
-            return torch.cuda.max_memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        return torch.cuda.memory_allocated()
+    def wait(self):
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def memory(self):
+        """Bytes."""
+        self.optimizer.zero_grad()
+        return peak_bytes(self.passes, self.device)
 
     def operations(self):
         with FlopCounterMode(display=False) as counter:
@@ -74,9 +78,8 @@ def compare(rivals, steps):
     for rival, count in zip(rivals, operations, strict=True):
         seconds = statistics.median(rival.times)
         parameters = sum(p.numel() for p in rival.model.parameters())
-        memory = f"{rival.memory / 1e6:.0f}" if rival.memory else "–"
         print(
             f"| {rival.name} | {parameters / 1e6:.2f} M | {seconds:.3f} | {seconds / base:.3f} | "
-            f"{count / 1e9:.0f} G | {count / operations_base:.3f} | {memory} |"
+            f"{count / 1e9:.0f} G | {count / operations_base:.3f} | {rival.memory() / 1e6:.0f} |"
         )
     print()

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from synmask.cli import main
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -88,3 +90,22 @@ def test_verbs_on_text_start_without_torch():
         "synmask.reporting.tables, synmask.evaluation.parseval; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tree-page", "--gold", "g", "--trees", "a", "b", "--labels", "x", "x", "--title", "t", "--output", "o"], "--labels x x: give each of --trees one"),
+        (["tree-page", "--gold", "g", "--trees", "a", "--labels", "gold", "--title", "t", "--output", "o"], "--labels gold: give each of --trees one"),
+        (["speed", "--models", "a", "b", "--labels", "x", "x", "--output", "o"], "--labels x x: give each of --models one"),
+        (["curves", "--inputs", "a", "--runs", '[["a", 1]]', "--labels", '[["a", "x"], ["b", "x"]]', "--output", "o"], "two systems have one label"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)  # fmt: skip
+def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code in (1, 2)
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

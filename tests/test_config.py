@@ -42,7 +42,7 @@ def test_the_papers_settings(values):
     assert weights == [0.30, 0.45]
     assert config.corpora["aspec"].bpe.vocabulary_threshold == 10
     assert (config.corpora["nc11"].decoding.beam, config.corpora["nc11"].decoding.length_penalty) == (4, 0.6)
-    assert config.members("paper") == ["iwslt14", "nc11", "aspec"]
+    assert config.members("paper") == ["iwslt14", "nc11", "aspec", "aspec-parsed"]
     assert config.experiment_seeds("iwslt14") == (1, 2, 3, 4, 5)
 
 
@@ -91,21 +91,38 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
     assert after.run_settings("demo", "de-en", "grammar") != before  # its lambda is the corpus'
 
 
+def test_a_systems_own_training_is_laid_over_the_corpus(values):
+    def training(system):
+        return json.loads(load(values, [PATH]).run_settings("nc11", "de-en", system))["training"]
+
+    before = training("transformer")
+    assert training("transformer-tuned") == before | {"attention_dropout": 0.2, "checkpoint": "best"}
+    assert "checkpoint" not in before  # so that older runs keep their settings
+    values["systems"]["transformer"]["training"] = {"batch": {"tokens": 100}, "checkpoint": "average"}
+    assert training("transformer") == before | {"batch": before["batch"] | {"tokens": 100}}
+    assert load(values, [PATH]).training_of("nc11", "transformer").kept == 5
+    assert load(values, [PATH]).training_of("nc11", "transformer-tuned").kept == 1
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (lambda v: v["systems"]["distance-tuned"]["training"].update(dropuot=0), "systems.distance-tuned.training.dropuot: unknown key 'dropuot'; did you mean 'dropout'?"),
+        (lambda v: v["systems"]["grammar-tuned"].update(training={"mlm_weight": 0.1}), "systems.grammar-tuned: training.mlm_weight: a system's share is its own key, mlm_weight"),
+        (lambda v: v["systems"]["roberta"].update(training={"lr": 1}), "tables.glue.systems: system 'roberta' has `training`, which fine-tuning does not read; leave it out"),
+        (lambda v: v["training"].update(checkpoint="last"), "training.checkpoint: must be 'average' or 'best' (given: 'last')"),
         (lambda v: v["systems"]["grammar"]["options"].update(bpe_dims=2), "systems.grammar.options.bpe_dims: unknown key 'bpe_dims'; did you mean 'bpe_dim'?"),
-        (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: Input should be 'none', 'add' or 'concatenate' (given: 'ad')"),
+        (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: must be 'none', 'add' or 'concatenate' (given: 'ad')"),
         (lambda v: v["systems"].update(x={"options": {"bpe": "add"}}), "--config: systems.x: options need a guide"),
         (lambda v: v["systems"]["pascal"].update(guide="pascla"), "systems.pascal.guide: unknown guide 'pascla'; did you mean 'pascal'?"),
-        (lambda v: v["systems"]["pascal"]["options"].update(sigma=0), "systems.pascal.options.sigma: Input should be greater than 0 (given: 0)"),
+        (lambda v: v["systems"]["pascal"]["options"].update(sigma=0), "systems.pascal.options.sigma: must be above 0 (given: 0)"),
         (lambda v: v["systems"]["grammar"]["options"].update(relations=["child", "child"]), "systems.grammar.options.relations: must be one or two different ones"),
         (lambda v: v["systems"]["lisa"]["options"].update(heads=1), "systems.lisa.options.heads: unknown key 'heads'"),
         (lambda v: v["corpora"]["nc11"]["options"]["pascal"]["en-de"].update(head=1), "corpora.nc11.options.pascal.en-de.head: unknown key 'head'; did you mean 'heads'?"),
         (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),
         (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' guides 5 heads, the model of corpus 'demo' has 4"),
         (lambda v: v["systems"]["grammar"]["options"].update(layers=3), "experiments.demo.systems: system 'grammar' guides 3 layers, the model of corpus 'demo' has 2"),
-        (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus"),
+        (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus 'aspec' has none of ja, leave it out"),
         (lambda v: v["systems"].update(x={"mlm_weight": 0.2}), "--config: systems.x: mlm_weight needs a mask_rate above 0"),
         (lambda v: v["systems"].update({"x; rm -rf ~": {}}), "--config: systems.x; rm -rf ~: use lower-case letters"),
         (lambda v: v["corpora"].update({"../x": {}}), "--config: corpora.../x"),
@@ -116,7 +133,7 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
         (lambda v: v["corpora"]["multi30k"]["files"].update(test="x"), "corpora.multi30k: files.test: 'x' has no {language} in it"),
         (lambda v: v["corpora"]["iwslt14"].update(files={}), "corpora.iwslt14: give one of `generate`, `files` and `format`"),
         (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
-        (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: String should match"),
+        (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: must be a file name"),
         (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: none for ja"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec.text.tokeniser"),
@@ -134,9 +151,9 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
         (lambda v: v["corpora"]["aspec"]["training"].update(mlm_weight={"zh-ja": 0.3, "jazh": 1}), "corpora.aspec.training.mlm_weight"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions: unknown language 'de'; did you mean 'en'?"),
-        (lambda v: v["experiments"]["aspec"].update(tables=["parsing"]), "tables: unknown table (corpus aspec has no `trees` for zh) 'parsing'"),
+        (lambda v: v["experiments"]["aspec"].update(tables=["parsing"]), "tables: unknown table (corpus aspec has no `trees` for ja) 'parsing'"),
         (lambda v: v["experiments"]["multi30k"].update(directions=["de-en", "fr-en"]), "tables: unknown table (corpus multi30k has no `trees` for fr) 'parsing'"),
-        (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: Input should be 'corenlp'"),
+        (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: must be 'corenlp' or keys and values"),
         (lambda v: v["corpora"]["nc11"].update(trees={"vald": "x"}), "corpora.nc11.trees"),
         (lambda v: v["corpora"]["demo"].update(trees="corenlp"), "corpora.demo: a generated corpus has gold `trees`"),
         (lambda v: v["corenlp"]["jars"].update({"stanford-corenlp.jar": "0" * 64}), "corenlp.jars.stanford-corenlp.jar"),
@@ -146,8 +163,8 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
         (lambda v: v["experiments"]["paper"].append("demoo"), "experiments.paper: unknown experiment 'demoo'; did you mean 'demo'?"),
         (lambda v: v.update(targets=["dem"]), "targets.0: unknown experiment 'dem'; did you mean 'demo'?"),
         (lambda v: v.update(mirrors={"multi30": "x"}), "mirrors.multi30: unknown download 'multi30'; did you mean 'multi30k'?"),
-        (lambda v: v.pop("systems"), "systems: Field required"),
-        (lambda v: v["training"].update(lr="fast"), "training.lr: Input should be a valid number"),
+        (lambda v: v.pop("systems"), "systems: this key is missing"),
+        (lambda v: v["training"].update(lr="fast"), "training.lr: must be a number (given: 'fast')"),
     ],
 )  # fmt: skip
 def test_faults_are_one_line_with_file_and_key(values, change, said):
@@ -160,7 +177,7 @@ def test_the_last_file_that_holds_the_key_is_named(values, tmp_path):
     (tmp_path / "mine.yaml").write_text("systems: {grammar: {labl: x}}\n")
     values = merge(values, read_yaml(tmp_path / "mine.yaml"))
     with pytest.raises(
-        UserError, match=r"mine\.yaml: systems\.grammar\.labl: unknown key 'labl'; did you mean"
+        UserError, match=r"mine\.yaml, line 1: systems\.grammar\.labl: unknown key 'labl'; did you mean"
     ):
         load(values, [PATH, tmp_path / "mine.yaml"])
 
@@ -188,26 +205,78 @@ def test_every_key_is_explained_in_config_yaml():
     from synmask.config.guides import GUIDES
 
     for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.Corpus, module.Experiment, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
+                    module.System, module.Corpus, module.Experiment, module.Sweep, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
         named |= set(section.model_fields) - {"download"}
     missing = {name for name in named if name not in text}
     assert not missing
 
 
+def sweep(values, setting, *tried, systems=("grammar",), **more):
+    values["experiments"]["demo"] |= {
+        "systems": [*systems],
+        "sweep": {"setting": setting, "values": tried},
+    } | more
+
+
+def test_a_sweep_adds_a_system_for_each_value(values):
+    sweep(values, "mlm_weight", 0.1, 0.5, systems=("grammar", "grammar-mask"))
+    config = load(values, [PATH])
+    names = ["grammar", "grammar-mask", "grammar-mlm-weight-0.1", "grammar-mlm-weight-0.5"]
+    assert [*config.experiments["demo"].systems] == names
+    runs = [json.loads(config.run_settings("demo", "de-en", name)) for name in names]
+    assert [run["system"].pop("mlm_weight") for run in runs] == [0.3, 0.0, 0.1, 0.5]
+    assert all(run == runs[0] for run in runs)
+    assert config.label(names[-1]) == "Grammar, mlm_weight 0.5"
+    assert config.swept_setting("demo") == "system.mlm_weight"
+
+
+def test_a_swept_system_has_its_firsts_options_on_a_corpus(values):
+    values["corpora"]["demo"]["options"] = {"pascal": {"de-en": {"heads": 2}}}
+    sweep(values, "options.sigma", 2, 3, systems=("pascal",), tables=["translation"])
+    config = load(values, [PATH])
+    swept = [config.options("demo", "de-en", f"pascal-sigma-{n}") for n in (2, 3)]
+    assert [(options.heads, options.sigma) for options in swept] == [(2, 2), (2, 3)]
+
+
+def test_a_training_key_can_be_swept(values):
+    sweep(values, "training.dropout", 0.2, 0.3)
+    config = load(values, [PATH])
+    runs = config.varied("demo", "de-en")
+    assert [*runs] == ["grammar", "grammar-training-dropout-0.2", "grammar-training-dropout-0.3"]
+    assert [run["training.dropout"] for run in runs.values()] == [0.1, 0.2, 0.3]
+    assert config.swept_setting("demo") == "training.dropout"
+
+
+def test_only_numbers_have_a_figure(values):
+    sweep(values, "options.bpe", "concatenate", systems=("grammar", "grammar-nobpe"))
+    config = load(values, [PATH])
+    assert "grammar-bpe-concatenate" in config.experiments["demo"].systems
+    assert config.swept_setting("demo") is None
+    assert config.swept_setting("iwslt14") is None
+
+
 @pytest.mark.parametrize(
-    ("systems", "swept"),
+    ("setting", "tried", "systems", "said"),
     [
-        ({f"dim{size}": {"options": {"bpe_dim": size}} for size in (2, 16, 256)}, "system.options.bpe_dim"),
-        ({f"layers{n}": {"options": {"layers": n}} for n in (1, 2, 3)}, "system.options.layers"),
-        ({f"mlm{n}": {"mask_rate": 0.15, "mlm_weight": n / 10} for n in (2, 4, 6)}, "system.mlm_weight"),
-        ({f"dim{size}": {"options": {"bpe_dim": size}} for size in (2, 16)}, None),  # two are no sweep
-        ({n: {"options": {"bpe": n}} for n in ("none", "add", "concatenate")}, None),  # no number
-        ({f"n{n}": {"options": {"layers": n, "conv_layers": n}} for n in (1, 2, 3)}, None),  # two settings
-        ({"a": {}, "b": {"options": {"layers": 2}}, "c": {"options": {"bpe_dim": 2}}}, None),
+        ("mlm_weight", [0.3], ["grammar"], "experiments.demo.sweep: 'grammar' and 'grammar-mlm-weight-0.3' are the same in de-en; leave one out"),
+        ("mlm_weight", [0.1, 0], ["grammar", "grammar-mask"], "'grammar-mask' and 'grammar-mlm-weight-0' are the same in de-en"),
+        ("mlm_weight", [0.1], ["grammar", "grammar-nobpe"], "experiments.demo.sweep: its systems differ in system.options.bpe, too; leave out those that do"),
+        ("mlm_weight", [1.5], ["grammar"], "experiments.demo.sweep.mlm_weight: must be below 1 or 'corpus' (given: 1.5)"),
+        ("mlm_weigth", [0.5], ["grammar"], "experiments.demo.sweep.mlm_weigth: unknown key 'mlm_weigth'; did you mean 'mlm_weight'?"),
+        ("options.layer", [2], ["grammar"], "experiments.demo.sweep.options.layer: unknown key 'layer'; did you mean 'layers'?"),
+        ("mlm_weight", [0.5], ["gramar"], "experiments.demo.systems: unknown system 'gramar'; did you mean 'grammar'?"),
+        ("options.bpe_dim", [-1], ["grammar"], "experiments.demo.sweep.options.bpe_dim: must be above 0 (given: -1)"),
+        ("mlm_weight", [], ["grammar"], "experiments.demo.sweep.values"),
+        ("mlm_weight", [[1]], ["grammar"], "experiments.demo.sweep.values.0"),
     ],
-)
-def test_an_experiment_sweeps_the_one_number_in_which_its_systems_differ(values, systems, swept):
-    values["systems"] |= {name: {"guide": "grammar"} | system for name, system in systems.items()}
-    values["experiments"]["demo"]["systems"] = [*systems]
-    values["corpora"]["demo"]["model"]["encoder_layers"] = 3
-    assert load(values).swept_setting("demo") == swept
+)  # fmt: skip
+def test_faults_of_a_sweep_are_one_line(values, setting, tried, systems, said):
+    sweep(values, setting, *tried, systems=systems)
+    assert said in refused(values)
+
+
+def test_a_sweep_takes_no_systems_name(values):
+    values["systems"]["grammar-layers-2"] = {"guide": "lisa"}
+    sweep(values, "options.layers", 2)
+    said = "systems.grammar-layers-2: experiment 'demo' sweeps to this name; take another"
+    assert said in refused(values)

@@ -1,8 +1,20 @@
 import gzip
+import os
+import stat
 
 import pytest
 
-from synmask.files import UserError, read_json, read_lines, sha256, write_json, write_lines, writing
+from synmask.files import (
+    UserError,
+    all_writing,
+    machine_fault,
+    read_json,
+    read_lines,
+    sha256,
+    write_json,
+    write_lines,
+    writing,
+)
 
 
 @pytest.mark.parametrize("name", ["text", "text.gz"])
@@ -74,3 +86,74 @@ def test_json_is_sorted_and_comes_back(tmp_path):
     write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
     assert read_json(tmp_path / "a.json") == {"a": "ä", "b": 1}
     assert (tmp_path / "a.json").read_text().index('"a"') < (tmp_path / "a.json").read_text().index('"b"')
+
+
+def test_of_several_files_all_are_written_or_none(tmp_path):
+    paths = [tmp_path / name for name in ("a", "b.gz")]
+
+    def write(fail):
+        with all_writing(paths) as (one, two):
+            one.write("1\n")
+            two.write("2\n")
+            if fail:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write(fail=True)
+    assert not list(tmp_path.iterdir())
+    write(fail=False)
+    assert [list(read_lines(path)) for path in paths] == [["1"], ["2"]]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_full_disk_leaves_none_of_several_and_names_its_file(tmp_path):
+    """What stays in a buffer is written when the file is closed: then the other one is closed, too."""
+    (tmp_path / "full").symlink_to("/dev/full")
+
+    def write():
+        with all_writing([tmp_path / "a", tmp_path / "full"]) as files:
+            for handle in files:
+                handle.write("text")
+
+    with pytest.raises(OSError, match="No space") as error:
+        write()
+    assert machine_fault(error.value).endswith("full: No space left on device")
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
+def test_two_outputs_are_two_files(tmp_path):
+    with (
+        pytest.raises(UserError, match="one file for two outputs"),
+        all_writing([tmp_path / "a", tmp_path / "a"]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_what_is_no_file_is_written_into_not_replaced(tmp_path, link):
+    place = pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if link:
+        place = tmp_path / "link"
+        place.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_lines(place, ["text"])
+    assert os.read(reader, 10) == b"text\n"
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert place.is_symlink() == link
+    os.close(reader)
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there/file")
+    write_lines(tmp_path / "link", ["text"])
+    assert (tmp_path / "link").is_symlink()
+    assert list(read_lines(tmp_path / "there/file")) == ["text"]
+
+
+def test_a_folder_in_the_way_is_named(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="Is a directory") as error:
+        write_lines(tmp_path / "folder", ["text"])
+    assert machine_fault(error.value) == f"{tmp_path}/folder: Is a directory"

@@ -139,7 +139,7 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
     [
         ("train", "train", "train --data d --run r --source de --target en --settings {} --seed 1 --keep 1"),
         ("speed", "measure_files", "speed --models m --labels l --output o"),
-        ("decode", "decode_file", "decode --model m --input i --output o --settings {}"),
+        ("decode", "decode_files", "decode --model m --inputs i --outputs o --settings {}"),
         ("decode", "parse_file", "parse --model m --input i --output o --distribution d"),
     ],
 )

@@ -1,5 +1,6 @@
 """Reading and writing: strict UTF-8 in, whole files or none out, errors a user can act on."""
 
+import errno
 import glob
 import gzip
 import hashlib
@@ -9,8 +10,8 @@ import os
 import re
 import socket
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
@@ -35,7 +36,7 @@ class TryAgain(UserError):
 def machine_fault(error: BaseException) -> str | None:
     """One line for what the machine refused: space, permission or memory; None for any other error."""
     if isinstance(error, OSError):
-        return f"{error.filename or 'writing'}: {error.strerror or error}"
+        return f"{error.filename or 'standard output'}: {error.strerror or error}"
     text = str(error)
     if isinstance(error, MemoryError) or re.search(r"out of memory|can't allocate memory", text, re.I):
         where = "on the GPU" if "CUDA" in text else "for this job"
@@ -48,24 +49,70 @@ def machine_fault(error: BaseException) -> str | None:
 
 @contextmanager
 def renamed(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that becomes `path` at the end, once its bytes are on the disk.
+    """A temporary name beside `path` that becomes `path` at the end; see `all_renamed`."""
+    with all_renamed([path]) as (temporary,):
+        yield temporary
 
-    If the block raises, the temporary file is removed and `path` stays as it was. What processes of this
-    machine left when they were killed in the middle of writing `path` is removed.
+
+@contextmanager
+def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Temporary names beside `paths` that become these at the end, once the bytes of all are on the disk.
+
+    If the block raises, the temporary files are removed and `paths` stay as they were. What processes of this
+    machine left when they were killed in the middle of writing one of them is removed. A link stays one: what
+    it leads to is written. What is no regular file (a device, a pipe) is not replaced but written into.
+
+    Raises:
+        OSError: it names the path, also when the disk is full.
+        UserError: a path is given twice.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UserError(f"{', '.join(map(str, paths))}: one file for two outputs; give each its own")
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())
+    places = {}  # temporary name → path
+    try:
+        with named_errors(*paths):
+            for path in paths:
+                places[_beside(path, host)] = path
+            yield list(places)
+            written = {new: path for new, path in places.items() if new != path}
+            for temporary in written:
+                with open(temporary, "rb") as handle:  # some file systems say only here that they are full
+                    os.fsync(handle.fileno())
+            for temporary, path in written.items():
+                os.replace(temporary, path.resolve())
+    except OSError as error:
+        if (path := places.get(Path(str(error.filename)))) is not None:
+            error.filename, error.filename2 = str(path), None
+        raise
+    finally:
+        for temporary, path in places.items():
+            if temporary != path:
+                temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path, host: str) -> Path:
+    """A name beside `path`, or beside what this link leads to; `path` itself if that is no regular file."""
+    if path.exists() and not path.is_file():
+        return path
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.{host}-*.tmp"):
         if not _alive(int(left.name.removesuffix(".tmp").rpartition("-")[2])):
             left.unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{host}-{os.getpid()}.tmp")
+    return path.with_name(f".{path.name}.{host}-{os.getpid()}.tmp")
+
+
+@contextmanager
+def named_errors(*paths: Path) -> Iterator[None]:
+    """Failures to write in the block name `paths`: neither write(2) nor NumPy says which file it was."""
     try:
-        yield temporary
-        with open(temporary, "rb") as handle:  # some file systems say only here that they are full
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+        if error.filename is None and (full or re.search(r"requested and \d+ written", str(error))):
+            error.filename = ", ".join(map(str, paths))
+        raise
 
 
 def _alive(process: int) -> bool:
@@ -80,24 +127,39 @@ def _alive(process: int) -> bool:
 
 @contextmanager
 def writing(path: str | Path, mode: str = "w") -> Iterator[IO]:
-    """Open a temporary file beside `path` for writing; it becomes `path` at the end, as `renamed` says.
+    """Open a temporary file beside `path` for writing; it becomes `path` at the end; see `all_writing`."""
+    with all_writing([path], mode) as (handle,):
+        yield handle
+
+
+@contextmanager
+def all_writing(paths: Sequence[str | Path], mode: str = "w") -> Iterator[list[IO]]:
+    """Open temporary files beside `paths`; at the end all of these are there or none, as `all_renamed` says.
 
     Text is UTF-8 with "\\n" line ends; a name ending in .gz is compressed (without a time stamp, so
     that the same text gives the same bytes); `mode` is "w" or "wb".
     """
-    path = Path(path)
+    paths = [Path(path) for path in paths]
+    with all_renamed(paths) as temporaries, ExitStack() as stack:
+        yield [
+            stack.enter_context(_opened(temporary, mode, packed=path.suffix == ".gz"))
+            for path, temporary in zip(paths, temporaries, strict=True)
+        ]
+
+
+@contextmanager
+def _opened(path: Path, mode: str, packed: bool) -> Iterator[IO]:
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    with renamed(path) as temporary:
-        if path.suffix == ".gz":
-            with open(temporary, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                if "b" in mode:
-                    yield packed
-                else:
-                    with io.TextIOWrapper(packed, **text) as handle:
-                        yield handle
-        else:
-            with open(temporary, mode, **text) as handle:
+    if not packed:
+        with open(path, mode, **text) as handle:
+            yield handle
+        return
+    with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as zipped:
+        if text:
+            with io.TextIOWrapper(zipped, **text) as handle:
                 yield handle
+        else:
+            yield zipped
 
 
 def read_lines(path: str | Path) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What a table consists of, by config.yaml and published.yaml."""
 
 import copy
+import itertools
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,9 @@ def test_the_papers_eight_tables_and_ours_are_there(values):
     assert {
         "controls",
         "cost",
-        "sweep-mlm-weight",
+        "sweep-mlm-weight-iwslt14",
+        "sweep-mlm-weight-nc11",
+        "sweep-mlm-weight-aspec",
         "sweep-bpe-dim",
         "sweep-layers",
         "sweep-bpe-labels",
@@ -71,17 +74,51 @@ def test_an_experiments_table(planned):
     assert table["files"] == ["scores.json"]
 
 
+def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(planned):
+    table = planned("sweep-mlm-weight-aspec")
+    assert table["sweep"]
+    assert table["metrics"] == ["valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu"]
+    assert [column["column"] for column in table["columns"]] == ["zh-ja", "ja-zh"]
+    assert {"grammar", "grammar-mask", "grammar-mlm-weight-0.9"} <= table["columns"][0]["runs"].keys()
+    assert table["files"] == ["scores.json"]
+    assert not planned("aspec")["sweep"]
+
+
+def test_the_mlm_weight_is_searched_in_each_direction(values):
+    config = load(values, [PATH])
+    for corpus, own in (("iwslt14", {0.47}), ("nc11", {0.35}), ("aspec", {0.30, 0.45})):
+        for direction in config.plain_experiments[corpus].directions:
+            runs = config.varied(f"sweep-mlm-weight-{corpus}", direction).values()
+            weights = sorted(run["system.mlm_weight"] for run in runs)
+            assert (weights[0], weights[-1]) == (0.0, 0.9)
+            assert max(b - a for a, b in itertools.pairwise(weights)) <= 0.150001
+            assert own & {*weights}
+
+
 def test_a_table_of_several_experiments(planned):
     table = planned("bpe-labels")
     assert [(c["group"], c["column"]) for c in table["columns"]][4:] == [
         ("ASPEC", "zh-ja"),
         ("ASPEC", "ja-zh"),
     ]
-    assert len(asked_runs(table)) == 2 * 6 * 5
+    assert len(asked_runs(table)) == 3 * 6 * 5
     run, baseline = compared(table)[0]
-    assert (run["system"], baseline["system"]) == ("grammar", "grammar-nobpe")
+    assert (run["system"], baseline["system"]) == ("grammar-nobpe", "transformer")
     assert run | {"system": ""} == baseline | {"system": ""}
-    assert len(compared(table)) == 6 * 5
+    assert len(compared(table)) == 2 * 6 * 5
+
+
+def test_the_papers_tables_have_its_transformer_as_baseline(planned):
+    assert [system for system, _ in planned("mlm")["rows"]] == [
+        "transformer",
+        "grammar-nomlm",
+        "grammar-mask",  # as likely what the paper calls −MLM
+        "grammar",
+    ]
+    for name in ("bpe-labels", "mlm", "controls"):
+        assert planned(name)["baseline"] == "transformer"
+        asked = {run["system"] for run in asked_runs(planned(name))}
+        assert asked == {system for system, _ in planned(name)["rows"]}  # no row is without runs
 
 
 def test_parsing_needs_gold_trees(values, planned):
@@ -90,6 +127,8 @@ def test_parsing_needs_gold_trees(values, planned):
     assert table["files"] == ["parse.json"]
     assert compared(table) == []
     values["corpora"]["iwslt14"].pop("trees")
+    values["experiments"].pop("distance-training")  # its system reads them
+    values["experiments"]["iwslt14-core"].update(tables=["translation"])
     values["experiments"]["iwslt14"].update(tables=["translation"], systems=["transformer", "grammar"])
     table = planned("parsing")
     assert asked_runs(table) == []
@@ -100,11 +139,11 @@ def test_a_benchmark_has_the_published_columns(values, planned):
     table = planned("glue")
     published = read_published(values["published"])
     assert [column["column"] for column in table["columns"]] == published.columns("glue")
-    assert len(asked_runs(table)) == 9 * (2 * 5 + 2)  # the systems that we train, and the trivial baselines
+    assert len(asked_runs(table)) == 9 * (4 * 5 + 2)  # the systems that we train, and the trivial baselines
     assert table["baseline"] == "roberta"
     assert compared(table) == []
     files = task_files(table)
-    assert len(files) == 8 * (2 * 5 + 1)
+    assert len(files) == 8 * (4 * 5 + 1)
     assert {"results/glue/mnli/roberta/seed5/scores.json", "results/glue/mnli/baselines.json"} <= {*files}
 
 
@@ -115,7 +154,7 @@ def test_a_task_has_a_table_of_its_own(planned):
         ("MNLI-mm", "dev_mismatched"),
     ]
     assert table["title"] == "GLUE: MNLI"
-    assert len(task_files(table)) == 2 * 5 + 1
+    assert len(task_files(table)) == 4 * 5 + 1
 
 
 def test_seeds_of_experiments_on_one_corpus_are_united(values, planned):
@@ -140,7 +179,7 @@ def test_targets_build_tables(values):
     assert config.tables_of("glue") == ["glue"]
     assert config.tables_of("glue-rte") == ["glue-rte"]
     assert config.own_experiments("glue") == []
-    assert config.own_experiments("paper") == ["iwslt14", "nc11", "aspec"]
+    assert config.own_experiments("paper") == ["iwslt14", "nc11", "aspec", "aspec-parsed"]
     assert config.members("bpe-labels") == ["iwslt14", "nc11", "aspec"]
 
 
@@ -153,7 +192,8 @@ def test_targets_build_tables(values):
         (lambda v: v["tables"]["glue"].update(benchmark="glu"), "tables.glue.benchmark: unknown benchmark 'glu'; did you mean 'glue'?"),
         (lambda v: v["tables"]["glue"].update(tasks=["rt"]), "tables.glue.tasks: unknown task 'rt'; did you mean 'rte'?"),
         (lambda v: v["tables"]["mlm"].update(tasks=["rte"]), "tables.mlm: tasks need a benchmark"),
-        (lambda v: v["tables"]["glue"].update(systems=["grammar"]), "tables.glue.systems: system 'grammar' cannot be a RoBERTa, which takes guide `none` or `grammar` with bpe: none"),
+        (lambda v: v["tables"]["glue"].update(systems=["grammar"]), "tables.glue.systems: system 'grammar' cannot be a RoBERTa, which takes guide `none`, `sla`, `syntax`, or `grammar` with bpe: none"),
+        (lambda v: v["experiments"]["demo"].update(systems=["sla"]), "experiments.demo.systems: system 'sla' cannot translate, guide `sla` is made for RoBERTa; leave it out"),
         (lambda v: v["systems"]["roberta-mlm"].update(mlm_weight="corpus"), "tables.glue-mlm.systems: system 'roberta-mlm' has mlm_weight: corpus; a benchmark has none, give a number"),
         (lambda v: v["tables"]["glue"].update(experiments=["demo"]), "tables.glue: give either `experiments` or `benchmark`"),
         (lambda v: v["tables"]["mlm"].update(metric=["chrf"]), "tables.mlm.metric: unknown key 'metric'; did you mean 'metrics'?"),
@@ -162,8 +202,8 @@ def test_targets_build_tables(values):
         (lambda v: v["experiments"]["iwslt14"].update(peers=["pascl"]), "experiments.iwslt14.peers: unknown published system 'pascl'; did you mean 'pascal'?"),
         (lambda v: v["experiments"]["iwslt14"].update(peers=["grammar"]), "experiments.iwslt14.peers: unknown published system (it is among the systems) 'grammar'"),
         (lambda v: v["experiments"]["paper"].append("gleu"), "experiments.paper: unknown experiment 'gleu'; did you mean 'glue'?"),
-        (lambda v: v.update(published="nowhere.yaml"), "nowhere.yaml: No such file or directory"),
-        (lambda v: v.update(partial="maybe"), "partial: Input should be a valid boolean"),
+        (lambda v: v.update(published="nowhere.yaml"), "published: nowhere.yaml: no such file"),
+        (lambda v: v.update(partial="maybe"), "partial: must be true or false"),
     ],
 )  # fmt: skip
 def test_faults_are_one_line(values, change, said):
@@ -172,3 +212,16 @@ def test_faults_are_one_line(values, change, said):
         load(values, [PATH])
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_systems_that_read_words_need_a_parser_of_english(values):
+    del values["corenlp"]["languages"]["en"]
+    values["experiments"] = {"demo": values["experiments"]["demo"]}
+    values["tables"] = {"glue-mlm": values["tables"]["glue-mlm"], "nlu-demo": values["tables"]["nlu-demo"]}
+    load(values, [PATH])  # generated tasks have gold parses
+    values["tables"]["glue-mlm"]["systems"] = ["roberta", "sla"]
+    said = (
+        r"tables\.glue-mlm\.systems: a system here reads a parser's words, and corenlp\.languages has no 'en'"
+    )
+    with pytest.raises(UserError, match=said):
+        load(values, [PATH])

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from synmask.corpora.archive import unpack
+from synmask.corpora.download import fetch
 from synmask.files import UserError, sha256
 
 
@@ -143,3 +144,64 @@ def test_a_file_that_changed_since_it_was_fetched(make, tmp_path):
     assert unpack(path, ["x/a.txt"], tmp_path)
     make("a.tgz", [("x/a.txt", b"B")])
     assert "changed since it was fetched" in refused(path, ["x/a.txt"], tmp_path)
+
+
+def altered(path, at, value):
+    data = bytearray(path.read_bytes())
+    data[at : at + len(value)] = value
+    path.write_bytes(bytes(data))
+
+
+def central(path):
+    """Where a zip file's list of members begins."""
+    return path.read_bytes().index(b"PK\x01\x02")
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "said"),
+    [
+        (8, b"\x01", "is encrypted, password required for extraction); pack it again"),
+        (10, b"\x09", "is packed in a way that cannot be read here ("),  # deflate64
+        (42, b"\xff\xff\xff\x7f", "a damaged archive, or none at all"),  # where the member lies
+        (42, b"\x05\x00\x00\x00", "a damaged archive, or none at all"),
+        (20, b"\xff\xff\xff\xff", "a damaged archive, or none at all"),  # how long it is packed
+    ],
+)
+def test_zip_files_that_cannot_be_read(make, tmp_path, at, value, said):
+    path = make("a.zip", [("x/a.txt", bytes(range(256)) * 400)])
+    start = central(path)
+    altered(path, start + at, value)
+    if at < 12:
+        altered(path, at - 2, value)  # the member's own head says so, too
+    assert said in refused(path, ["x/a.txt"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
+def test_any_altered_byte_of_a_zip_file_is_one_line(tmp_path, method):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("x/ä.txt", "hello hello " * 20)
+    whole, said = path.read_bytes(), []
+    for place in range(len(whole)):
+        for wrong in (0x00, 0xFF, whole[place] ^ 0x01, whole[place] ^ 0x80):
+            path.write_bytes(whole[:place] + bytes([wrong]) + whole[place + 1 :])
+            try:
+                unpack(path, ["x/ä.txt"], tmp_path / "out", limit=1_000_000)
+            except UserError as error:
+                said.append(str(error))
+    assert len(said) > 100
+    assert all(line.startswith(str(path)) and "\n" not in line for line in said)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\n", b"hello", b"\xff\xfe", b"0" * 63, b"0" * 65, b"\0" * 100])
+def test_garbage_in_the_record_of_a_checksum(make, tmp_path, garbage):
+    path = make("a.tgz", [("x/a.txt", b"A")])
+    record = tmp_path / "a.tgz.sha256"
+    record.write_bytes(garbage)
+    with pytest.raises(UserError) as error:
+        unpack(path, ["x/a.txt"], tmp_path)
+    said = f"{record}: not a sha256 checksum; delete it, and the file beside it is trusted again"
+    assert str(error.value) == said
+    with pytest.raises(UserError) as error:
+        fetch("x", path.as_uri(), tmp_path / "a.tgz")
+    assert str(error.value) == said

@@ -15,11 +15,11 @@ def licensed(tmp_path):
     return write
 
 
-def test_both_sentences_with_full_width_brackets(licensed, tmp_path):
+def test_both_sentences_as_they_are(licensed, tmp_path):
     counts = prepare("aspec", "aspec", licensed(), tmp_path / "out", pairs={"test": 3})
     assert counts == {"train": 3, "valid": 3, "test": 3}
-    assert list(read_lines(tmp_path / "out/valid.ja")) == [f"これは{n}［番｜目］である。" for n in range(3)]
-    assert list(read_lines(tmp_path / "out/test.zh")) == [f"这是第{n}［个｜句］。" for n in range(3)]
+    assert list(read_lines(tmp_path / "out/valid.ja")) == [f"これは{n}[番|目]である。" for n in range(3)]
+    assert list(read_lines(tmp_path / "out/test.zh")) == [f"这是第{n}[个|句]。" for n in range(3)]
 
 
 @pytest.mark.parametrize(

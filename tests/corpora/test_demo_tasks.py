@@ -10,10 +10,13 @@ import pytest
 
 from synmask.corpora.demo import lexicon
 from synmask.corpora.demo.grammar import Grammar
-from synmask.corpora.demo.tasks import KINDS, Kind, rows, write_part
+from synmask.corpora.demo.phrases import Side
+from synmask.corpora.demo.tasks import KINDS, Kind, write_part
+from synmask.corpora.demo.tasks import rows as drawn_rows
 from synmask.corpora.tasks import TASKS, Examples, read_task
 from synmask.evaluation.nlu import bag_of_words, majority
 from synmask.files import UserError
+from synmask.syntax.pieces import find_words, read_parses
 
 DIGESTS = {
     "acceptability": "627da339",
@@ -22,6 +25,12 @@ DIGESTS = {
     "similarity": "d3eee14d",
 }  # of 30 and 10 rows, seed 3
 SIZES = {"train": 700, "dev": 300}
+
+
+def rows(*how):
+    """Rows as text: (part, (sentence, ..., label))."""
+    return ((part, (*(side.text for side in sides), label)) for part, (sides, label) in drawn_rows(*how))
+
 
 # The reader: text → the set of its meanings, the same for active and passive and for any place of adverbials.
 
@@ -353,7 +362,7 @@ def test_the_reader_knows_what_is_said():
 
 @pytest.fixture(scope="module", params=KINDS)
 def drawn(request):
-    return request.param, list(rows(request.param, SIZES, seed=1))
+    return request.param, list(rows(request.param, SIZES, 1))
 
 
 def test_the_label_is_what_the_reader_finds(drawn):
@@ -388,10 +397,10 @@ def test_no_row_comes_twice(drawn):
 
 def test_neither_a_pair_nor_the_same_the_other_way_round_is_drawn_again(monkeypatch):
     def draw(grammar, label):
-        return (*grammar.rng.sample(["A.", "B.", "C.", "D."], 2), label)
+        return tuple(Side(text, None, ()) for text in grammar.rng.sample(["A.", "B.", "C.", "D."], 2)), label
 
     monkeypatch.setitem(KINDS, "paraphrase", Kind(Grammar, draw, (1, 1)))
-    found = [{*row[:2]} for _, row in rows("paraphrase", {"train": 4, "dev": 2}, seed=1)]
+    found = [{*row[:2]} for _, row in rows("paraphrase", {"train": 4, "dev": 2}, 1)]
     assert all(found.count(pair) == 1 for pair in found)
 
 
@@ -415,14 +424,14 @@ def test_the_same_settings_give_the_same_bytes(tmp_path, task):
     sizes = {"train": 30, "dev": 10}
     for part in sizes:
         write_part(task, part, tmp_path / part, sizes, seed=3)
-    expected = [(part, row) for part, row in rows(task, sizes, seed=3)]
+    expected = [(part, row) for part, row in rows(task, sizes, 3)]
     for part in sizes:
         examples = read_task(task, tmp_path / part)
         assert [(*t, label) for t, label in zip(examples.texts, examples.labels, strict=True)] == [
             row for name, row in expected if name == part
         ]
-    assert list(rows(task, sizes, seed=4)) != expected
-    assert list(rows(task, {"train": 30, "dev": 20}, seed=3))[:40] == expected
+    assert list(rows(task, sizes, 4)) != expected
+    assert list(rows(task, {"train": 30, "dev": 20}, 3))[:40] == expected
     digest = hashlib.sha256((tmp_path / "train").read_bytes() + (tmp_path / "dev").read_bytes()).hexdigest()
     assert digest[:8] == DIGESTS[task]
 
@@ -442,3 +451,23 @@ def test_bad_settings_are_one_line(tmp_path):
         write_part("cola", "train", tmp_path / "out", {"train": 3, "dev": 1}, 1)
     with pytest.raises(UserError, match="no part 'test'; there are train, dev"):
         write_part("similarity", "test", tmp_path / "out", {"train": 3, "dev": 1}, 1)
+
+
+@pytest.mark.parametrize("task", KINDS)
+def test_gold_parses_of_every_sentence_once(tmp_path, task):
+    write_part(task, "dev", tmp_path / "dev.tsv", {"train": 40, "dev": 30}, seed=3, parses=tmp_path / "dev")
+    texts = [text for example in read_task(task, tmp_path / "dev.tsv").texts for text in example]
+    parsed = list(read_parses([tmp_path / "dev"]))
+    assert [text for text, _ in parsed] == list(dict.fromkeys(texts))
+    for text, (words, heads) in parsed:
+        assert "".join(words) == text.replace(" ", "")
+        assert heads.count(0) == 1
+        tops = [head - 1 for head in heads]
+        for place in range(len(words)):
+            for _ in words:
+                place = tops[place] if tops[place] >= 0 else place
+            assert heads[place] == 0  # every way up ends at the root
+        assert None not in find_words(text, words)
+        verb = re.match(r"The (\w+) (\w+) the \w+\.$", text)
+        if verb:
+            assert heads == [2, 3, 0, 5, 3, 3]

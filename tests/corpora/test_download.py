@@ -244,6 +244,21 @@ def test_a_licensed_file_comes_from_a_mirror_only(tmp_path):
     assert (tmp_path / "out/train.txt").read_text() == "a ||| b ||| c\n"
 
 
+def test_a_file_may_lie_in_a_folder_of_its_own_as_in_aspec(tmp_path):
+    for name in ("train", "dev"):
+        (tmp_path / f"ASPEC-JC/{name}").mkdir(parents=True)
+        (tmp_path / f"ASPEC-JC/{name}/{name}.txt").write_text(name)
+        fetch("aspec", None, tmp_path / f"out/{name}.txt", mirror=tmp_path / "ASPEC-JC")
+        assert (tmp_path / f"out/{name}.txt").read_text() == name
+    (tmp_path / "ASPEC-JC/dev.txt").write_text("nearer")
+    (tmp_path / "out/dev.txt.sha256").unlink()
+    fetch("aspec", None, tmp_path / "out/dev.txt", mirror=tmp_path / "ASPEC-JC")
+    assert (tmp_path / "out/dev.txt").read_text() == "nearer"
+    with pytest.raises(UserError) as error:
+        fetch("aspec", None, tmp_path / "out/test.txt", mirror=tmp_path / "ASPEC-JC")
+    one_line(error, "aspec", "ASPEC-JC/test.txt: no such file")
+
+
 def test_mirror_faults(server, tmp_path):
     url = "https://example.invalid/train.gz"
     (tmp_path / "train.gz").write_bytes(b"not it")

@@ -3,10 +3,13 @@
 import io
 import re
 import tarfile
+from pathlib import Path
 
 import pytest
 
+from synmask.config import read_yaml
 from synmask.corpora import iwslt14
+from synmask.corpora.plain import check_count
 from synmask.corpora.prepare import prepare
 from synmask.files import UserError, read_lines
 from synmask.text.clean import fate
@@ -160,6 +163,16 @@ def test_the_expected_counts(archive, tmp_path):
     with pytest.raises(UserError, match=r"iwslt14: test has 25 pairs, not 6,750; .*corpora\.iwslt14\.pairs"):
         prepare("iwslt14", "iwslt14", [archive], tmp_path / "new", pairs={"test": 6750})
     assert not list((tmp_path / "new").iterdir())
+
+
+def test_the_shipped_counts_leave_room_for_a_tokeniser():
+    pairs = read_yaml(Path(__file__).parents[2] / "config.yaml")["corpora"]["iwslt14"]["pairs"]
+    for kept in (160_239 + 7_283, 160_189 + 7_281, 160_289 + 7_285):
+        check_count("iwslt14", "train", kept - kept // 23, pairs["train"])
+        check_count("iwslt14", "valid", kept // 23, pairs["valid"])
+    for train in (160_188, 160_290):
+        with pytest.raises(UserError, match="not 160,189 to 160,289"):
+            check_count("iwslt14", "train", train, pairs["train"])
 
 
 @pytest.mark.parametrize(

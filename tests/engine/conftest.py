@@ -7,6 +7,7 @@ import pytest
 
 from synmask.config.guides import GUIDES
 from synmask.engine.binarise import binarise
+from synmask.engine.train import Translation
 from synmask.syntax.annotations import annotate_file
 
 SETTINGS = {
@@ -33,7 +34,7 @@ GRAMMAR = {
         "bpe_dim": 8,
         "conv_layers": 2,
         "conv_kernel": 3,
-        "attention": True,
+        "attention": "published",
         "layers": 1,
         "relations": ["parent", "child"],
         "activation": "sigmoid",
@@ -71,6 +72,21 @@ def settings_of(settings):
         return copy.deepcopy(settings | {"system": settings["system"] | {"guide": name, "options": whole}})
 
     return make
+
+
+@pytest.fixture
+def valid_losses(monkeypatch):
+    """Give the next training these validation losses, an epoch each."""
+
+    def pretend(*losses):
+        rest = iter(losses)
+
+        def row(*_):
+            return {"train_loss": 1.0, "mlm_loss": "", "valid_loss": next(rest), "valid_ppl": 1.0}
+
+        monkeypatch.setattr(Translation, "losses", row)
+
+    return pretend
 
 
 @pytest.fixture(scope="session")

@@ -15,13 +15,17 @@ def test_dictionary_equals_fairseqs_own(corpus, tmp_path):
     assert (corpus / "bin/dict.de.txt").read_text() == (tmp_path / "dict.txt").read_text()
 
 
-@pytest.mark.parametrize("split", ["train", "valid", "test"])
+@pytest.mark.parametrize("split", ["train", "valid"])
 def test_data_are_the_text(corpus, split):
     dictionary = Dictionary.load(str(corpus / "bin/dict.en.txt"))
     data = data_utils.load_indexed_dataset(str(corpus / f"bin/{split}.de-en.en"), dictionary, "mmap")
     lines = (corpus / f"bpe/{split}.en").read_text().splitlines()
     assert [dictionary.string(ids) for ids in data] == lines
     assert all(ids[-1] == dictionary.eos() for ids in data)
+
+
+def test_the_test_set_concerns_no_training(corpus):
+    assert not list((corpus / "bin").glob("test.*"))
 
 
 def test_unknown_symbols_and_double_spaces(corpus):

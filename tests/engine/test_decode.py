@@ -6,7 +6,7 @@ import torch
 
 from synmask.engine.average import average, load_model, save_model
 from synmask.engine.binarise import encode
-from synmask.engine.decode import decode_file, parse_file, parse_text, translate
+from synmask.engine.decode import decode_files, parse_file, parse_text, translate
 from synmask.engine.train import train
 from synmask.files import UserError
 from synmask.syntax.tree import word_heads
@@ -29,7 +29,7 @@ def models(corpus, all_settings, tmp_path_factory):
 
 
 def decode(model, source, output):
-    decode_file(model, source, output, beam=3, length_penalty=1.0, max_tokens=60, threads=1)
+    decode_files(model, [source], [output], beam=3, length_penalty=1.0, max_tokens=60, threads=1)
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -50,6 +50,20 @@ def test_decoding_leaves_no_subword_marks_and_counts_its_tokens(corpus, models, 
     assert not any("@@" in line for line in together)
     assert json.loads((tmp_path / "all.json").read_text())["decoded_tokens"] > len(together)
     assert len((tmp_path / "all.txt").read_text().splitlines()) == len(together)
+
+
+def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, models, tmp_path):
+    sources = [corpus / f"bpe/{split}.de" for split in ("valid", "test")]
+    how = {"beam": 3, "length_penalty": 1.0, "max_tokens": 60, "threads": 1}
+    decode_files(models / "grammar.pt", sources, [tmp_path / "valid", tmp_path / "test"], **how)
+    for source, name in zip(sources, ("valid", "test"), strict=True):
+        assert decode(models / "grammar.pt", source, tmp_path / "alone") == (
+            (tmp_path / f"{name}.tok").read_text().splitlines()
+        )
+    assert (tmp_path / "valid.tok").read_bytes() != (tmp_path / "test.tok").read_bytes()
+    with pytest.raises(UserError, match=r"grammar\.pt: give one output for each input"):
+        decode_files(models / "grammar.pt", sources, [tmp_path / "one"], **how)
+    assert not list(tmp_path.glob("one*"))
 
 
 def test_translate_takes_raw_text_and_keeps_empty_lines(models):

@@ -6,7 +6,7 @@ import torch
 
 from synmask.config.guides import GUIDES
 from synmask.engine.average import average, save_model
-from synmask.engine.decode import decode_file, parse_file, translate
+from synmask.engine.decode import decode_files, parse_file, translate
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
 from synmask.engine.train import train
@@ -114,10 +114,12 @@ def test_the_synchronisation_loss_trains_both_towers(corpus, settings_of):
 def models(corpus, all_settings, tmp_path_factory):
     """Model files of a system that reads heads, one with a guided decoder, and one that depends on its batch."""
     folder = tmp_path_factory.mktemp("guided")
-    for name in ("pascal", "lpsi"):
+    plain = all_settings["plain"]
+    for name, epochs in (("pascal", 3), ("lpsi", 6)):  # enough not to say the same of every sentence
         options = GUIDES[name]().model_dump(mode="json")
-        settings = all_settings["plain"] | {
-            "system": all_settings["plain"]["system"] | {"guide": name, "options": options}
+        settings = plain | {
+            "system": plain["system"] | {"guide": name, "options": options},
+            "training": plain["training"] | {"max_epochs": epochs},
         }
         train(corpus / "bin", folder / name, "de", "en", settings, 1, keep=1)
         state = average(folder / name / "checkpoints", 1)
@@ -125,8 +127,9 @@ def models(corpus, all_settings, tmp_path_factory):
     return folder
 
 
-def decode(model, source, output, beam=3, **how):
-    decode_file(model, source, output, beam=beam, length_penalty=1.0, max_tokens=60, threads=1, **how)
+def decode(model, source, output, beam=3, annotations=()):
+    how = {"beam": beam, "length_penalty": 1.0, "max_tokens": 60, "threads": 1, "annotations": annotations}
+    decode_files(model, [source], [output], **how)
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -137,7 +140,7 @@ def test_syntax_follows_its_sentence_when_decoding(corpus, models, tmp_path):
     table = np.load(array)
     np.save(tmp_path / "all.npy", np.concatenate([np.array([[0, 0, -1]], dtype=np.int16), table]))
     together = decode(
-        models / "pascal.pt", tmp_path / "all", tmp_path / "h", annotations=tmp_path / "all.npy"
+        models / "pascal.pt", tmp_path / "all", tmp_path / "h", annotations=[tmp_path / "all.npy"]
     )
     assert together[0] == ""
     ends = np.cumsum([len(line.split()) + 1 for line in lines])
@@ -145,9 +148,23 @@ def test_syntax_follows_its_sentence_when_decoding(corpus, models, tmp_path):
         (tmp_path / "one").write_text(line + "\n")
         np.save(tmp_path / "one.npy", table[ends[number] - len(line.split()) - 1 : ends[number]])
         alone = decode(
-            models / "pascal.pt", tmp_path / "one", tmp_path / "o", annotations=tmp_path / "one.npy"
+            models / "pascal.pt", tmp_path / "one", tmp_path / "o", annotations=[tmp_path / "one.npy"]
         )
         assert alone == [together[number + 1]]
+
+
+def test_each_file_has_its_own_syntax(corpus, models, tmp_path):
+    splits = ("valid", "test")
+    sources = [corpus / f"bpe/{split}.de" for split in splits]
+    arrays = [corpus / f"bin/syntax.{split}.de.npy" for split in splits]
+    how = {"beam": 3, "length_penalty": 1.0, "max_tokens": 60, "threads": 1}
+    outputs = [tmp_path / split for split in splits]
+    decode_files(models / "pascal.pt", sources, outputs, annotations=arrays, **how)
+    for source, array, output in zip(sources, arrays, outputs, strict=True):
+        alone = decode(models / "pascal.pt", source, tmp_path / "alone", annotations=[array])
+        assert output.with_suffix(".tok").read_text().splitlines() == alone
+    with pytest.raises(UserError, match="annotations of each or none"):
+        decode_files(models / "pascal.pt", sources, outputs, annotations=arrays[:1], **how)
 
 
 def test_hypotheses_of_a_guided_decoder_do_not_depend_on_batch_mates(corpus, models, tmp_path):
@@ -181,7 +198,7 @@ def test_new_text_is_parsed_for_a_system_that_reads_a_parser(corpus, models, tmp
         tmp_path / "bpe", tmp_path / "new.npy", trees=tmp_path / "new.trees", heads=tmp_path / "new.heads"
     )
     assert found == decode(
-        models / "pascal.pt", tmp_path / "bpe", tmp_path / "h", beam=5, annotations=tmp_path / "new.npy"
+        models / "pascal.pt", tmp_path / "bpe", tmp_path / "h", beam=5, annotations=[tmp_path / "new.npy"]
     )
     assert found[0]
     assert found[1] == ""

@@ -244,6 +244,17 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
+def test_a_stopped_training_that_was_moved_goes_on(
+    corpus, tmp_path, all_settings, undisturbed, stopped, capfd
+):
+    settings, there = all_settings["grammar"], tmp_path / "another/machine"
+    shutil.copytree(corpus / "bin", there / "bin")
+    shutil.move(stopped, there / "run")
+    train(there / "bin", there / "run", "de", "en", settings, 1, keep=KEEP)
+    assert "going on after update 8 in epoch" in capfd.readouterr().err
+    assert outcome(corpus, there / "run", settings) == outcome(corpus, undisturbed, settings)
+
+
 def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undisturbed, capfd):
     """Damage to an epoch's model comes out when it is averaged: without train.json it is made again."""
     settings, run = all_settings["grammar"], tmp_path / "run"
@@ -362,3 +373,16 @@ def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, sett
         assert attempt(words(corpus, run, settings))[0] == 0
         train(corpus / "bin", tmp_path / "whole", "de", "en", settings, 1, keep=KEEP)
         assert outcome(corpus, run, settings) == outcome(corpus, tmp_path / "whole", settings)
+
+
+def test_data_that_are_cut_while_it_trains_are_one_line(corpus, tmp_path, settings):
+    """The system sends SIGBUS at the next access to what was mapped."""
+    settings["training"]["max_epochs"] = 1000
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    process = start(words(tmp_path, tmp_path / "run", settings))
+    assert "epoch 1/1000 done" in process.stderr.readline()
+    os.truncate(tmp_path / "bin/train.de-en.de.bin", 0)
+    said = process.communicate(timeout=60)[1].splitlines()
+    assert process.returncode == 1
+    assert said[-1].startswith(f"synmask: {tmp_path}/run: a file that it reads became shorter")
+    assert all("done  loss" in line for line in said[:-1])

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -26,6 +27,20 @@ def test_it_is_gone_afterwards(tmp_path):
     with pytest.raises(ZeroDivisionError), locked(tmp_path):
         raise ZeroDivisionError
     assert not (tmp_path / "lock").exists()
+
+
+def test_a_full_disk_leaves_no_lock(tmp_path, monkeypatch):
+    def full(*words):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as context:
+        context.setattr(os, "pwrite", full)
+        with pytest.raises(OSError, match="No space") as error, locked(tmp_path):
+            pass
+    assert error.value.filename == str(tmp_path / "lock")
+    assert not list(tmp_path.iterdir())
+    with locked(tmp_path):
+        pass
 
 
 def test_the_second_is_told_who_holds_it(tmp_path, monkeypatch):

@@ -118,7 +118,7 @@ def test_guided_layer_against_loops(grammar_settings):
     layer, torch_mask = model.encoder.layers[0], torch.rand(2, 2, 5, 5)
     x = torch.randn(5, 2, 16)
     with torch.no_grad():
-        found = layer(x, None, lambda scores: scores.sigmoid() * torch_mask)
+        found = layer(x, None, lambda scores, values, *_: (scores.sigmoid() * torch_mask) @ values)
         y = layer.self_attn_layer_norm(x + guided_attention_oracle(layer, x, torch_mask))
         expected = layer.final_layer_norm(y + layer.fc2(torch.relu(layer.fc1(y))))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 from synmask.config import load, read_yaml
 from synmask.engine import checkpoints
 from synmask.engine.average import average, save_model
-from synmask.engine.plan import count_parameters, lines, plan
+from synmask.engine.plan import count_parameters, finetunings, lines, parsing_lines, plan
 from synmask.engine.train import average_file, train
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
@@ -36,12 +36,38 @@ def test_what_two_experiments_share_is_counted_once(tmp_path):
     assert [row.seeds for row in rows] == [(1, 2, 3)] * 3
 
 
-@pytest.mark.parametrize("system", ["plain", "grammar"])
-def test_the_forecast_is_what_a_training_takes(corpus, tmp_path, all_settings, system, monkeypatch):
+def test_a_table_is_planned_with_its_own_rows_alone(tmp_path):
+    rows = plan(configuration(), ["mlm-core"], tmp_path)
+    assert {(row.corpus, row.system) for row in rows} == {
+        (corpus, system)
+        for corpus in ("iwslt14", "nc11")
+        for system in ("transformer", "grammar-nomlm", "grammar")
+    }
+    assert {row.seeds for row in rows} == {(1, 2, 3, 4, 5)}
+
+
+def test_the_papers_own_rows_need_no_other_systems(tmp_path):
+    rows = plan(configuration(), ["paper-core"], tmp_path)
+    assert {row.system for row in rows} == {"transformer", "grammar-nobpe", "grammar-nomlm", "grammar"}
+    assert sum(len(row.seeds) for row in rows) == (2 * 2 * 4 + 2 * 3) * 5
+    tuned = finetunings(configuration(), ["paper-core"], tmp_path)
+    assert {run.split("/")[2] for run in tuned} == {"roberta", "roberta-grammar", "roberta-grammar-mlm"}
+    assert len(tuned) == 8 * 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("system", "checkpoint"), [("plain", "average"), ("plain", "best"), ("grammar", "average")]
+)
+def test_the_forecast_is_what_a_training_takes(
+    corpus, tmp_path, all_settings, valid_losses, system, checkpoint, monkeypatch
+):
     """Parameters to the last one; bytes of checkpoints and of the averaged model within a few per cent."""
     settings = all_settings[system]
     settings = settings | {"model": settings["model"] | {"embed_dim": 128, "ffn_dim": 512}}
-    run, keep, sizes = tmp_path / "run", 2, []
+    run, keep, sizes = tmp_path / "run", 2 if checkpoint == "average" else 1, []
+    if checkpoint == "best":
+        valid_losses(3.0, 2.0, 1.0)  # each epoch is better than the one before, which takes most space
+        settings = settings | {"training": settings["training"] | {"checkpoint": "best"}}
     replace = os.replace
 
     def measured(*paths):
@@ -53,13 +79,20 @@ def test_the_forecast_is_what_a_training_takes(corpus, tmp_path, all_settings, s
     parameters = json.loads((run / "train.json").read_text())["parameters"]
     symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
     assert count_parameters(json.dumps(settings, sort_keys=True), *symbols) == parameters
-    text = {"source": "de", "target": "en"}
+    text = {
+        "source": "de",
+        "target": "en",
+        "tokeniser": "moses",
+        "lowercase": False,
+        "codes": "",
+        "vocabulary": None,
+    }
     save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, settings)
     checkpoints.retire(run / "checkpoints", run / "average.pt", average_file(keep))
     kept = len({path.stat().st_ino for path in run.rglob("*.pt")}) * (run / "average.pt").stat().st_size
 
     def as_here(values):
-        values["corpora"]["demo"]["training"]["average"] = keep
+        values["corpora"]["demo"]["training"] |= {"average": keep, "checkpoint": checkpoint}
 
     row = plan(configuration(as_here), ["demo"], tmp_path)[0]
     assert kept == pytest.approx(row.kept / row.parameters * parameters, rel=0.05)
@@ -93,3 +126,22 @@ def test_a_disk_that_is_too_small_is_told(tmp_path, monkeypatch):
     few = shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: few)
     assert "WARNING    " in list(lines(rows, tmp_path / "not there yet"))[-1]
+
+
+def test_hours_of_parsing_are_said_for_each_task_and_measured_once_there_are_parses(tmp_path):
+    config = configuration()
+    assert not list(parsing_lines(config, ["glue-mlm", "nlu-demo"], tmp_path))
+    found = list(parsing_lines(config, ["glue"], tmp_path))
+    assert len(found) == 8
+    mnli = next(line for line in found if "glue/mnli" in line)
+    count = (392702 + 9815 + 9832) * 2
+    hours = count / 11 / config.corenlp.threads / 3600
+    assert f"at most {count:,} sentences in 17 files, 0 done; {hours:.2f} hours" in mnli
+    assert mnli.endswith("not measured here yet")
+    report = tmp_path / "glue/mnli/syntax/3.json"
+    report.parent.mkdir(parents=True)
+    report.write_text(json.dumps({"parsed": 5000, "seconds": 100.0}))
+    (report.parent / "4.json").write_text(json.dumps({"sentences": 2}))  # all of them empty
+    found = list(parsing_lines(config, ["glue-mnli", "glue-rte"], tmp_path))
+    assert f"17 files, 2 done; {count / 50 / 3600:.2f} hours with 2 threads, measured here" in found[0]
+    assert f"1 files, 0 done; {(2490 + 277) * 2 / 50 / 3600:.2f} hours" in found[1]

@@ -40,7 +40,7 @@ def test_steps_are_taken_in_turns_and_their_best_times_kept(monkeypatch):
     assert 1 < len(turns[0]) <= 4
 
 
-@pytest.mark.parametrize("guide", sorted(GUIDES))
+@pytest.mark.parametrize("guide", sorted(name for name in GUIDES if "words" not in GUIDES[name].reads))
 def test_every_system_can_be_measured(corpus, settings_of, tmp_path, monkeypatch, guide):
     settings = settings_of(guide)
     cfg = fairseq_config(corpus / "bin", corpus, "de", "en", settings, seed=1)

@@ -9,7 +9,8 @@ import torch
 
 from synmask.config import GUIDES, load, read_yaml
 from synmask.engine.average import average, load_model, save_model
-from synmask.engine.decode import decode_file, parse_file
+from synmask.engine.binarise import encode, read_dictionary, write_binary
+from synmask.engine.decode import decode_files, parse_file
 from synmask.engine.train import train
 from synmask.engine.trainer import fairseq_config
 from synmask.files import UserError
@@ -42,7 +43,7 @@ def test_other_syntax_is_other_data(corpus, tmp_path, settings_of, capsys):
     array = np.load(tmp_path / "bin/syntax.train.de.npy")
     array[:, :2] = -1
     np.save(tmp_path / "bin/syntax.train.de.npy", array)
-    assert not same(first, run(tmp_path, tmp_path / "a", settings_of("pascal")))
+    assert not same(first, run(tmp_path, tmp_path / "a", settings_of("pascal"), restart=True))
     assert "from other data; starting again" in capsys.readouterr().err
     assert same(plain, run(tmp_path, tmp_path / "b", settings_of("none")))
     assert "starting again" not in capsys.readouterr().err
@@ -53,11 +54,133 @@ def test_checkpoints_of_other_settings_or_code_are_dropped(corpus, tmp_path, set
     code.write_text("1")
     first = run(corpus, tmp_path / "a", settings, code=[code])
     settings["training"]["dropout"] = 0.4
-    assert not same(first, run(corpus, tmp_path / "a", settings, code=[code]))
+    assert not same(first, run(corpus, tmp_path / "a", settings, code=[code], restart=True))
     assert "from other settings; starting again" in capsys.readouterr().err
     code.write_text("2")
-    run(corpus, tmp_path / "a", settings, code=[code])
+    run(corpus, tmp_path / "a", settings, code=[code], restart=True)
     assert "from other code; starting again" in capsys.readouterr().err
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
+        "checkpoints",
+        "history.csv",
+        "train.json",
+    ]
+
+
+def content(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_of_another_training_are_kept_until_asked(corpus, tmp_path, settings):
+    run(corpus, tmp_path / "a", settings)
+    before = content(tmp_path / "a")
+    settings["training"]["dropout"] = 0.4
+    with pytest.raises(
+        UserError, match="checkpoints: from other settings and seed; to start again, give --restart"
+    ):
+        run(corpus, tmp_path / "a", settings, seed=2)
+    assert content(tmp_path / "a") == before
+
+
+def test_checkpoints_that_were_moved_aside_come_back(corpus, tmp_path, settings, monkeypatch, capsys):
+    """A change that was a mistake costs nothing: not before the changed training has done an epoch."""
+    first = run(corpus, tmp_path / "a", settings)
+    changed = {**settings, "training": settings["training"] | {"dropout": 0.4}}
+    monkeypatch.setattr("synmask.engine.loop._Loop._step", lambda *words: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(corpus, tmp_path / "a", changed, restart=True)
+    monkeypatch.undo()
+    assert (tmp_path / "a/checkpoints.stale-1").is_dir()
+    (tmp_path / "a/train.json").unlink()
+    assert same(first, run(corpus, tmp_path / "a", settings, restart=True))
+    said = capsys.readouterr().err
+    assert "these were in checkpoints.stale-1; going on with them" in said
+    assert "all 3 epochs are done" in said
+    assert not (tmp_path / "a/checkpoints.stale-1").exists()
+
+
+def cut(data):
+    path = data / "train.de-en.de.bin"
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def zero(data):
+    path = data / "train.de-en.de.bin"
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def shorten(data):
+    lines = (data / "dict.de.txt").read_text().splitlines(keepends=True)
+    (data / "dict.de.txt").write_text("".join(lines[:2]))
+
+
+WRONG = {
+    "no such folder": shutil.rmtree,
+    "no such language": lambda data: (data / "dict.en.txt").unlink(),
+    "cut data": cut,
+    "zeroed data": zero,
+    "another dictionary": shorten,
+    "a garbled dictionary": lambda data: (data / "dict.en.txt").write_bytes(b"a\xff 3\n"),
+    "an empty dictionary": lambda data: (data / "dict.en.txt").write_text(""),
+}
+
+
+def test_data_are_checked_before_anything_is_touched(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 2
+    run(corpus, tmp_path / "a", settings)
+    before = content(tmp_path / "a")
+    for folder in ("a", "new"):
+        for what, damage in WRONG.items():
+            shutil.rmtree(tmp_path / "bin", ignore_errors=True)
+            shutil.copytree(corpus / "bin", tmp_path / "bin")
+            damage(tmp_path / "bin")
+            with pytest.raises(UserError, match=str(tmp_path / "bin")) as error:
+                run(tmp_path, tmp_path / folder, settings, restart=True)
+            assert "\n" not in str(error.value), what
+            assert content(tmp_path / "a") == before, what
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_pair_too_long_to_validate_on_is_counted_and_left_out(corpus, tmp_path, settings, capsys):
+    """The rest is trained and validated on as if it were not there."""
+    settings["training"]["max_epochs"] = 1
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    for language in ("de", "en"):
+        dictionary = read_dictionary(tmp_path / f"bin/dict.{language}.txt")
+        lines = [*(corpus / f"bpe/valid.{language}").read_text().splitlines(), "a " * 1200]
+        rows = (encode(line, dictionary) for line in lines)
+        write_binary(tmp_path / f"bin/valid.de-en.{language}", rows, len(dictionary), "")
+    rows = []
+    for folder, name in ((corpus, "a"), (tmp_path, "b")):
+        train(folder / "bin", tmp_path / name, "de", "en", settings, 1, keep=1)
+        rows.append(next(csv.DictReader((tmp_path / name / "history.csv").open())))
+    assert "b: 1 examples of valid are too long and left out" in capsys.readouterr().err
+    assert json.loads((tmp_path / "a/train.json").read_text())["left_out"] == {"train": 0, "valid": 0}
+    assert json.loads((tmp_path / "b/train.json").read_text())["left_out"] == {"train": 0, "valid": 1}
+    assert rows[0]["train_loss"] == rows[1]["train_loss"]
+    assert float(rows[0]["valid_loss"]) == pytest.approx(float(rows[1]["valid_loss"]), abs=1e-4)
+
+
+def test_a_pair_to_validate_on_may_be_longer_than_a_batch(corpus, tmp_path, settings):
+    settings["training"] |= {"max_epochs": 2, "batch": {"gpus": 1, "updates": 1, "tokens": 6}}
+    run(corpus, tmp_path / "a", settings)
+    left_out = json.loads((tmp_path / "a/train.json").read_text())["left_out"]
+    assert left_out["train"] > 0
+    assert left_out["valid"] == 0
+
+
+def test_batches_too_small_for_any_pair(corpus, tmp_path, settings):
+    settings["training"]["batch"]["tokens"] = 1
+    with pytest.raises(UserError, match="no pair of train has at most 1 sub-words a side"):
+        run(corpus, tmp_path / "a", settings)
+    assert not (tmp_path / "a").exists()
+
+
+def test_more_epochs_to_average_than_there_will_be(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 1
+    with pytest.raises(
+        UserError, match=r"2 epochs to average, but training.max_epochs is 1; lower training.average"
+    ):
+        run(corpus, tmp_path / "a", settings)
 
 
 def test_a_finished_training_trains_no_more(corpus, tmp_path, settings, capsys):
@@ -138,8 +261,19 @@ def test_a_workers_fault_is_one_line(corpus, tmp_path, settings):
 CONFIG = Path(__file__).parents[2] / "config.yaml"
 
 
-# A system whose name ends in a digit is one of a sweep, and differs from its neighbours in a number alone.
-@pytest.mark.parametrize("system", sorted(n for n in read_yaml(CONFIG)["systems"] if not n[-1].isdigit()))
+SYSTEMS = load(read_yaml(CONFIG) | {"published": str(CONFIG.parent / "workflow/published.yaml")}).systems
+
+
+# A system whose name ends in a digit is one of a sweep, and differs from its neighbours in a number alone; one with a
+# `training` of its own has the model of another; one that reads words is a RoBERTa.
+@pytest.mark.parametrize(
+    "system",
+    sorted(
+        n
+        for n, s in SYSTEMS.items()
+        if not n[-1].isdigit() and not s.training.model_fields_set and "words" not in GUIDES[s.guide].reads
+    ),
+)
 def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):
     config = load(read_yaml(CONFIG), [CONFIG])
     settings["system"] = json.loads(config.run_settings("demo", "de-en", system))["system"]
@@ -155,9 +289,9 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     save_model(tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, settings)
     source = corpus / "bpe/test.de"
     reads = GUIDES[settings["system"]["guide"]].reads
-    decode_file(
-        tmp_path / "m.pt", source, tmp_path / "h", beam=2, length_penalty=1.0, max_tokens=60, threads=1,
-        annotations=corpus / "bin/syntax.test.de.npy" if reads else None,
+    decode_files(
+        tmp_path / "m.pt", [source], [tmp_path / "h"], beam=2, length_penalty=1.0, max_tokens=60, threads=1,
+        annotations=[corpus / "bin/syntax.test.de.npy"] if reads else [],
     )  # fmt: skip
     assert len((tmp_path / "h.tok").read_text().splitlines()) == 12
     if GUIDES[settings["system"]["guide"]].induces:
@@ -174,6 +308,19 @@ def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
         torch.testing.assert_close(value, expected.float(), rtol=0, atol=1e-7)
     with pytest.raises(UserError, match="2 epochs there, 3 to average"):
         average(tmp_path / "a/checkpoints", 3)
+
+
+@pytest.mark.parametrize(("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3)])
+def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
+    corpus, tmp_path, settings, valid_losses, losses, best
+):
+    epochs = run(corpus, tmp_path / "a", settings)
+    valid_losses(*losses)
+    settings["training"]["checkpoint"] = "best"
+    train(corpus / "bin", tmp_path / "b", "de", "en", settings, 1, keep=1)
+    chosen = average(tmp_path / "b/checkpoints", 1)
+    assert all(torch.equal(value.float(), chosen[name]) for name, value in epochs[f"epoch{best}.pt"].items())
+    assert not (tmp_path / "b/checkpoints/epoch1.pt").exists()
 
 
 def test_a_model_file_stands_alone(corpus, tmp_path, settings):
@@ -201,7 +348,37 @@ def test_damaged_models_are_named(tmp_path):
     with pytest.raises(UserError, match=r"model\.pt: damaged checkpoint"):
         load_model(tmp_path / "model.pt")
     torch.save({"model": {}}, tmp_path / "other.pt")
-    with pytest.raises(UserError, match=r"other\.pt: not a model file"):
+    with pytest.raises(UserError, match=r"other\.pt: not a whole model file"):
         load_model(tmp_path / "other.pt")
     with pytest.raises(UserError, match="no such file"):
         load_model(tmp_path / "none.pt")
+
+
+def test_a_model_needs_the_dictionaries_it_was_trained_with(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 2
+    run(corpus, tmp_path / "a", settings)
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    (tmp_path / "bin/dict.en.txt").write_text("")
+    text = {
+        "source": "de",
+        "target": "en",
+        "tokeniser": "moses",
+        "lowercase": False,
+        "codes": "",
+        "vocabulary": None,
+    }
+    state = average(tmp_path / "a/checkpoints", KEEP)
+    with pytest.raises(UserError, match="bin: not what the model was trained on") as error:
+        save_model(tmp_path / "model.pt", state, tmp_path / "bin", text, settings)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "model.pt").exists()
+    save_model(tmp_path / "model.pt", state, corpus / "bin", text, settings)
+    whole = torch.load(tmp_path / "model.pt")
+    next(iter(whole["model"].values())).view(-1)[0] = float("nan")
+    torch.save(whole, tmp_path / "nan.pt")
+    with pytest.raises(UserError, match=r"nan\.pt: .* is not finite; train again"):
+        load_model(tmp_path / "nan.pt")
+    for key in ("text", "settings", "dictionaries", "model"):
+        torch.save({**whole, key: {}}, tmp_path / "lacks.pt")
+        with pytest.raises(UserError, match=r"lacks\.pt: not a whole model file"):
+            load_model(tmp_path / "lacks.pt")

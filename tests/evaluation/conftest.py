@@ -29,9 +29,10 @@ def corpus(gold):
 
 
 def random_tree(rng, size):
-    """With unary chains, flat and deep constituents, and punctuation anywhere."""
+    """With unary chains, flat and deep constituents, punctuation, currency signs and Moses' escapes anywhere."""
     if size == 1 and rng.random() < 0.8:
-        return Tree(str(rng.choice(["NN"] * 7 + [",", ".", "$,"])), ("w",))
+        tag = str(rng.choice(["NN"] * 9 + [",", ".", "$,", "$", "#"]))
+        return Tree(tag, (str(rng.choice(["word"] * 7 + ["&quot;", "x&amp;", ".", "!"])),))
     cuts = rng.choice(np.arange(1, size), int(rng.integers(0, size)), replace=False) if size > 1 else []
     sizes = np.diff(np.concatenate(([0], np.sort(cuts), [size]))).astype(int)
     children = tuple(random_tree(rng, int(part)) for part in sizes)
@@ -45,7 +46,10 @@ def random_sentences():
     trees, parses = [], []
     for size in rng.integers(1, 10, 150).tolist():
         trees.append(random_tree(rng, size))
-        tokens = [piece for _ in range(size) for piece in ["w@@"] * int(rng.choice([0, 0, 1, 2])) + ["w"]]
+        tokens = []
+        for word in trees[-1].leaves():
+            cut = int(rng.choice([0, 0, 1, 2])) if len(word) > 1 else 0
+            tokens += [f"{piece}@@" for piece in word[:cut]] + [word[cut:]]
         distances = rng.integers(-2, 5, len(tokens)).astype(float).tolist()
         parses.append(Parse(tokens, distances[1:], distances[0]))
     return trees, parses

@@ -1,11 +1,17 @@
 """BLEU and chrF against their definitions, on texts small enough to count by hand."""
 
+import json
 import math
+from functools import partial
 
 import pytest
 
-from synmask.evaluation.bleu import score
+from synmask import cli
+from synmask.evaluation import bleu
+from synmask.evaluation.sentences import Run, intervals
 from synmask.files import UserError
+
+score = partial(bleu.score, language="en")
 
 
 @pytest.fixture
@@ -50,6 +56,68 @@ def test_the_target_language_decides_how_sacrebleu_tokenises(files, language, to
     result = score(*files("名前はまだ無い。\n", "名前はまだ無い 。\n"), language=language)
     assert f"tok:{tokeniser}" in result["signatures"]["sacrebleu"]
     assert (result["scores"]["sacrebleu"] > 99) == (language != "de")
+
+
+@pytest.mark.parametrize(
+    ("language", "tokeniser", "reference", "words", "hypotheses"),
+    [
+        (
+            "zh",
+            "zh",
+            ["我们 提出 了 一种 新 的 方法 。", "结果 表明 该 方法 有效 ， 误差 很 小 。"],
+            ["我们 提出 一种 新 方法 。", "结果 表明 方法 有效 ， 误差 小 。"],
+            ["他们 有 一种 方法 。", "结果 是 该 误差 很 大 。"],
+        ),
+        (
+            "ja",
+            "ja-mecab",
+            ["本研究 では 新しい 手法 を 提案 する 。", "その 結果 は 従来 の 方法 より 優れて いた 。"],
+            ["本研究 では 手法 を 提案 した 。", "結果 は 従来 の 方法 より 優れて いる 。"],
+            ["研究 の 手法 だ 。", "その 方法 は 従来 の 結果 より 良い 。"],
+        ),
+    ],
+)
+def test_table_test_and_figure_tokenise_alike(tmp_path, language, tokeniser, reference, words, hypotheses):
+    """Plain text has no spaces, so a tokeniser for Western languages would find next to nothing."""
+
+    def write(name, lines):
+        plain = name if name.endswith("reference") else f"{name}.txt"
+        for path, text in ((plain, "\n".join(lines).replace(" ", "")), (f"{name}.tok", "\n".join(lines))):
+            (tmp_path / path).write_text(text + "\n", encoding="utf-8")
+        (tmp_path / f"{name}.json").write_text("{}")
+        return tmp_path / name
+
+    gold, ours, theirs = (
+        write(*pair) for pair in (("reference", reference), ("ours", words), ("theirs", hypotheses))
+    )
+    run = json.dumps({"direction": f"en-{language}"})
+    sides = ["--reference", gold, "--reference-tokens", f"{gold}.tok", "--run", run]
+    both = ["--references", gold, "--reference-tokens", f"{gold}.tok", "--run", run]
+
+    def synmask(*arguments):
+        output = tmp_path / "output"
+        cli.main([*map(str, arguments), "--output", str(output)])
+        return output
+
+    def scored(name):
+        train = ["--train", f"{gold}.json"]
+        return json.loads(
+            synmask("score", "--splits", "test", "--hypotheses", name, *both, *train).read_text()
+        )
+
+    table, other = scored(ours), scored(theirs)
+    compared = synmask("significance", "--hypothesis", ours, "--baseline", theirs, *sides)
+    test = json.loads(compared.read_text())["metrics"]
+    for metric, tokenised in (("sacrebleu", tokeniser), ("bleu_tokenised", "none")):
+        assert f"|tok:{tokenised}" in table["signatures"][metric]
+        assert f"|tok:{tokenised}" in test[metric]["signature"]
+        difference = table["scores"]["test"][metric] - other["scores"]["test"][metric]
+        assert difference > 5
+        assert test[metric]["difference"] == pytest.approx(difference)
+    source = ["--source", f"{gold}.tok", "--language", language]
+    counts = synmask("sentences", "--hypothesis", f"{ours}.txt", "--reference", gold, *source)
+    figure = intervals({Run(f"en-{language}", "grammar", 1): counts})
+    assert figure["bleu"].item() == pytest.approx(table["scores"]["test"]["sacrebleu"])
 
 
 def test_signatures_are_text_and_name_tokeniser_and_case(files):

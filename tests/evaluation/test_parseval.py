@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from synmask.evaluation.parseval import evaluate, evaluate_files
-from synmask.evaluation.protocols import Corpus
+from synmask.evaluation.protocols import Corpus, counted_words
 from synmask.files import UserError
 from synmask.syntax.tree import spans_of_distances
 
@@ -94,7 +94,7 @@ def test_the_oracle_is_the_best_of_all_binary_trees(random_sentences):
     best = expected = total = 0
     trees, parses = random_sentences
     for tree in trees:
-        keep = [tag not in (",", ".", "$,") for tag in tree.tags()]
+        keep = counted_words(tree)
         spans = {(sum(keep[:start]), sum(keep[:end])) for start, end, _ in tree.spans()}
         spans = {(start, end) for start, end in spans if 1 < end - start < sum(keep)}
         best += max((len(spans & other) for other in binary_trees(0, sum(keep))), default=0)
@@ -122,19 +122,23 @@ def test_words_that_the_sub_word_tree_cuts_and_splits_that_are_ties(corpus, pars
         assert result["ties"] == {"tied": tied, "splits": 5}
 
 
-def test_how_much_of_the_distances_the_labels_explain(corpus, parse):
-    trees = ["(S (A ab) (B c) (C def))", "(S (A c) (B c) (C ab))"]
-    texts = ["a@@ b c d@@ e@@ f", "c c a@@ b"]
+def test_how_much_of_the_distances_within_sentences_the_labels_explain(corpus, parse):
+    def explained(*sentences):
+        trees = [f"(S (A {text.replace('@@ ', '').replace(' ', ') (A ')}))" for text, _ in sentences]
+        parses = [parse(text, *distances) for text, distances in sentences]
+        return evaluate(corpus(trees, parses))[0]["explained_by_labels_within_sentences"]
 
-    def explained(*distances):
-        parses = [parse(text, *own) for text, own in zip(texts, distances, strict=True)]
-        return evaluate(corpus(trees, parses))[0]["explained_by_labels"]
-
-    assert explained((1, 2, 3, 1, 1), (4, 3, 1)) == pytest.approx(1)  # piece-piece 1, piece-whole 2, ...
-    # within words 0, 2, 0, 2: sums of squares 4 within the kinds, 46 - 16^2 / 8 in all
-    assert explained((0, 2, 3, 2, 0), (4, 3, 2)) == pytest.approx(1 - 4 / 14)
-    assert explained((5, 5, 5, 5, 5), (5, 5, 5)) is None
-    assert explained((float("inf"),) * 5, (1, 2, 3)) is None
+    # piece-piece 1, piece-whole 2, whole-piece 3, whole-whole 4; then a level of each sentence's own, too
+    one, two = "a@@ b c d@@ e@@ f", "c c a@@ b"
+    assert explained((one, (1, 2, 3, 1, 1)), (two, (4, 3, 1))) == pytest.approx(1)
+    assert explained((one, (1, 2, 3, 1, 1)), (two, (94, 93, 91))) == pytest.approx(1)
+    # Without their means: -2.5, -0.5, 0.5, 2.5 and -2.5, -2.5, 0.5, 4.5. Sums of squares: 46 in all, 3 within
+    # piece-piece (mean -2), 0 within piece-whole, 2 within whole-whole (mean 3.5).
+    same = "a@@ b@@ c d e"
+    assert explained((same, (0, 2, 3, 5)), (same, (10, 10, 13, 17))) == pytest.approx(1 - 5 / 46)
+    assert explained(("a b c d", (1, 2, 4)), (two, (7, 7, 7))) == 0  # whole-whole alone varies
+    assert explained((one, (0.1,) * 5), (two, (0.7,) * 3)) is None  # between sentences only
+    assert explained((one, (1, 2, float("inf"), 2, 1)), (two, (1, 2, 3))) is None
 
 
 def test_no_sentence_disturbs_another(random_sentences):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import Corpus, right_factored
+from synmask.evaluation.protocols import Corpus, counted_words
 from synmask.syntax.parses import same_word
 from synmask.syntax.tree import balanced, left_branching, right_branching
 
@@ -40,9 +40,9 @@ def test_words_by_hand(corpus, parse):
     assert found["induced"] == percentages(2, 3, 3)
     assert found["right-branching"] == percentages(2, 3, 3)  # {dog saw a cat, saw a cat, a cat}
     assert found["left-branching"] == percentages(1, 3, 3)  # {the dog, the dog saw, the dog saw a}
-    assert found["balanced"] == percentages(1, 3, 3)  # (the (dog saw)) (a (cat .))
+    assert found["balanced"] == percentages(3, 3, 3)  # (the dog) (saw (a cat))
     assert found["oracle"] == percentages(3, 3, 3)
-    assert "right-branching-high" not in found  # without the full stop it is the right-branching tree
+    assert not [name for name in found if "punctuation" in name]
 
 
 def test_words_take_commas_out_of_both_trees(corpus, parse):
@@ -50,6 +50,32 @@ def test_words_take_commas_out_of_both_trees(corpus, parse):
     # ((a ,) b) c and (a (, b)) c are the same tree without the comma; a ((, b) c) is another
     for distances, f1 in [((1, 2, 3), 100), ((2, 1, 3), 100), ((3, 1, 2), 0)]:
         assert rows(corpus([tree], [parse("a , b c", *distances)]), "words")["induced"]["f1"] == f1
+
+
+def test_words_are_neither_punctuation_nor_currency_signs(gold, corpus, parse):
+    dollars = "(NP (QP ($ $) (CD 2) (CC or)) ($ C$) (CD 3))"
+    brackets = "(NP ($-LRB- -LRB-) (NN Haus) ($, ,) (# #) ($. .))"  # STTS' tag "$(" among them
+    assert [*map(counted_words, gold(dollars, brackets))] == [
+        [False, True, True, False, True],
+        [False, True, False, False, False],
+    ]
+    found = rows(corpus([dollars], [parse("$ 2 or C$ 3", 1, 1, 1, 1)]), "words")
+    assert found["oracle"] == percentages(1, 1, 1)  # {2 or}
+    assert found["left-branching"] == percentages(1, 1, 1)
+    assert found["right-branching"] == found["induced"] == percentages(0, 1, 1)  # {or 3}
+
+
+def test_words_grow_trivial_trees_over_the_words_that_count(corpus, parse):
+    tree = "(S (X (A a) (, ,) (, ,) (B b)) (Y (C c) (Z (D d) (E e))))"  # {a b}, {c d e}, {d e}
+    found = rows(corpus([tree], [parse("a , , b c d e", 3, 9, 2, 5, 4, 1)]), "words")
+    assert found["balanced"] == percentages(
+        3, 3, 3
+    )  # (a b) (c (d e)); of all seven leaves, (a , ,) (b c d e)
+    assert found["right-branching"] == percentages(2, 3, 3)
+    # an induced tree is split with its punctuation: between a and b, where the largest gap is
+    assert found["induced"] == percentages(2, 3, 3)
+    low = corpus([tree], [parse("a , , b c d e", 3, 4, 2, 5, 4, 1)])
+    assert rows(low, "words")["induced"] == percentages(3, 3, 3)
 
 
 def test_words_drop_the_distances_inside_words(corpus, parse):
@@ -65,25 +91,50 @@ def test_words_count_a_unary_chain_once(corpus, parse):
 
 def test_paper_by_hand(corpus, parse):
     # gold, right-factored over the@@ ir dog saw a cat . </s>: {the@@ ir, the@@ ir dog, a cat, saw a cat, saw a cat .,
-    # the whole without </s>, the whole}, and one that nothing matches
+    # the whole without </s>, the whole}; every prediction has one span more, which nothing matches
     tree = DOG.replace("the", "their")
     good = parse("the@@ ir dog saw a cat .", 0, 1, 4, 2, 1, 3, eos=5)
     found = rows(corpus([tree], [good]), "paper")
-    assert found["induced"] == percentages(7, 7, 8)
-    assert found["oracle"] == percentages(7, 7, 8)
-    assert found["right-branching"] == percentages(1, 7, 8)
+    assert found["induced"] == percentages(7, 8, 7)
+    assert found["oracle"] == percentages(7, 8, 7)
+    assert found["right-branching-with-punctuation"] == percentages(1, 8, 7)
     # the whole, the@@ ir dog saw a cat ., a cat, saw a cat: ((the@@ (ir (dog (saw (a cat))))) .) </s>
-    assert found["right-branching-high"] == percentages(4, 7, 8)
+    assert found["right-branching-punctuation-high"] == percentages(4, 8, 7)
     # the whole without </s>, the@@ ir, the@@ ir dog, the whole
-    assert found["left-branching"] == percentages(4, 7, 8)
+    assert found["left-branching-with-punctuation"] == percentages(4, 8, 7)
     low = parse("the@@ ir dog saw a cat .", 0, 1, 4, 2, 1, 3, eos=3.5)  # saw a cat . </s>
-    assert rows(corpus([tree], [low]), "paper")["induced"] == percentages(6, 7, 8)
+    assert rows(corpus([tree], [low]), "paper")["induced"] == percentages(6, 8, 7)
+
+
+def test_paper_cuts_lines_and_drops_escapes(corpus, parse):
+    def finds(tree, text, *distances):
+        """How many of its spans the tree of these distances has."""
+        corpora = corpus([tree], [parse(text, *distances, eos=99)])
+        return round(rows(corpora, "paper")["induced"]["recall"] * (len(distances) + 1) / 100)
+
+    # the constituent {. b} is cut in two: (a .) (b c)
+    two = "(S (A a) (X (. .) (B b)) (C c))"
+    assert finds(two, "a . b c", 1, 9, 1) == 4
+    assert finds(two, "a . b c", 2, 1, 3) == 2
+    # the tree without &quot; is (a b) c; &quot; goes with b, as if it were a piece of it, not with a
+    quote = "(S (X (X (A a) (Q &quot;)) (B b)) (C c))"
+    assert finds(quote, "a &quot; b c", 2, 1, 3) == 4
+    assert finds(quote, "a &quot; b c", 1, 2, 3) == 3
+    # behind the last word that is kept it goes with that
+    end = "(S (A a) (X (B b) (C c)) (Q &quot;))"
+    assert finds(end, "a b c &quot;", 3, 2, 1) == 4
+    assert finds(end, "a b c &quot;", 2, 1, 3) == 2
+    # the second part, "&quot; .", has one word that is kept and gives no distance, so that what comes before
+    # </s> comes before the full stop, which forms the last constituent with </s>
+    short = "(S (A a) (! !) (Q &quot;) (. .))"
+    assert finds(short, "a ! &quot; .", 1, 3, 5) == 3
+    assert rows(corpus([short], [parse("a ! &quot; .", 1, 3, 5, eos=1)]), "paper")["oracle"]["recall"] == 100
 
 
 def test_paper_splits_ties_at_the_first(corpus, parse):
     tree = "(S (A a) (B b) (C c))"
-    assert rows(corpus([tree], [parse("a b c", 1, 1, eos=2)]), "paper")["induced"] == percentages(3, 3, 4)
-    assert rows(corpus([tree], [parse("a b c", 1, 1, eos=1)]), "paper")["induced"] == percentages(1, 3, 4)
+    assert rows(corpus([tree], [parse("a b c", 1, 1, eos=2)]), "paper")["induced"] == percentages(3, 4, 3)
+    assert rows(corpus([tree], [parse("a b c", 1, 1, eos=1)]), "paper")["induced"] == percentages(1, 4, 3)
 
 
 def test_evalb_by_hand(corpus, parse):
@@ -93,8 +144,10 @@ def test_evalb_by_hand(corpus, parse):
     high = corpus([tree], [parse("the dog saw a cat .", 1, 3, 2, 1, 4)])
     assert rows(high, "evalb")["induced"] == percentages(4, 5, 5)
     # right-branching: 0-5, 1-5, 2-5, 3-5, and (cat .) is 4-5
-    assert rows(high, "evalb")["right-branching"] == percentages(3, 5, 5)
-    assert rows(high, "evalb")["right-branching-high"] == percentages(3, 5, 5)  # 0-5 twice, 1-5, 2-5, 3-5
+    assert rows(high, "evalb")["right-branching-with-punctuation"] == percentages(3, 5, 5)
+    assert rows(high, "evalb")["right-branching-punctuation-high"] == percentages(
+        3, 5, 5
+    )  # 0-5 twice, 1-5, 2-5, 3-5
     # the second whole-sentence bracket finds a ROOT, which COLLINS.prm does not know
     rooted = corpus([tree.replace("TOP", "ROOT")], [parse("the dog saw a cat .", 1, 3, 2, 1, 4)])
     assert rows(rooted, "evalb")["induced"] == percentages(5, 5, 6)
@@ -120,79 +173,107 @@ def split_at_the_largest(distances, start=0):
     return [(start, start + len(distances) + 1), *left, *right]
 
 
-def words_by_loops(tree, parse):
-    """The distances between words; which words are no punctuation; for COLLINS.prm, which are no deleted ones."""
+def distances_of_words(parse):
     gaps = zip(parse.tokens, [*parse.distances, None], strict=True)
-    distances = [distance for token, distance in gaps if not token.endswith("@@")][:-1]
-    plain = [tag not in (",", ".", "$,") for tag in tree.tags()]
-    collins = [tag not in (",", ".") for tag in tree.tags()]
-    return distances, plain, collins
+    return [distance for token, distance in gaps if not token.endswith("@@")][:-1]
 
 
 def without(spans, keep):
     return [(sum(keep[:start]), sum(keep[:end])) for start, end in spans]
 
 
-def slow_words(tree, distances, keep):
+def slow_words(tree, parse, grow):
+    """An induced tree loses its punctuation after it is split, a grown one has none."""
+    keep = [tag not in (",", ".", "$,", "$", "#") for tag in tree.tags()]
     length = sum(keep)
     if length < 2:
         return None
-
-    def counted(spans):
-        return {(a, b) for a, b in without(spans, keep) if 1 < b - a < length}
-
-    gold, found = counted([span[:2] for span in tree.spans()]), counted(split_at_the_largest(distances))
+    guess = (
+        split_at_the_largest(grow(length))
+        if grow
+        else without(split_at_the_largest(distances_of_words(parse)), keep)
+    )
+    gold, found = (
+        {(a, b) for a, b in spans if 1 < b - a < length}
+        for spans in (without([span[:2] for span in tree.spans()], keep), guess)
+    )
     return len(gold & found), len(found), len(gold)
 
 
-def slow_evalb(tree, distances, keep):
+def slow_evalb(tree, parse, grow):
+    keep = [tag not in (",", ".") for tag in tree.tags()]
     if not any(keep):
         return None
+    distances = grow(len(keep)) if grow else distances_of_words(parse)
     gold = Counter(without([(a, b) for a, b, label in tree.spans() if label != "TOP"], keep))
     found = Counter(without(split_at_the_largest(distances), keep))
     both = [Counter({span: n for span, n in spans.items() if span[1] > span[0]}) for spans in (gold, found)]
     return (both[0] & both[1]).total(), both[1].total(), both[0].total()
 
 
-def slow_paper(tree, tokens, distances):
-    """As the published script does it: gold distances, then the same algorithm for both trees."""
+def heights(node, kept):
+    """Depth of a tree of the kept words alone, factored to the right, and a distance for each gap."""
+    parts = []
 
-    def height(node):  # of the binary tree: a constituent's is one more than its higher part's
-        parts = node.children
-        if isinstance(parts[0], str):
-            return 0, [[]], 1
-        heights = [height(part) for part in parts]
-        high, between, size = heights[-1]
-        for left, other, more in reversed(heights[:-1]):
-            high = 1 + max(left, high)
-            between, size = [*other, [high], *between], size + more
-        return high, between, size
+    def descend(node):  # → depth and distances, or None without kept words; the words come in order
+        if isinstance(node.children[0], str):
+            parts.append(None)
+            return (1, []) if len(parts) - 1 in kept else None
+        found = [part for part in map(descend, node.children) if part]
+        if not found:
+            return None
+        depth, distances = found.pop()
+        while found:
+            left, between = found.pop()
+            higher = max(left, depth)
+            depth, distances = higher + 1, [*between, higher, *distances]
+        return depth, distances
 
-    gaps = [value for part in height(tree)[1] for value in part]
-    words = [index for index, token in enumerate(tokens) if not token.endswith("@@")]
-    expected = [0.0] * (len(tokens) - 1)
-    for word, value in zip(words, gaps, strict=False):
-        expected[word] = value
-    expected = [value + 1 for value in [*expected, 1999]]
+    return descend(node)[1]
+
+
+def slow_paper(tree, parse, grow):
+    """As the published scripts do it: gold distances word by word, zeros put in for pieces, then the same
+    algorithm for both trees; -1 parts what lies between full stops."""
+    words = " ".join(parse.tokens).replace("@@ ", "").split()
+    expected, part = [], []
+    for number, word in enumerate(words):
+        part.append(number)
+        if word in (".", "!", "?") or number == len(words) - 1:
+            kept = [place for place in part if "&" not in words[place]]
+            if len(kept) > 1:
+                values = [0] * (len(part) - 1)
+                for place, value in zip(kept, heights(tree, kept), strict=False):
+                    values[place - part[0]] = value
+                expected += values
+            if number < len(words) - 1:
+                expected.append(-1)
+            part = []
+    expected.append(1999)
+    for place, token in enumerate(parse.tokens):
+        if token.endswith("@@"):
+            expected.insert(place, 0)
+    expected += [0] * (len(parse.tokens) - len(expected))
+    expected = [999 if value == -1 else value + 1 for value in expected]
+    distances = grow(len(parse.tokens) + 1) if grow else [*parse.distances, parse.eos_distance]
     gold, found = set(split_at_the_largest(expected)), set(split_at_the_largest(distances))
-    return len(gold & found), len(found), len(gold) + 1
+    return len(gold & found), len(found) + 1, len(gold)
 
 
 def slow_rows(trees, parses, protocol):
     """(matched, predicted, gold) of each sentence, for the induced tree and three trivial ones."""
-    rows = {"induced": [], "right-branching": [], "left-branching": [], "balanced": []}
-    for tree, parse in zip(trees, parses, strict=True):
-        distances, plain, collins = words_by_loops(tree, parse)
-        sub_words = [*parse.distances, parse.eos_distance]
-        for name, grow in zip(rows, [None, right_branching, left_branching, balanced], strict=True):
-            if protocol == "paper":
-                guess = grow(len(sub_words) + 1) if grow else sub_words
-                rows[name].append(slow_paper(tree, parse.tokens, guess))
-            else:
-                guess = grow(len(distances) + 1) if grow else distances
-                slow, keep = (slow_words, plain) if protocol == "words" else (slow_evalb, collins)
-                rows[name].append(slow(tree, guess, keep))
-    return {name: [row for row in counts if row] for name, counts in rows.items()}
+    slow, leaves = {
+        "words": (slow_words, ""),
+        "paper": (slow_paper, "-with-punctuation"),
+        "evalb": (slow_evalb, "-with-punctuation"),
+    }[protocol]
+    growing = {"right-branching": right_branching, "left-branching": left_branching, "balanced": balanced}
+    rows = {"induced": None} | {name + leaves: grow for name, grow in growing.items()}
+    counts = {
+        name: [slow(tree, parse, grow) for tree, parse in zip(trees, parses, strict=True)]
+        for name, grow in rows.items()
+    }
+    return {name: [row for row in found if row] for name, found in counts.items()}
 
 
 @pytest.mark.parametrize("protocol", ["words", "paper", "evalb"])
@@ -207,19 +288,18 @@ def test_against_loops(random_sentences, protocol):
             "sentence_f1": pytest.approx(np.mean(sentences))
         }
         assert found["sentences"] == len(expected)
-        if name in ("induced", "right-branching"):
-            kept = counts[protocol]
+        if name.startswith(("induced", "right-branching")):
+            kept, name = counts[protocol], name.removesuffix("-with-punctuation")
             triples = zip(kept[name]["matched"], kept[name]["predicted"], kept["gold"], strict=True)
             assert sum(np.array(list(triples))) == pytest.approx([matched, predicted, gold])
     assert found["sentences"] + found["skipped"] == len(trees)
     assert (found["skipped"] > 0) == (protocol != "paper")
 
 
-def test_right_factoring(gold):
+def test_right_factoring(gold, parse):
     trees = gold("(S (A a) (X (B b) (C c) (D d)) (Y (Z (E e) (F f))))", "(S (A a))", "(S (A a) (B b))")
-    spans = np.array([(0, 6), (1, 4), (4, 6), (4, 6), (6, 7), (7, 9)])
-    assert [tree.spans()[0][:2] for tree in trees] == [(0, 6), (0, 1), (0, 2)]
-    found = right_factored(spans, np.array([6, 1, 2]))
+    parses = [parse("a b c d e f", 1, 1, 1, 1, 1), parse("a"), parse("a b", 1)]
+    found = Corpus(trees, parses).binary
     assert sorted(map(tuple, found.tolist())) == [(0, 6), (1, 4), (1, 6), (2, 4), (4, 6), (7, 9)]
 
 

@@ -8,6 +8,46 @@ from synmask.guides import Shape, build_guide
 D, H = 8, 2
 
 
+def dependencies(length, draw):
+    """The annotation "words" (n, 4) of two sentences between three marks, with random words and trees."""
+    table = torch.tensor([[-1, -1, 0, 0]] * length)
+    middle = length // 2
+    for sentence, (begin, end) in enumerate([(1, middle), (middle + 1, length - 1)], start=1):
+        starts = [begin]
+        for i in range(begin, end):
+            if i > begin and torch.rand((), generator=draw) < 0.7:
+                starts.append(i)
+            table[i] = torch.tensor([starts[-1], starts[-1], sentence, int(i % 5 == 3)])
+        order = torch.randperm(len(starts), generator=draw).tolist()
+        for number, word in enumerate(order[1:], start=1):  # each hangs on one before it in the order
+            head = starts[order[int(torch.randint(0, number, (), generator=draw))]]
+            table[:, 1] = torch.where(table[:, 0] == starts[word], head, table[:, 1])
+    return table
+
+
+def _edges(words):
+    """The tree's distances between words, token by token, by search: (n, n), None where there is no way."""
+    n = len(words)
+    near = {own: set() for own, *_ in words if own >= 0}
+    for own, head, *_ in words:
+        if own >= 0 and head != own:
+            near[own].add(head)
+            near[head].add(own)
+    table = [[None] * n for _ in range(n)]
+    for i, (own, *_) in enumerate(words):
+        if own < 0:
+            continue
+        far, front = {own: 0}, [own]
+        while front:
+            here = front.pop(0)
+            for other in near[here] - far.keys():
+                far[other] = far[here] + 1
+                front.append(other)
+        for j, (other, *_) in enumerate(words):
+            table[i][j] = far.get(other)
+    return table
+
+
 class Batch:
     """Random inputs of a guide for sentences of these lengths, with pads on the right or the left.
 
@@ -35,7 +75,20 @@ class Batch:
             heads[b, start[b] : end[b]] = torch.stack([first, last], -1) + start[b]
             distances[b, start[b] : end[b] - 1] = torch.randint(1, 9, (length - 1,), generator=draw)
         labels = (torch.randint(0, 2, (size, n), generator=draw) * 2).masked_fill(self.padding, 1)
-        self.annotations = {"heads": heads, "distances": distances, "bpe_labels": labels}
+        words = torch.full((size, n, 4), -1)
+        for b, length in enumerate(lengths):
+            table = dependencies(length, draw)
+            table[:, :2] += start[b] * (table[:, :2] >= 0)
+            words[b, start[b] : end[b]] = table
+        self.annotations = {"heads": heads, "distances": distances, "bpe_labels": labels, "words": words}
+
+    @property
+    def inputs(self):
+        """Scores, values (B, H, n, D / H) and states (B, n, D) of a layer."""
+        draw = torch.Generator().manual_seed(3)
+        size, n = self.padding.shape
+        values = torch.randn(size, H, n, D // H, dtype=torch.float64, generator=draw)
+        return self.scores, values, torch.randn(size, n, D, dtype=torch.float64, generator=draw)
 
     def part(self, b):
         """The sentence b alone, without pads."""
@@ -46,10 +99,17 @@ class Batch:
         alone.annotations = {name: value[b : b + 1, span].clone() for name, value in self.annotations.items()}
         heads = alone.annotations["heads"]
         alone.annotations["heads"] = torch.where(heads < 0, heads, heads - self.start[b])
+        places = alone.annotations["words"][..., :2]
+        places[places >= 0] -= self.start[b]
         return alone
 
     def attention(self, guide, layer=0):
         return guide.attend(self.scores, guide.prepare(self.x, self.padding, self.annotations), layer)
+
+
+@pytest.fixture
+def edges():
+    return _edges
 
 
 @pytest.fixture

@@ -98,3 +98,11 @@ def test_added_parameters(name, count):
     both = [encoder, encoder.decoder()]
     assert sum(p.numel() for guide in both if guide for p in guide.parameters()) == count
     assert f"{count:,}" in (ROOT.parents[1] / "docs/systems.md").read_text()
+
+
+@pytest.mark.parametrize(("name", "count"), [("sla", 9_228), ("syntax", 9_384)])
+def test_parameters_added_to_roberta_base(name, count):
+    """The table of docs/nlu.md."""
+    guide = build_guide(name, {}, Shape(768, 12, 3072, 12))
+    assert sum(p.numel() for p in guide.parameters()) == count
+    assert f"{count:,}" in (ROOT.parents[1] / "docs/nlu.md").read_text()

@@ -39,7 +39,7 @@ def test_with_a_margin_a_sentence_it_is_grammar_without_labels_and_attention(bat
     these = batch(6, 4)
     structformer, grammar = (
         guide("structformer", margin="sentence"),
-        guide("grammar", bpe="none", attention=False, layers=2),
+        guide("grammar", bpe="none", attention="none", layers=2),
     )
     grammar.load_state_dict(structformer.state_dict())
     for layer in range(2):

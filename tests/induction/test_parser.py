@@ -54,7 +54,10 @@ def literal_parser(parser, x, labels):
             mixed = [
                 sum(scores[j] * projected[j][2 * d + c] for j in range(n)) / sum(scores) for c in range(d)
             ]
-            states.append(linear(parser.attention.output, mixed))
+            attended = linear(parser.attention.output, mixed)
+            states.append(
+                [a + b for a, b in zip(x[i], attended, strict=True)] if parser.residual else attended
+            )
         x = states
     if parser.bpe != "none":
         table = parser.label_embedding.weight.tolist()
@@ -94,7 +97,8 @@ OPTIONS = [
     {"conv_layers": 3},
     {"conv_layers": 0},
     {"conv_kernel": 5},
-    {"attention": False},
+    {"attention": "none"},
+    {"attention": "residual"},
 ]
 
 
@@ -139,22 +143,20 @@ def test_every_parameter_gets_a_gradient():
     assert parser.label_embedding.weight.grad.abs().sum(1).gt(0).tolist() == [True, False, True]  # 1: pads
 
 
-def test_published_defect_the_attention_makes_all_tokens_alike():
-    """Its output takes the place of the states, so what is left to tell gaps apart is the BPE labels."""
-
-    def explained(attention):
-        torch.manual_seed(1)
-        parser = GrammarParser(64, attention=attention)
-        x, padding = torch.randn(16, 20, 64), torch.zeros(16, 20, dtype=torch.bool)
-        labels = 2 * torch.randint(2, (16, 20))
-        with torch.no_grad():
-            distance, _ = parser(x, padding, labels)
-        kinds = labels[:, :-1] + labels[:, 1:] // 2
-        within = sum(distance[kinds == kind].var(correction=0) * kinds.eq(kind).sum() for kind in range(4))
-        return 1 - (within / (distance.var(correction=0) * distance.numel())).item()
-
-    assert explained(attention=True) > 0.9
-    assert explained(attention=False) < 0.5
+@pytest.mark.parametrize(
+    ("attention", "least", "most"), [("published", 0.025, 0.04), ("residual", 0.9, 1), ("none", 0.9, 1)]
+)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_published_defect_the_attention_makes_all_tokens_alike(attention, least, most, seed):
+    """At the start a thirtieth of the states' mean square differs between a sentence's tokens, where the
+    attention's output takes the states' place; with PyTorch's own start it would be a hundredth."""
+    torch.manual_seed(seed)
+    parser = GrammarParser(512, attention=attention)
+    x, padding = torch.randn(16, 20, 512), torch.zeros(16, 20, dtype=torch.bool)
+    with torch.no_grad():
+        states = parser._encode(x, padding)
+    apart = (states - states.mean(1, keepdim=True)).square().mean() / states.square().mean()
+    assert least < apart.item() < most
 
 
 @pytest.mark.parametrize("bpe_dim", [2, 512])
@@ -184,6 +186,8 @@ def test_wrong_arguments():
     parser = build()
     with pytest.raises(ValueError, match=r"bpe must be one of none, add, concatenate, not 'ad'"):
         build(bpe="ad")
+    with pytest.raises(ValueError, match=r"attention must be one of none, published, residual, not True"):
+        build(attention=True)
     with pytest.raises(ValueError, match=r"x must be \(B, n, 6\) .*\(2, 4, 5\)"):
         parser(x[..., :5], padding, labels)
     with pytest.raises(ValueError, match=r"x must be .*\(2, 0, 6\)"):

@@ -15,12 +15,13 @@ from synmask.files import UserError
 from synmask.reporting import bleu_figures, diagram, figures, style
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
+LABELS = {"transformer": "Transformer", "grammar": "Grammar"}
 HEAD = ["direction", "system", "seed", "sentences", "bleu", "mean", "low", "high"]
 BARS = pd.DataFrame(
     [
-        ["de-en", "Transformer", 1, 9, 30.0, 31.0, 28.5, 33.0],
-        ["de-en", "Transformer", 2, 9, 32.0, 31.0, 28.5, 33.0],
-        ["de-en", "Grammar", 1, 9, 33.0, 33.0, 30.0, 37.0],
+        ["de-en", "transformer", 1, 9, 30.0, 31.0, 28.5, 33.0],
+        ["de-en", "transformer", 2, 9, 32.0, 31.0, 28.5, 33.0],
+        ["de-en", "grammar", 1, 9, 33.0, 33.0, 30.0, 37.0],
     ],
     columns=HEAD,
 )
@@ -36,8 +37,9 @@ def swept(folder):
     for size in (2, 16, 256):
         for seed in (1, 2):
             named = dict.fromkeys(["sacrebleu", "bleu_tokenised", "chrf"], 30.0 + seed + size / 64)
+            valid = dict.fromkeys(named, 40.0 + seed - abs(size - 16) / 64)
             run = {"corpus": "demo", "direction": "de-en", "system": f"dim{size}", "seed": seed}
-            run |= {"scores": named, "signatures": dict.fromkeys(named, "s")}
+            run |= {"scores": {"valid": valid, "test": named}, "signatures": dict.fromkeys(named, "s")}
             run["settings"] = {"system": {"options": {"bpe_dim": size, "bpe": "add"}}}
             paths.append(folder / f"dim{size}-{seed}.json")
             paths[-1].write_text(json.dumps(run))
@@ -77,11 +79,11 @@ def draw(histories, tmp_path):
     long = [*TOKENS, *TOKENS[:-1], "verschwendungs@@"]
     assert len(long) == 22
     return {
-        "curves": lambda out: figures.curves(histories, out),
-        "bleu_bars": lambda out: bleu_figures.bleu_bars(BARS, out, ["Transformer", "Grammar", "Missing"]),
-        "by_source": lambda out: bleu_figures.bleu_by_source(BY_SOURCE, out),
+        "curves": lambda out: figures.curves(histories, out, LABELS),
+        "bleu_bars": lambda out: bleu_figures.bleu_bars(BARS, out, LABELS | {"missing": "Missing"}),
+        "by_source": lambda out: bleu_figures.bleu_by_source(BY_SOURCE, out, LABELS),
         "sweep": lambda out: bleu_figures.sweep(swept(tmp_path), "system.options.bpe_dim", out),
-        "speed": lambda out: figures.speed(costs(tmp_path), out),
+        "speed": lambda out: figures.speed(costs(tmp_path), out, LABELS),
         "diagram": diagram.diagram,
         "distribution": lambda out: figures.distribution(TOKENS, matrix, out, "P_D"),
         "large": lambda out: figures.distribution(long, np.full((22, 22), 1 / 22), out, "P_D"),
@@ -169,7 +171,7 @@ def test_bars_are_means_with_intervals_and_a_point_a_seed(draw, drawn, tmp_path)
 
 
 def test_an_interval_that_leaves_the_mean_out_is_drawn_from_it(drawn, tmp_path):
-    bleu_figures.bleu_bars(BARS.assign(low=31.5), tmp_path / "bars", ["Transformer", "Grammar"])
+    bleu_figures.bleu_bars(BARS.assign(low=31.5), tmp_path / "bars", LABELS)
     error = drawn[0].axes[0].containers[1].lines[2][0].get_segments()[0]
     assert error[:, 0] == pytest.approx([31.0, 33.0])
 
@@ -190,7 +192,15 @@ def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
     (axes,) = drawn[0].axes
     assert axes.get_xscale() == "log"
     assert axes.lines[0].get_xdata().tolist() == [2, 16, 256]
-    assert axes.lines[0].get_ydata() == pytest.approx([31.5 + size / 64 for size in (2, 16, 256)])
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["test"].get_ydata() == pytest.approx([31.5 + size / 64 for size in (2, 16, 256)])
+    assert lines["validation"].get_ydata() == pytest.approx(
+        [41.5 - abs(size - 16) / 64 for size in (2, 16, 256)]
+    )
+    assert lines["chosen"].get_xdata() == [16, 16]  # 256 on the test set
+    rows = table(tmp_path / "sweep.csv")
+    assert [row["value"] for row in rows if row["chosen"] == "True"] == ["16", "16"]
+    assert (axes.get_ylabel(), axes.get_title()) == ("tokenised BLEU", "De→En (chosen: 16)")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "16", "256"]
     assert axes.get_xlabel() == "bpe_dim"
     with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is no number, but 'add'"):
@@ -207,7 +217,7 @@ def test_speed_is_drawn_by_length_for_each_system(draw, drawn, tmp_path):
     assert time.get_title() == "Encoder (CPU, 2 threads)"
     (tmp_path / "bad.json").write_text("[]")
     with pytest.raises(UserError, match=r"bad\.json: not an output of `synmask speed`"):
-        figures.speed(tmp_path / "bad.json", tmp_path / "x")
+        figures.speed(tmp_path / "bad.json", tmp_path / "x", {})
 
 
 def test_the_diagrams_distribution_is_one(tmp_path):
@@ -224,7 +234,7 @@ def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
     draw["curves"](tmp_path / "curves")
     training, validation = drawn[0].axes
     lines = [line for line in training.lines if not line.get_label().startswith("_")]
-    assert [line.get_label() for line in lines] == ["transformer", "grammar"]
+    assert [line.get_label() for line in lines] == ["Transformer", "Grammar"]
     assert lines[0].get_ydata() == pytest.approx([10.5, 6.0, 4.5])
     seeds = training.lines[1:3]
     assert [line.get_ydata().tolist() for line in seeds] == [[10.0, 5.5, 4.0], [11.0, 6.5, 5.0]]
@@ -238,15 +248,15 @@ def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
 
 def test_histories_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(UserError, match=r"gone\.csv: no such file; train a, seed 1"):
-        figures.curves({("a", 1): tmp_path / "gone.csv"}, tmp_path / "x")
+        figures.curves({("a", 1): tmp_path / "gone.csv"}, tmp_path / "x", {})
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(UserError, match=r"empty\.csv: not a table"):
-        figures.curves({("a", 1): tmp_path / "empty.csv"}, tmp_path / "x")
+        figures.curves({("a", 1): tmp_path / "empty.csv"}, tmp_path / "x", {})
     (tmp_path / "short.csv").write_text("epoch,train_loss\n1,2\n")
     with pytest.raises(UserError, match=r"short\.csv: no column valid_loss"):
-        figures.curves({("a", 1): tmp_path / "short.csv"}, tmp_path / "x")
+        figures.curves({("a", 1): tmp_path / "short.csv"}, tmp_path / "x", {})
     with pytest.raises(UserError, match="no training history"):
-        figures.curves({}, tmp_path / "x")
+        figures.curves({}, tmp_path / "x", {})
 
 
 def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
@@ -262,3 +272,17 @@ def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
     assert list(row.values()) == ["2", "b@@", "3", "c", "0.96"]
     with pytest.raises(ValueError, match=r"\(3, 3\)"):
         figures.distribution(["a", "b", "c"], matrix[:2], tmp_path / "map", "P_D")
+
+
+def test_labels_are_shown_letter_by_letter_and_name_no_row(histories, drawn, tmp_path):
+    """Two systems stay two even where they are called alike, and a label with dollar signs is no formula."""
+    figures.curves(histories, tmp_path / "curves", {"transformer": "$x$ $", "grammar": "$x$ $"})
+    lines = [line for line in drawn[0].axes[0].lines if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in lines] == ["$x$ $", "$x$ $"]
+    bleu_figures.bleu_bars(BARS, tmp_path / "bars", {"transformer": "$x_$", "grammar": "$x_$"})
+    assert [row["system"] for row in table(tmp_path / "bars.csv")] == [
+        "transformer",
+        "transformer",
+        "grammar",
+    ]
+    assert [patch.get_width() for patch in drawn[1].axes[0].patches] == [31.0, 33.0]

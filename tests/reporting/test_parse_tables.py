@@ -169,7 +169,7 @@ def test_text_for_the_terminal(run):
     }
     result["protocols"]["words"] |= parts | {"f1_by_sentence_length": {}}
     result |= {"cut_words": {"cut": 1, "split": 2}, "ties": {"tied": 3, "splits": 4}, "unparsed": 5}
-    result |= {"explained_by_labels": 0.9512}
+    result |= {"explained_by_labels_within_sentences": 0.9512}
     lines = as_text(result).splitlines()
     assert "  right-branching    41.00    39.00    40.00        42.00" in lines
     assert "  NP        3    50.00" in lines
@@ -178,5 +178,5 @@ def test_text_for_the_terminal(run):
         "5 sentences without a gold tree are left out",
         "1 of 2 split words are cut by the tree over sub-words",
         "3 of 4 splits are ties, decided for the first",
-        "95.1% of the distances' variance is explained by the BPE labels beside each gap",
+        "95.1% of the distances' variance within sentences is explained by the BPE labels beside each gap",
     ]

@@ -1,13 +1,20 @@
 """The page: what it holds, what it links to, and that a real browser shows it."""
 
+import base64
+import copy
+import hashlib
 import json
 import os
 import re
+from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from synmask.files import UserError
+from synmask.reporting.layout import Layout, Text, write_markdown
 from synmask.reporting.report import write_report
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900pt" height="200pt"><rect id="x" width="900" height="200"/></svg>'
@@ -17,7 +24,7 @@ TABLE = """# Toy
 |---|---|---:|---:|
 | Transformer | published | 34.71 | – |
 | Transformer | here | 30.10 ± 0.10 | 50.00 |
-| Grammar <b>&</b> co | here | **31.00** | – |
+| Grammar \\<b>&\\</b> co | here | **31.00** | – |
 | PASCAL | published | 34.84 | – |
 
 Missing runs: grammar De→En (seed 2).
@@ -45,7 +52,7 @@ OWN = {"transformer": {"guide": "none"}, "grammar": {"guide": "grammar", "layers
 
 def run_files(folder, system, seed, bleu):
     folder.mkdir(parents=True)
-    scores = {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}
+    scores = {"test": {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}, "valid": {"sacrebleu": 77.7}}
     run = {
         "corpus": "toy", "direction": "de-en", "system": system, "seed": seed, "scores": scores, "commit": "abc123",
         "device": "CPU", "parameters": 1234567, "tokens_per_second": 999.9, "train_seconds": 90.0,
@@ -54,7 +61,7 @@ def run_files(folder, system, seed, bleu):
     (folder / "scores.json").write_text(json.dumps(run))
     (folder / "train.log").write_text("".join(f"epoch {k} <done>\n" for k in range(30)))
     lines = [f"the {system} {k} <script>alert(1)</script> cat" for k in range(3)]
-    (folder / "hypothesis.txt").write_text("\n".join(lines) + "\n")
+    (folder / "hypothesis.test.txt").write_text("\n".join(lines) + "\n")
     os.utime(folder / "scores.json", (1.7e9, 1.7e9))
 
 
@@ -170,6 +177,59 @@ def test_text_of_the_data_is_never_markup(project):
     assert "<b>&</b>" not in html
 
 
+HOSTILE = (
+    "![x](http://a.example/x.png) <img src=http://b.example/y.png> [z](javascript:alert) _e_ *f* `g` a|b"
+)
+
+
+def test_a_label_or_title_is_no_image_link_or_markup(project):
+    """In the table's Markdown by itself, and in the page even where the Markdown holds an image."""
+    layout = Layout(
+        HOSTILE, ["System"], [(HOSTILE, "De→En")], [([HOSTILE], [Text("1.5")])], [f"{HOSTILE} `make x`"]
+    )
+    write_markdown(Path("results/tables/toy.md"), layout)
+    shown = MarkdownIt("commonmark").enable("table").render(Path("results/tables/toy.md").read_text())
+    assert not re.search(r"<(img|a|em|script)\b", shown)
+    assert shown.count("http://a.example/x.png") == 4
+    assert shown.count("<code>") == 2  # of the note: its own, and harmless in a label
+    plan = copy.deepcopy(PLAN)
+    plan["title"] = plan["experiments"][0]["title"] = HOSTILE
+    plan["experiments"][0]["systems"][1][1] = HOSTILE
+    for text in (
+        None,
+        f"# {HOSTILE}\n\n| System | De→En |\n|---|---:|\n| {HOSTILE.replace('|', '')} | 1 |\n\n{HOSTILE}\n",
+    ):
+        if text:
+            Path("results/tables/toy.md").write_text(text)
+        write_report(plan, Path("results/report.html"), captions=project / "captions")
+        said = Path("results/report.html").read_text()
+        assert {
+            src for src in re.findall(r'<img[^>]*src="([^"]*)', said) if not src.startswith("data:")
+        } == set()
+        assert not re.search(r'href="(?!#|[a-z][\w./-]*")', said)
+    Path("results/tables/toy.md").unlink()
+
+
+def test_the_policy_allows_the_pages_own_scripts_and_nothing_else(project):
+    text = page(project).read_text()
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1])
+    assert "default-src 'none'" in policy
+    for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert not re.search(r"<[^>]*\son[a-z]+=", text)  # no inline event handlers
+
+
+def test_a_browser_runs_the_pages_scripts_and_no_others(project, open_page):
+    """What stands in the page against all escaping is neither run nor fetched."""
+    path = page(project)
+    script = "document.body.dataset.evil = 1"
+    evil = f"<script>{script}</script><img src=x onerror='{script}'><p id=e onclick='{script}'>e</p>"
+    path.write_text(path.read_text().replace("</main>", evil + "</main>"))
+    asked = "document.getElementById('e').click(); return [document.body.dataset.evil, document.querySelector('th button') !== null].join()"
+    assert open_page(path, asked).said == ",true"
+
+
 def test_other_pages_become_sections(project):
     other = project / "results/figures/toy-trees.html"
     other.write_text(
@@ -217,7 +277,7 @@ def test_the_page_fits_the_window_and_shows_all(project, open_page, width, scrip
     shown = open_page(page(project), measure, width=width, scripts=scripts)
     said = json.loads(shown.said)
     assert not shown.console
-    assert said.pop("controls") == (12 if scripts else 0)  # 10 columns, 2 filters
+    assert said.pop("controls") == (13 if scripts else 0)  # 11 columns, 2 filters
     assert said == {
         "inner": width, "scroll": width, "tables": 3, "pictures": 2, "examples": 3, "small": 0, "outside": 0,
     }  # fmt: skip

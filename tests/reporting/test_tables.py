@@ -38,6 +38,7 @@ def plan_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_toke
     return {
         "title": "A title",
         "metrics": list(metrics),
+        "sweep": False,
         "baseline": systems[0],
         "rows": [[system, system.capitalize()] for system in systems],
         "columns": [
@@ -53,7 +54,8 @@ def run(tmp_path):
     """Writes a scores.json and returns its path."""
 
     def write(system, seed, bleu, *, direction="de-en", signatures=SIGNATURES, corpus="demo", **more):
-        scores = {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}
+        test = {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}
+        scores = {"test": test, "valid": test | {"bleu_tokenised": more.pop("valid", None)}}
         path = tmp_path / f"{corpus}/{direction}/{system}/seed{seed}/scores.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         head = {"corpus": corpus, "direction": direction, "system": system, "seed": seed}
@@ -149,6 +151,18 @@ def test_means_deviations_differences_and_bold_by_hand(run, table):
     assert (peer["mean"], peer["seeds"], peer["asked"], peer["origin"]) == ("", "0", "0", "quoted")
 
 
+def test_a_note_stands_below_a_table_that_shows_one_of_its_numbers(run, table):
+    more = copy.deepcopy(PUBLISHED)
+    own = {"measured": {"grammar": ["35.80", None]}, "quoted": {}, "note": "Of grammar alone."}
+    more["results"].append(more["results"][0] | own)
+    more["results"][0]["measured"].pop("grammar")
+    _, _, markdown = table(plan_of(["transformer", "grammar"]), published=more)
+    assert {"A note.", "Of grammar alone."} <= {*markdown}
+    _, _, markdown = table(plan_of(["transformer", "peer"]), published=more)
+    assert "A note." in markdown
+    assert "Of grammar alone." not in markdown
+
+
 def test_the_best_is_the_best_mean_not_the_best_as_text(run, table):
     runs = [run("a", 1, 9.5), run("b", 1, 10.0), run("c", 1, 10.001)]
     _, _, markdown = table(plan_of(["a", "b", "c"], seeds=[1]), runs)
@@ -156,6 +170,47 @@ def test_the_best_is_the_best_mean_not_the_best_as_text(run, table):
     assert "One seed (1); bold: the best of each column." in markdown
     _, _, markdown = table(plan_of(["a"], seeds=[1]), runs[:1])
     assert cells(markdown, "A") == ["9.50"]  # nothing to be better than
+
+
+def test_a_sweep_marks_what_the_validation_set_chooses(run, table):
+    metrics = ["valid_bleu_tokenised", "bleu_tokenised", "chrf"]
+    plan = plan_of(["a", "b", "c"], seeds=[1, 2], directions=["de-en", "en-de"], metrics=metrics, sweep=True)
+    found = {"a": (30, 34, 45), "b": (33, 33, 40), "c": (36, None, 47)}  # validation with two seeds, test
+    runs = [
+        run(system, seed, test, valid=valid)
+        for system, (*valids, test) in found.items()
+        for seed, valid in enumerate(valids, start=1)
+    ]
+    runs.append(run("a", 1, 40.0, direction="en-de", valid=20.0))
+    rows, by_run, markdown = table(plan, runs)
+    heads = ["validation tokenised BLEU", "test tokenised BLEU", "chrF"]
+    assert cells(markdown, "System") == [f"{way} {head}" for way in ("De→En", "En→De") for head in heads]
+    # means 32, 33 and 36, this of one seed; the test set would have chosen c, too, but not by its sum
+    assert cells(markdown, "C")[:2] == ["**36.00 [1 of 2]**", "**47.00 ± 0.00**"]
+    assert cells(markdown, "B")[:2] == ["33.00 ± 0.00", "40.00 ± 0.00"]
+    assert cells(markdown, "A")[3:5] == ["20.00 [1 of 2]", "40.00 [1 of 2]"]  # alone: nothing is chosen
+    assert any("bold: chosen by the highest mean of validation tokenised BLEU" in line for line in markdown)
+    assert {row["system"] for row in rows if row["best"] == "True"} == {"c"}
+    assert [row["valid_bleu_tokenised"] for row in by_run][:2] == ["30.0", "34.0"]
+    signatures = [line for line in markdown if line.startswith(("tokenised BLEU:", "chrF:"))]
+    assert signatures == ["tokenised BLEU: case:mixed|tok:none.", "chrF: nc:6."]
+
+
+def test_the_test_set_chooses_nothing(run, table):
+    plan = plan_of(["a", "b"], seeds=[1], metrics=["valid_bleu_tokenised", "bleu_tokenised"], sweep=True)
+    _, _, markdown = table(plan, [run("a", 1, 50.0, valid=30.0), run("b", 1, 40.0, valid=31.0)])
+    assert cells(markdown, "A") == ["30.00", "50.00"]
+    assert cells(markdown, "B") == ["**31.00**", "**40.00**"]
+
+
+def test_scores_of_the_test_set_alone_are_refused(run, table):
+    path = run("a", 1, 1.0)
+    scores = json.loads(path.read_text())
+    path.write_text(json.dumps(scores | {"scores": scores["scores"]["test"]}))  # as they once were
+    with pytest.raises(
+        UserError, match=r"scores\.json: no valid, test in scores; delete it and make it again"
+    ):
+        table(plan_of(["a"], seeds=[1]), [path])
 
 
 def test_the_runs_have_one_row_each_in_the_tables_order(run, table, test_of):
@@ -352,6 +407,7 @@ def glue_plan(seeds):
     return {
         "title": "GLUE",
         "metrics": ["glue"],
+        "sweep": False,
         "baseline": "roberta",
         "rows": [["roberta", "RoBERTa"], ["majority", "Majority"]],
         "columns": [column | {"corpus": "glue", "group": ""} for column in columns],

@@ -14,8 +14,8 @@ needs_juman = pytest.mark.skipif(shutil.which("juman") is None, reason="needs Ju
 @needs_juman
 def test_juman_splits_words_and_keeps_lines(monkeypatch):
     monkeypatch.setattr(segment, "CHUNK", 2)
-    lines = ["吾輩は猫である。", "", "EOS", "@ ｜x｜ # \\ *", "全角　空白と abc 1,234.5"] * 3
-    expected = ["吾輩 は 猫 である 。", "", "EOS", "@ ｜ x ｜ # \\ *", "全 角 空白 と abc 1,234.5"] * 3
+    lines = ["吾輩は猫である。", "", "EOS", "@ |x| # \\ *", "全角　空白と abc 1,234.5"] * 3
+    expected = ["吾輩 は 猫 である 。", "", "EOS", "@ ｜x｜ # \\ *", "全 角 空白 と abc 1,234.5"] * 3
     assert list(tokenise(lines, "ja", tokeniser="juman", threads=3)) == expected
 
 
@@ -89,6 +89,20 @@ def test_java_faults_are_one_line(program, tmp_path, monkeypatch):
     assert "after 2 of 2 lines" in refused(segment.penn(["a", "b"], [jar]))
     monkeypatch.setenv("PATH", "/nowhere")
     assert "PTBTokenizer: no Java; install one" in refused(segment.penn(["a"], [jar]))
+
+
+def test_signs_with_a_meaning_become_full_width_after_segmenting(program, tmp_path):
+    seen = tmp_path / "seen"
+    spaced = r"sed 's/\(.\)/\1 /g'"
+    program("java", f'for file; do :; done; cat "$file" >> {seen}; {spaced} "$file"')
+    jars = [tmp_path / "corenlp.jar", tmp_path / "models.jar"]
+    for jar in jars:
+        jar.touch()
+    assert list(tokenise(["是[1|2]"], "zh", tokeniser="stanford", jars=jars)) == ["是 ［ 1 ｜ 2 ］"]
+    words = r"printf '%s 読み\n' 値 '[' '|' ']'; echo EOS"
+    program("juman", f"cat >> {seen}; {words}")
+    assert list(tokenise(["値[|]"], "ja", tokeniser="juman")) == ["値 ［ ｜ ］"]
+    assert seen.read_text() == "是[1|2]\n値[|]\n"
 
 
 def test_stanford_is_asked_for_its_chinese_treebank_model(program, tmp_path):

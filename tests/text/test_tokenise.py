@@ -154,6 +154,7 @@ def test_detokenise_what_other_tokenisers_made():
     assert list(detokenise(["吾輩 は abc def 猫 で ある 。 1 , 2"], "ja", "juman")) == [
         "吾輩はabc def猫である。1 , 2"
     ]
+    assert list(detokenise(["比 ［ 1 ｜ 2 ］ 大"], "zh", "stanford")) == ["比[1|2]大"]
     assert list(detokenise(["O ' Neill didn ' t go , it 's \" so \" ."], "en", "corenlp")) == [
         "O'Neill didn't go, it's \"so\"."
     ]

@@ -12,7 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 TINY = {
-    "generate": {"seed": 1, "train": 200, "valid": 20, "test": 20},
+    "generate": {"seed": 1, "train": 200, "valid": 20, "test": 21},
     "text": {"lowercase": False, "max_tokens": 60, "max_ratio": 4},
     "bpe": {"merges": 300},
     "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 16, "heads": 2},

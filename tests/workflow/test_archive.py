@@ -32,7 +32,7 @@ def test_from_the_archive_to_binary_data(project):
         "de-en.tgz.sha256",
     ]
     (project.folder / "mirror").rename(project.folder / "gone")  # from here on nothing is fetched
-    project.snakemake("-c2", "results/iwslt14/de-en/bin/dict.de.txt", "results/iwslt14/en-de/text/test.en")
+    project.snakemake("-c2", "results/iwslt14/de-en/bin/dict.de.txt", "results/iwslt14/de-en/text/test.en")
     folder = project.folder / "results/iwslt14/de-en"
     clean, tokens = (folder / f"{stage}/train.de" for stage in ("clean", "tokens"))
     assert clean.read_text() == tokens.read_text()

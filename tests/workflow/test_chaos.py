@@ -24,7 +24,8 @@ TIMES = {"seconds", "tokens_per_second", "train_seconds", "decode_seconds"}
 
 def timeless(path):
     """A file's content, without the times that a file of ours may hold."""
-    if path.name in ("train.json", "hypothesis.json", "scores.json", "finished.json"):
+    names = ("train.json", "hypothesis.valid.json", "hypothesis.test.json", "scores.json", "finished.json")
+    if path.name in names:
         values = json.loads(path.read_text())
         for part in (values, values.get("summary", {}), *values.get("history", [])):
             for key in TIMES & part.keys():

@@ -1,6 +1,7 @@
 """What stands in the configuration reaches no shell but as one word."""
 
 import gzip
+import re
 import shutil
 
 import pytest
@@ -26,13 +27,31 @@ def test_a_name_that_is_a_command_is_refused(project, kind):
     name = "x; touch canary"
     entries = project.config[kind]
     entries[name] = entries["demo" if "demo" in entries else "grammar"]
-    assert refused(project).startswith(f"config.yaml: {kind}.{name}: use lower-case letters and digits")
+    assert f": {kind}.{name}: use lower-case letters and digits" in refused(project)
 
 
 def test_a_language_or_target_that_is_a_command_is_refused(project):
     assert "targets.0: use lower-case letters" in refused(project, "--config", 'targets=["x; touch canary"]')
     project.config["experiments"]["demo"]["directions"] = ["de-en; touch canary"]
-    assert "directions.0: String should match pattern" in refused(project)
+    assert "directions.0: must be two language codes" in refused(project)
+
+
+def test_the_name_of_a_rule_is_refused(project):
+    project.config["experiments"]["train"] = project.config["experiments"]["demo"]
+    assert re.fullmatch(
+        r"config\.yaml, line \d+: experiments\.train: a rule has this name; take another", refused(project)
+    )
+
+
+def test_a_fault_in_a_file_laid_over_is_said_of_that_file(project):
+    (project.folder / "mine.yaml").write_text("seeds: [1]\ntraining: {lr: -1}\n")
+    said = refused(project, "--configfile", "mine.yaml", "-n")
+    assert said == "mine.yaml, line 2: training.lr: must be above 0 (given: -1)"
+
+
+def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):
+    monkeypatch.setattr("yaml.safe_dump", lambda *_, **__: "targets: [demo\nseeds: [1]\n")
+    assert refused(project) == "config.yaml, line 2: not YAML (did not find expected ',' or ']')"
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m"])

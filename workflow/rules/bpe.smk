@@ -53,7 +53,7 @@ rule clean:
 rule learn_bpe:
     input:
         text=[of_pair("clean/train.{source}"), of_pair("clean/train.{target}")],
-        code=code("text/bpe"),
+        code=code("text/bpe", "text/parallel"),
     output:
         codes=of_pair("bpe/codes"),
         vocabularies=[of_pair("bpe/vocabulary.{source}"), of_pair("bpe/vocabulary.{target}")],
@@ -98,12 +98,12 @@ rule apply_bpe:
 
 rule binarise:
     input:
-        text=[f"{PAIR}/bpe/{split}.{side}" for split in settings.SPLITS for side in ("{source}", "{target}")],
+        text=[f"{PAIR}/bpe/{split}.{side}" for split in TRAINED for side in ("{source}", "{target}")],
         code=code("engine/binarise", "engine/compat"),
     output:
         [
             f"{PAIR}/bin/{split}.{{source}}-{{target}}.{side}.{kind}"
-            for split in settings.SPLITS
+            for split in TRAINED
             for side in ("{source}", "{target}")
             for kind in ("bin", "idx")
         ],

@@ -13,9 +13,20 @@ from synmask.files import UserError
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 
+# Each laid over those before it; Snakemake lists config.yaml behind the files of the command line.
+OVERLAYS = workflow.overwrite_configfiles
+FILES = [path for path in workflow.configfiles if path not in OVERLAYS] + OVERLAYS
+FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
+
 try:
-    CONFIG = settings.load(config, map(os.path.relpath, workflow.configfiles))
+    CONFIG = settings.load(config, FILES)
     PUBLISHED = settings.read_published(CONFIG.published)
+    if (
+        workflow.is_main_process and not CONFIG.partial
+    ):  # what runs a job may have other folders, or less disk
+        settings.check_machine(CONFIG, sys.argv[1:])
+except settings.Fault as found:
+    sys.exit(str(settings.fault(found.path, str(found), config, FILES)))
 except UserError as error:
     sys.exit(str(error))
 
@@ -28,8 +39,17 @@ TABLES = {name: tables.plan(CONFIG, PUBLISHED, name) for name in tables.table_na
 PAIR = "results/{corpus}/{source}-{target}"
 RUN = f"{PAIR}/{{system}}/seed{{seed}}"
 METHOD = "results/figures/method.svg"
-SHOWN = ("scores.json", "train.json", "hypothesis.txt")  # what a page reads of each run
+TRAINED = ("train", "valid")  # the splits that training reads
+DECODED = ("valid", "test")  # those that are translated and scored
+SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # what a page reads of each run
 SRC = "src/synmask"
+
+
+def check_free(target):
+    """Stop when a rule has the name of an experiment or table."""
+    if workflow.is_rule(target):
+        section = "experiments" if target in CONFIG.experiments else "tables"
+        sys.exit(str(settings.fault((section, target), "a rule has this name; take another", config, FILES)))
 
 
 def of_pair(path):
@@ -159,11 +179,20 @@ def engine_code(*stage):
     """Source files behind a system's model and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
-        names = ("compat", "criterion", "dataset", "layers", "model", "task", "trainer")
+        names = ("binarise", "compat", "criterion", "dataset", "layers", "model", "task", "trainer")
         engine = [f"engine/{name}" for name in names]
-        return code(*engine, "guides/__init__", "text/labels", *guide_of(wildcards.system).code, *stage)
+        data = ["syntax/annotations", "syntax/tree", "syntax/treebank", "text/labels"]
+        return code(*engine, *data, "guides/__init__", *guide_of(wildcards.system).code, *stage)
 
     return files
+
+
+def measured_code(systems):
+    """Source files behind the encoders of several systems."""
+    guides = {name for system in systems for name in guide_of(system).code}
+    engine = ("average", "binarise", "compat", "dataset", "layers", "model", "speed", "task")
+    syntax = ("syntax/annotations", "syntax/tree", "syntax/treebank", "text/labels")
+    return code(*(f"engine/{name}" for name in engine), *syntax, "guides/__init__", *sorted(guides))
 
 
 def available(paths):
@@ -235,6 +264,8 @@ def downloaded_files(target):
         if table.benchmark:
             benchmark = CONFIG.benchmarks[table.benchmark]
             files.update(CONFIG.weights_sources(benchmark.weights))
+            if benchmark.generate is None and CONFIG.reads_words(table):
+                files.update(CONFIG.corenlp_jars("en"))
             if benchmark.folder is None:
                 files.update(*(CONFIG.task_sources(table.benchmark, task) for task in CONFIG.tasks_of(table)))
     for entry in map(CONFIG.plain_experiments.get, CONFIG.members(target)):
@@ -251,6 +282,12 @@ def downloaded_files(target):
 
 def tokeniser_jars(wildcards):
     return CONFIG.tokeniser_jars(CONFIG.tokeniser(wildcards.corpus, wildcards.language))
+
+
+def cased_tokens(wildcards):
+    """Tokens in their true case: those of the corpus, unless they are lower-cased."""
+    lowercase = corpus_of(wildcards).text.lowercase
+    return of_pair("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
 
 
 def pair_counts(wildcards):

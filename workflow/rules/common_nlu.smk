@@ -22,7 +22,17 @@ def roberta_code(*stage):
     """Source files behind a RoBERTa and a stage: the guide's own only for the systems that have it."""
 
     def files(wildcards):
-        engine = ("compat", "criterion", "layers", "model", "roberta", "sentences", "trainer", "weights")
+        engine = (
+            "binarise",
+            "compat",
+            "criterion",
+            "layers",
+            "model",
+            "roberta",
+            "sentences",
+            "trainer",
+            "weights",
+        )
         guide = guide_of(wildcards.system).code if hasattr(wildcards, "system") else ()
         return code(*(f"engine/{name}" for name in engine), "guides/__init__", *guide, *stage)
 
@@ -35,6 +45,8 @@ wildcard_constraints:
 
 TASK = "results/{benchmark}/{task}"
 FINETUNING = f"{TASK}/{{system}}/seed{{seed}}"
+SENTENCES = f"{TASK}/syntax/{{number}}"
+PARSES = ("text", "tokens", "trees", "heads")  # a line each of a parsed sentence
 
 
 def benchmark_of(wildcards):
@@ -65,6 +77,21 @@ def of_parts(path):
     ]
 
 
+def task_parses(wildcards):
+    """Prefixes of the parsed sentences of a part."""
+    return CONFIG.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
+
+
+def task_syntax(parts):
+    """The annotations that a system reads of the parts that a function of the wildcards names: none, or a file each."""
+
+    def files(wildcards):
+        reads = guide_of(wildcards.system).reads
+        return [of_task(f"ids/syntax.{part}.npy") for part in parts(wildcards)] if reads else []
+
+    return files
+
+
 def finetuning_need(name):
     return lambda wildcards: getattr(benchmark_of(wildcards).resources, name)
 
@@ -77,3 +104,4 @@ wildcard_constraints:
     benchmark=any_of(CONFIG.benchmarks),
     task=any_of({task for entry in CONFIG.benchmarks.values() for task in entry.tasks}),
     part="[a-z_]+",
+    number=r"[0-9]+",

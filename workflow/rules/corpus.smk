@@ -68,6 +68,7 @@ rule prepare:
             *(f"corpora/{name}" for name in ("archive", "plain", "prepare", corpus_of(wildcards).format)),
             "text/clean",
             "text/parallel",
+            "text/segment",
             "text/tokenise",
         ),
     output:

@@ -1,16 +1,18 @@
-# Test hypotheses and their scores.
+# Translations of the validation and the test set, and their scores.
+
+HYPOTHESES = [of_run(f"hypothesis.{split}") for split in DECODED]
 
 
 rule decode:
     input:
         model=of_run("average.pt"),
-        source=of_pair("bpe/test.{source}"),
-        annotations=annotations("test"),
-        code=engine_code("engine/decode", "engine/average", "engine/binarise", "text/bpe", "text/tokenise"),
+        sources=[of_pair(f"bpe/{split}.{{source}}") for split in DECODED],
+        annotations=annotations(*DECODED),
+        code=engine_code(
+            "engine/decode", "engine/average", "text/bpe", "text/parallel", "text/segment", "text/tokenise"
+        ),
     output:
-        text=of_run("hypothesis.txt"),
-        tokens=of_run("hypothesis.tok"),
-        time=of_run("hypothesis.json"),
+        [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json")],
     log:
         of_run("logs/decode.{source}-{target}.log"),
     benchmark:
@@ -26,21 +28,18 @@ rule decode:
         gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
     params:
         settings=section("decoding"),
-        annotations=lambda wildcards, input: option("annotations", input.annotations or None),
-        output=lambda wildcards, output: os.path.splitext(output.text)[0],
+        outputs=HYPOTHESES,
     shell:
-        "synmask decode --model {input.model:q} --input {input.source:q} --output {params.output:q} {params.annotations}"
-        " --settings {params.settings:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
+        " --annotations {input.annotations:q} --settings {params.settings:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule score:
     input:
-        text=of_run("hypothesis.txt"),
-        tokens=of_run("hypothesis.tok"),
-        time=of_run("hypothesis.json"),
+        hypotheses=rules.decode.output,
         train=of_run("train.json"),
-        reference=of_pair("text/test.{target}"),
-        reference_tokens=of_pair("tokens/test.{target}"),
+        references=[of_pair(f"text/{split}.{{target}}") for split in DECODED],
+        reference_tokens=[of_pair(f"tokens/{split}.{{target}}") for split in DECODED],
         code=code("evaluation/bleu"),
     output:
         of_run("scores.json"),
@@ -55,19 +54,20 @@ rule score:
     params:
         run=lambda w: run_name(w, decoding=corpus_of(w).decoding.model_dump(mode="json")),
         lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
-        hypothesis=lambda wildcards, input: os.path.splitext(input.text)[0],
+        splits=DECODED,
+        hypotheses=HYPOTHESES,
     shell:
-        "synmask score --hypothesis {params.hypothesis:q} --reference {input.reference:q}"
+        "synmask score --splits {params.splits} --hypotheses {params.hypotheses:q} --references {input.references:q}"
         " --reference-tokens {input.reference_tokens:q} {params.lowercase} --run {params.run:q}"
         " --train {input.train:q} --output {output:q} 2> {log:q}"
 
 
 rule sentences:
     input:
-        hypothesis=of_run("hypothesis.txt"),
+        hypothesis=of_run("hypothesis.test.txt"),
         reference=of_pair("text/test.{target}"),
         source=of_pair("bpe/test.{source}"),
-        code=code("evaluation/sentences"),
+        code=code("evaluation/sentences", "evaluation/bleu"),
     output:
         of_run("sentences.csv"),
     log:
@@ -82,4 +82,4 @@ rule sentences:
         lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
     shell:
         "synmask sentences --hypothesis {input.hypothesis:q} --reference {input.reference:q} --source {input.source:q}"
-        " {params.lowercase} --output {output:q} 2> {log:q}"
+        " --language {wildcards.target} {params.lowercase} --output {output:q} 2> {log:q}"

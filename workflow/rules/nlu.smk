@@ -15,9 +15,11 @@ rule demo_task:
             "corpora/demo/tasks",
             "corpora/demo/variants",
             "corpora/tasks",
+            "syntax/treebank",
         ),
     output:
-        of_task("{part}.tsv"),
+        tsv=of_task("{part}.tsv"),
+        parses=expand(of_task("syntax/{part}.{kind}"), kind=PARSES, allow_missing=True),
     log:
         of_task("logs/demo_task.{part}.log"),
     benchmark:
@@ -31,9 +33,10 @@ rule demo_task:
         settings=lambda wildcards: settings.as_json(
             {"seed": benchmark_of(wildcards).generate, **task_of(wildcards).rows}
         ),
+        parses=lambda wildcards, output: os.path.splitext(output.parses[0])[0],
     shell:
         "synmask demo-task --task {wildcards.task} --part {wildcards.part} --settings {params.settings:q}"
-        " --output {output:q} 2> {log:q}"
+        " --output {output.tsv:q} --parses {params.parses:q} 2> {log:q}"
 
 
 rule glue_task:
@@ -62,7 +65,14 @@ rule encode_task:
     input:
         tsv=of_task("{part}.tsv"),
         weights=weights_files,
-        code=code("corpora/tasks", "engine/compat", "engine/finetune", "engine/sentences", "text/gpt2"),
+        code=code(
+            "corpora/tasks",
+            "engine/compat",
+            "engine/finetune",
+            "engine/sentences",
+            "engine/weights",
+            "text/gpt2",
+        ),
     output:
         of_task("ids/{part}.npz"),
     log:
@@ -84,6 +94,7 @@ rule finetune:
     input:
         train=of_task("ids/train.npz"),
         valid=lambda wildcards: of_parts(of_task("ids/{part}.npz"))(wildcards)[0],
+        syntax=task_syntax(lambda wildcards: ["train", task_of(wildcards).parts[0]]),
         weights=weights_files,
         code=roberta_code(
             "corpora/tasks",
@@ -121,13 +132,14 @@ rule finetune:
         "trap : TERM; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --seed {wildcards.seed} --code {input.code:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
 
 
 rule predict:
     input:
         model=f"{FINETUNING}/best.pt",
         data=of_task("ids/{part}.npz"),
+        syntax=task_syntax(lambda wildcards: [wildcards.part]),
         weights=weights_files,
         code=roberta_code("corpora/tasks", "engine/finetune"),
     output:

@@ -5,7 +5,7 @@ rule parse:
     input:
         model=of_run("average.pt"),
         source=of_pair("bpe/valid.{source}"),
-        code=engine_code("engine/decode", "engine/average", "engine/binarise"),
+        code=engine_code("engine/decode", "engine/average"),
     output:
         trees=of_run("trees.jsonl"),
         distribution=of_run("distribution.json"),
@@ -66,6 +66,7 @@ rule tree_figure:
         trees=first_runs("trees.jsonl", inducing),
         distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
         code=code(
+            "evaluation/protocols",
             "reporting/style",
             "reporting/tree_figure",
             "reporting/tree_nodes",
@@ -95,7 +96,13 @@ rule tree_page:
         gold=gold_of_experiment,
         trees=first_runs("trees.jsonl", inducing),
         code=code(
-            "reporting/tree_nodes", "reporting/tree_page", "syntax/parses", "syntax/tree", "syntax/treebank"
+            "evaluation/protocols",
+            "reporting/html",
+            "reporting/tree_nodes",
+            "reporting/tree_page",
+            "syntax/parses",
+            "syntax/tree",
+            "syntax/treebank",
         ),
         page=[f"{SRC}/reporting/page/tree_page.css", f"{SRC}/reporting/page/tree_page.js"],
     output:

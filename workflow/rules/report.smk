@@ -1,6 +1,16 @@
 # Scores → figures and the page. All but `speed` are local: each takes a second.
 
 
+FIGURE_CODE = code(
+    "evaluation/bleu",
+    "evaluation/sentences",
+    "reporting/bleu_figures",
+    "reporting/layout",
+    "reporting/runs",
+    "reporting/style",
+)
+
+
 rule curves:
     input:
         histories=lambda wildcards: run_files(
@@ -19,20 +29,21 @@ rule curves:
     params:
         runs=lambda wildcards: settings.as_json(
             [
-                [CONFIG.label(system), seed]
+                [system, seed]
                 for system in CONFIG.plain_experiments[wildcards.experiment].systems
                 for seed in CONFIG.experiment_seeds(wildcards.experiment)
             ]
         ),
+        labels=system_labels,
         output=of_figure("{direction}-curves"),
     shell:
-        "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --output {params.output:q} 2> {log:q}"
+        "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
 rule bleu_figure:
     input:
         sentences=lambda wildcards: run_files(wildcards.experiment, "sentences.csv"),
-        code=code("evaluation/sentences", "reporting/bleu_figures", "reporting/style"),
+        code=FIGURE_CODE,
     output:
         **captioned(of_figure("bleu"), "bleu", {"figure": "BLEU"}),
     log:
@@ -56,7 +67,7 @@ rule source_figure:
         sentences=lambda wildcards: run_files(
             wildcards.experiment, "sentences.csv", direction=wildcards.direction
         ),
-        code=code("evaluation/sentences", "reporting/bleu_figures", "reporting/style"),
+        code=FIGURE_CODE,
     output:
         **captioned(of_figure("{direction}-source"), "source", {"figure": "BLEU by source, {direction}"}),
     log:
@@ -100,7 +111,7 @@ rule task_figure:
 rule sweep_figure:
     input:
         scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
-        code=code("reporting/bleu_figures", "reporting/style"),
+        code=FIGURE_CODE,
     output:
         **captioned(of_figure("sweep"), "sweep", {"figure": "sweep"}),
     log:
@@ -120,7 +131,7 @@ rule sweep_figure:
 rule speed:
     input:
         models=first_runs("average.pt", lambda experiment: CONFIG.plain_experiments[experiment].systems),
-        code=code("engine/average", "engine/model", "engine/speed"),
+        code=lambda wildcards: measured_code(CONFIG.plain_experiments[wildcards.experiment].systems),
     output:
         "results/speed/{experiment}.{direction}.json",
     log:
@@ -135,9 +146,9 @@ rule speed:
         mem_mb=of_experiment("mem_mb"),
         gpu=lambda wildcards: min(1, of_experiment("gpus")(wildcards)),
     params:
-        labels=lambda wildcards: [*map(CONFIG.label, CONFIG.plain_experiments[wildcards.experiment].systems)],
+        systems=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].systems,
     shell:
-        "synmask speed --models {input.models:q} --labels {params.labels:q} --output {output:q}"
+        "synmask speed --models {input.models:q} --labels {params.systems} --output {output:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
@@ -155,14 +166,15 @@ rule speed_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        labels=system_labels,
         output=of_figure("{direction}-speed"),
     shell:
-        "synmask speed-figure --input {input.costs:q} --output {params.output:q} 2> {log:q}"
+        "synmask speed-figure --input {input.costs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
 rule diagram:
     input:
-        code=code("reporting/diagram", "reporting/style", "induction/distribution"),
+        code=code("reporting/diagram", "reporting/style", "induction/distribution", "text/labels"),
     output:
         **captioned("results/figures/method", "method", {"figure": "the method"}, "Method"),
     log:
@@ -204,7 +216,16 @@ rule page:
         files=page_files,
         captions=sorted(glob.glob("workflow/report/*.rst")),
         template=expand("{src}/reporting/page/page.{kind}", src=SRC, kind=["html", "css", "js"]),
-        code=code("reporting/entries", "reporting/examples", "reporting/report", "evaluation/nlu"),
+        trees=f"{SRC}/reporting/page/tree_page.js",
+        code=code(
+            "reporting/entries",
+            "reporting/examples",
+            "reporting/html",
+            "reporting/layout",
+            "reporting/report",
+            "evaluation/nlu",
+            "corpora/tasks",
+        ),
     output:
         "results/{page}.html",
     log:

@@ -23,7 +23,7 @@ rule corenlp_jar:
         " {resources.mirror} 2> {log:q}"
 
 
-# The parser needs upper case, which the corpus' tokens may have lost.
+# The parser needs upper case: of a lower-cased corpus the text is tokenised once more.
 rule tokenise_cased:
     input:
         text=of_pair("text/{split}.{language}"),
@@ -49,7 +49,7 @@ rule tokenise_cased:
 
 rule constituency:
     input:
-        cased=of_pair("syntax/{split}.{language}.cased"),
+        cased=cased_tokens,
         tokens=of_pair("tokens/{split}.{language}"),
         jars=lambda wildcards: list(CONFIG.corenlp_jars(wildcards.language)),
         code=[*code("syntax/corenlp", "syntax/jvm", "syntax/treebank"), f"{SRC}/syntax/Parse.java"],

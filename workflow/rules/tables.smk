@@ -3,11 +3,11 @@
 
 rule significance:
     input:
-        hypothesis=[of_run("hypothesis.txt"), of_run("hypothesis.tok")],
-        baseline=[f"{PAIR}/{{baseline}}/seed{{seed}}/hypothesis.{kind}" for kind in ("txt", "tok")],
+        hypothesis=[of_run("hypothesis.test.txt"), of_run("hypothesis.test.tok")],
+        baseline=[f"{PAIR}/{{baseline}}/seed{{seed}}/hypothesis.test.{kind}" for kind in ("txt", "tok")],
         reference=of_pair("text/test.{target}"),
         reference_tokens=of_pair("tokens/test.{target}"),
-        code=code("evaluation/significance"),
+        code=code("evaluation/significance", "evaluation/bleu"),
     output:
         of_run("significance-{baseline}.json"),
     log:
@@ -52,6 +52,7 @@ rule table:
             "evaluation/significance",
             "config/published",
             "evaluation/nlu",
+            "corpora/tasks",
         ),
     output:
         md=report(

@@ -1,13 +1,13 @@
-# One training a system and seed, then the average of its last epochs.
+# One training a system and seed, then the average of its last epochs, or its best one.
 
 
 rule train:
     input:
         data=rules.binarise.output,
-        annotations=annotations("train", "valid"),
+        annotations=annotations(*TRAINED),
         code=engine_code("engine/train", "engine/loop", "engine/stage", "engine/checkpoints"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
-    # so that the next attempt goes on from there. `synmask train` itself drops checkpoints that are stale.
+    # so that the next attempt goes on from there. `synmask train` itself moves stale checkpoints aside.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash and tee wait.
     # Snakemake cuts `threads` down to the cores at hand; the process takes `cpus_per_task`, which stays as it is,
     # since another number of threads gives other bytes.
@@ -30,14 +30,14 @@ rule train:
         checkpoint_minutes=need("checkpoint_minutes"),
     params:
         settings=run_settings,
-        keep=lambda wildcards: corpus_of(wildcards).training.average,
+        keep=lambda wildcards: CONFIG.training_of(wildcards.corpus, wildcards.system).kept,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
         "trap : TERM; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
         " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
 
 
 rule average:
@@ -46,7 +46,7 @@ rule average:
         data=rules.binarise.output,
         codes=of_pair("bpe/codes"),
         vocabulary=of_pair("bpe/vocabulary.{source}"),
-        code=engine_code("engine/average", "engine/checkpoints"),
+        code=engine_code("engine/average", "engine/checkpoints", "engine/train", "text/bpe", "text/parallel"),
     output:
         of_run("average.pt"),
     log:
@@ -63,7 +63,7 @@ rule average:
         settings=run_settings,
         text=section("text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
-        last=lambda wildcards: corpus_of(wildcards).training.average,
+        last=lambda wildcards: CONFIG.training_of(wildcards.corpus, wildcards.system).kept,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:

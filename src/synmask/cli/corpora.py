@@ -25,6 +25,9 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("part", "train or dev", type=str)
     option("settings", 'sizes and seed: \'{"seed": 1, "train": 3000, "dev": 500}\'', type=json.loads)
     option("output", "TSV: sentence1, sentence2 if there are two, label")
+    option(
+        "parses", "prefix: also makes PREFIX.text, .tokens, .trees and .heads of its sentences", default=None
+    )
 
     option = add(
         verbs,
@@ -83,7 +86,7 @@ def _demo_task(a: Arguments) -> None:
     from synmask.corpora.demo.tasks import write_part
 
     sizes = dict(a.settings)
-    write_part(a.task, a.part, a.output, seed=sizes.pop("seed"), sizes=sizes)
+    write_part(a.task, a.part, a.output, seed=sizes.pop("seed"), sizes=sizes, parses=a.parses)
 
 
 def _download(a: Arguments) -> None:

@@ -11,10 +11,11 @@ from synmask.gpus import lease
 
 
 def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = add(verbs, "score", _score, "Score a translation: sacreBLEU, BLEU on tokens, chrF.")
-    option("hypothesis", "prefix of `decode`'s output")
-    option("reference", "plain reference text")
-    option("reference-tokens", "tokenised reference")
+    option = add(verbs, "score", _score, "Score translations, a split each: sacreBLEU, BLEU on tokens, chrF.")
+    option("splits", "names of what is scored, such as valid and test", nargs="+", type=str)
+    option("hypotheses", "prefix of `decode`'s output for each", nargs="+")
+    option("references", "plain reference text of each", nargs="+")
+    option("reference-tokens", "tokenised reference of each", nargs="+")
     option("lowercase", "compare without case", action="store_true")
     option("run", "what was run, as JSON: corpus, direction, system, seed, settings", type=json.loads)
     option("train", "train.json of the run")
@@ -44,6 +45,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("hypothesis", "detokenised hypotheses")
     option("reference", "plain reference text")
     option("source", "source sentences in BPE")
+    option("language", "the target's code", type=str)
     option("lowercase", "compare without case", action="store_true")
     option("output", "CSV, a row a sentence")
 
@@ -114,26 +116,32 @@ def _score(a: Arguments) -> None:
     from synmask.files import read_json, write_json
     from synmask.provenance import commit, versions
 
-    sides = (f"{a.hypothesis}.txt", a.reference, f"{a.hypothesis}.tok", a.reference_tokens)
-    result = score(*sides, lowercase=a.lowercase, language=a.run["direction"].split("-")[1])
+    language, found = a.run["direction"].split("-")[1], {}
+    for split, hypothesis, *references in _parts(a.splits, a.hypotheses, a.references, a.reference_tokens):
+        sides = (f"{hypothesis}.txt", references[0], f"{hypothesis}.tok", references[1])
+        scores = score(*sides, lowercase=a.lowercase, language=language)
+        found[split] = scores | read_json(f"{hypothesis}.json")
+    result = {key: {split: values[key] for split, values in found.items()} for key in found[a.splits[0]]}
+    signatures = {"signatures": result["signatures"][a.splits[0]]}  # those of all: no text decides them
     made = {"versions": versions(), "commit": commit(), "command": " ".join(sys.argv)}
-    write_json(a.output, a.run | read_json(a.train) | read_json(f"{a.hypothesis}.json") | result | made)
+    write_json(a.output, a.run | read_json(a.train) | result | signatures | made)
 
 
 def _significance(a: Arguments) -> None:
+    from synmask.evaluation.bleu import bleu
     from synmask.evaluation.significance import compare
     from synmask.files import write_json
 
-    sides = {"sacrebleu": ("txt", a.reference, "13a"), "bleu_tokenised": ("tok", a.reference_tokens, "none")}
+    language = a.run["direction"].split("-")[1]
+    sides = {"sacrebleu": ("txt", a.reference), "bleu_tokenised": ("tok", a.reference_tokens)}
     metrics = {
         metric: compare(
             f"{a.hypothesis}.{kind}",
             f"{a.baseline}.{kind}",
             reference,
-            tokenise=tokenise,
-            lowercase=a.lowercase,
+            bleu(metric, language, lowercase=a.lowercase),
         )
-        for metric, (kind, reference, tokenise) in sides.items()
+        for metric, (kind, reference) in sides.items()
     }
     write_json(a.output, a.run | {"metrics": metrics})
 
@@ -141,7 +149,8 @@ def _significance(a: Arguments) -> None:
 def _sentences(a: Arguments) -> None:
     from synmask.evaluation.sentences import write_sentences
 
-    write_sentences(a.hypothesis, a.reference, a.source, a.output, lowercase=a.lowercase)
+    sides = (a.hypothesis, a.reference, a.source, a.output)
+    write_sentences(*sides, language=a.language, lowercase=a.lowercase)
 
 
 def _parse(a: Arguments) -> None:
@@ -168,9 +177,9 @@ def _parseval(a: Arguments) -> None:
 
 
 def _parts(*lists: list) -> list[tuple]:
-    """What belongs to each part of a task."""
+    """What belongs to each part of a task, or to each split of a corpus."""
     if len({*map(len, lists)}) > 1:
-        raise UserError("give a file of each kind for every part")
+        raise UserError("give a file of each kind for every one of them")
     return [*zip(*lists, strict=True)]
 
 

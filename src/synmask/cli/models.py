@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from synmask.cli.options import Arguments, add, gpus, languages
+from synmask.cli.options import Arguments, add, gpus, languages, restart
 from synmask.files import UserError
 from synmask.gpus import lease
 
@@ -28,7 +28,8 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         "train",
         _train,
         "Train one system with one seed; called again it goes on where it was, "
-        "unless settings, data or code have changed. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.",
+        "unless settings, data or code have changed (see --restart). "
+        "Stopped by SIGTERM or Ctrl-C it saves, exit code 75.",
     )
     option("data", "folder of binarised data")
     option("run", "folder of the run: checkpoints/, lock, history.csv, train.json")
@@ -41,6 +42,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("processes", "data-parallel workers; default: one a GPU", type=int, default=None)
     gpus(option)
     option("checkpoint-minutes", "save at least this often", type=float, default=15.0)
+    restart(option)
 
     option = add(verbs, "average", _average, "Average the last epochs into one model file that stands alone.")
     option("run", "folder of the run")
@@ -67,11 +69,11 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("threads", "CPU threads", type=int, default=1)
     gpus(option)
 
-    option = add(verbs, "decode", _decode, "Translate a BPE file by beam search.")
+    option = add(verbs, "decode", _decode, "Translate BPE files by beam search, each by itself.")
     option("model", "a model file of `average`")
-    option("input", "source sentences in BPE")
-    option("output", "prefix: .txt (detokenised), .tok (tokens), .json (time)")
-    option("annotations", "output of `annotate`, for systems that read it", default=None)
+    option("inputs", "source sentences in BPE", nargs="+")
+    option("outputs", "a prefix each: .txt (detokenised), .tok (tokens), .json (time)", nargs="+")
+    option("annotations", "output of `annotate` each, for systems that read it", nargs="*", default=[])
     option("settings", '\'{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}\'', type=json.loads)
     option("threads", "CPU threads", type=int, default=1)
     gpus(option)
@@ -111,7 +113,7 @@ def _train(a: Arguments) -> None:
         train(
             a.data, a.run, a.source, a.target, a.settings, a.seed,
             keep=a.keep, code=a.code, threads=a.threads, processes=a.processes,
-            checkpoint_minutes=a.checkpoint_minutes,
+            checkpoint_minutes=a.checkpoint_minutes, restart=a.restart,
         )  # fmt: skip
 
 
@@ -123,6 +125,9 @@ def _average(a: Arguments) -> None:
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
 
+    epochs = a.settings.get("training", {}).get("max_epochs", a.last)
+    if a.last > epochs:
+        raise UserError(f"--last {a.last}: the training has {epochs} epochs; lower training.average")
     threshold = a.vocabulary_threshold
     text = a.text | {
         "source": a.source,
@@ -141,14 +146,16 @@ def _speed(a: Arguments) -> None:
     from synmask.engine.speed import measure_files
 
     with lease(a.gpus):
+        if len({*a.labels}) < len(a.labels) or len(a.labels) != len(a.models):
+            raise UserError(f"--labels {' '.join(a.labels)}: give each of --models one of its own")
         measure_files(dict(zip(a.labels, a.models, strict=True)), a.output, a.threads)
 
 
 def _decode(a: Arguments) -> None:
-    from synmask.engine.decode import decode_file
+    from synmask.engine.decode import decode_files
 
     with lease(a.gpus):
-        decode_file(a.model, a.input, a.output, threads=a.threads, annotations=a.annotations, **a.settings)
+        decode_files(a.model, a.inputs, a.outputs, threads=a.threads, annotations=a.annotations, **a.settings)
 
 
 def _translate(a: Arguments) -> None:

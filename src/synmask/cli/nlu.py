@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 
-from synmask.cli.options import Arguments, add, gpus
+from synmask.cli.options import Arguments, add, gpus, restart
 from synmask.gpus import lease
 
 
@@ -64,13 +64,34 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "PART.npz")
 
     option = add(
+        verbs, "task-sentences", _sentences, "Write each distinct sentence of a task once, for a parser."
+    )
+    option("task", "cola, rte, … ", type=str)
+    option("inputs", "outputs of `glue`, one a part", nargs="+")
+    option("output", "a sentence a line")
+    option("number", "write this one, from 1, of several files of like length", type=int, default=1)
+    option("files", "how many these are", type=int, default=1)
+
+    option = add(
+        verbs,
+        "annotate-task",
+        _annotate,
+        "Write words and dependency heads of a part's sub-words beside PART.npz, for systems that read them.",
+    )
+    option("task", "cola, rte, … ", type=str)
+    option("input", "output of `glue` or `demo-task`")
+    option("data", "output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json")
+    option("weights", "folder with encoder.json and vocab.bpe")
+    option("parses", "prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads", nargs="+")
+
+    option = add(
         verbs,
         "finetune",
         _finetune,
         "Fine-tune one system on one task with one seed, keeping the best epoch's model; called again it "
         "goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.",
     )
-    option("data", "folder with PART.npz of each part")
+    option("data", "folder with PART.npz of each part, and syntax.PART.npy where the system reads it")
     option("valid", "the part that chooses the best epoch", type=str)
     option("weights", "a folder with RoBERTa's weights")
     option("keep-checkpoints", "0: remove all but the best epoch's model", type=int, default=1)
@@ -92,11 +113,13 @@ def _training(option: Callable) -> None:
     option("code", "source files whose change makes old checkpoints invalid", nargs="*", default=[])
     option("threads", "CPU threads a process; the same number gives the same bytes", type=int, default=1)
     option("checkpoint-minutes", "save at least this often", type=float, default=15.0)
+    restart(option)
     gpus(option)
 
 
 def _how(a: Arguments) -> dict:
-    return {"code": a.code, "threads": a.threads, "checkpoint_minutes": a.checkpoint_minutes}
+    how = {"code": a.code, "threads": a.threads, "restart": a.restart}
+    return how | {"checkpoint_minutes": a.checkpoint_minutes}
 
 
 def _roberta_weights(a: Arguments) -> None:
@@ -138,6 +161,22 @@ def _encode_task(a: Arguments) -> None:
 
     examples = read_task(a.task, a.input)
     write_encoded(a.output, encode_file(examples, a.task, a.weights, a.max_tokens))
+
+
+def _sentences(a: Arguments) -> None:
+    from synmask.corpora.tasks import write_sentences
+
+    count = write_sentences(a.task, a.inputs, a.output, a.number, a.files)
+    print(f"{a.task}: {count:,} different sentences", file=sys.stderr)
+
+
+def _annotate(a: Arguments) -> None:
+    from synmask.engine.task_syntax import annotate_task
+
+    counts = annotate_task(a.task, a.input, a.data, a.weights, a.parses)
+    print(
+        ", ".join(f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items()), file=sys.stderr
+    )
 
 
 def _finetune(a: Arguments) -> None:

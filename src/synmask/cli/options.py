@@ -42,3 +42,11 @@ def gpus(option: Callable) -> None:
     """The option --gpus."""
     text = "GPUs to have alone, waiting until they are free; 0: use what is there, together with others"
     option("gpus", text, type=int, default=0)
+
+
+def restart(option: Callable) -> None:
+    """The flag --restart of all trainings."""
+    text = (
+        "start again where settings, data, seed or code are not those of the checkpoints in the run's folder"
+    )
+    option("restart", f"{text}; these are moved aside until an epoch is done", action="store_true")

@@ -51,6 +51,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option = add(verbs, "curves", _curves, "Plot training and validation loss by epoch.")
     option("inputs", "history.csv of the runs", nargs="+")
     option("runs", "system and seed of each input, as a JSON list of pairs", type=json.loads)
+    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
     option("output", "prefix of .svg, .pdf and .csv")
 
     for name, verb, what in (
@@ -63,7 +64,12 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
         option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
         option("output", "prefix of .svg, .pdf and .csv")
 
-    option = add(verbs, "sweep-figure", _sweep_figure, "Plot BLEU against a number in the settings.")
+    option = add(
+        verbs,
+        "sweep-figure",
+        _sweep_figure,
+        "Plot BLEU of the validation and the test set against a number in the settings.",
+    )
     option("inputs", "scores.json of the runs", nargs="+")
     option("setting", "where the number stands, e.g. system.options.bpe_dim", type=str)
     option("output", "prefix of .svg, .pdf and .csv")
@@ -74,6 +80,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
     option = add(verbs, "speed-figure", _speed_figure, "Plot time and memory by length of the sentences.")
     option("input", "output of `speed`")
+    option("labels", "the systems in order, as JSON pairs of name and label", type=_pairs)
     option("output", "prefix of .svg, .pdf and .csv")
 
     option = add(verbs, "diagram", _diagram, "Draw the method: how induced syntax masks attention.")
@@ -99,7 +106,10 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    return dict(json.loads(text))
+    labels = dict(json.loads(text))
+    if len({*labels.values()}) < len(labels):
+        raise argparse.ArgumentTypeError(f"two systems have one label: {text}")
+    return labels
 
 
 def _table(a: Arguments) -> None:
@@ -124,14 +134,15 @@ def _parse_table(a: Arguments) -> None:
 def _curves(a: Arguments) -> None:
     from synmask.reporting.figures import curves
 
-    curves({(system, seed): path for (system, seed), path in zip(a.runs, a.inputs, strict=True)}, a.output)
+    histories = {(system, seed): path for (system, seed), path in zip(a.runs, a.inputs, strict=True)}
+    curves(histories, a.output, a.labels)
 
 
 def _bleu_figure(a: Arguments) -> None:
     from synmask.evaluation.sentences import intervals
     from synmask.reporting.bleu_figures import bleu_bars
 
-    bleu_bars(intervals(_runs(a)), a.output, [*a.labels.values()])
+    bleu_bars(intervals(_runs(a)), a.output, a.labels)
 
 
 def _source_figure(a: Arguments) -> None:
@@ -139,14 +150,14 @@ def _source_figure(a: Arguments) -> None:
     from synmask.reporting.bleu_figures import bleu_by_source
 
     runs = _runs(a)
-    bleu_by_source({column: by_source(runs, column) for column in GROUPS}, a.output)
+    bleu_by_source({column: by_source(runs, column) for column in GROUPS}, a.output, a.labels)
 
 
 def _runs(a: Arguments) -> dict:
     from synmask.evaluation.sentences import Run
 
     return {
-        Run(direction, a.labels[system], seed): path
+        Run(direction, system, seed): path
         for (direction, system, seed), path in zip(a.runs, a.inputs, strict=True)
     }
 
@@ -166,7 +177,7 @@ def _task_figure(a: Arguments) -> None:
 def _speed_figure(a: Arguments) -> None:
     from synmask.reporting.figures import speed
 
-    speed(a.input, a.output)
+    speed(a.input, a.output, a.labels)
 
 
 def _diagram(a: Arguments) -> None:

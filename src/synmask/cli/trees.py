@@ -54,7 +54,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 def _common(option) -> None:  # noqa: ANN001
     option("gold", "bracketed gold trees, one a line")
     option("trees", "output of `parse`, one file a system", nargs="+")
-    option("labels", "what each of them is called", nargs="+", type=str)
+    option("labels", "what each of them is called, each something else", nargs="+", type=str)
 
 
 def _tree(a: Arguments) -> None:
@@ -105,7 +105,8 @@ def _models(a: Arguments) -> tuple[dict[str, Path], Path | None]:
         model = Path(f"results/{corpus}/{direction}/{system}/seed{a.seed}/average.pt")
         if not model.exists():
             raise UserError(f"{model}: no such file; make it with: snakemake {model}")
-        models[config.label(system)] = model
+        label = config.label(system)
+        models[system if label in models else label] = model
     gold = config.gold_trees(corpus, "valid", direction.split("-")[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
 
@@ -118,6 +119,13 @@ def _experiment(a: Arguments, config: "Config") -> tuple[str, str]:
         if a.corpus in (None, experiment.corpus) and a.direction in (None, *experiment.directions):
             return experiment.corpus, a.direction or experiment.directions[0]
     raise UserError(f"{a.config}: no experiment with this corpus and direction; give --model")
+
+
+def _by_label(a: Arguments) -> dict[str, Path]:
+    """Label → parses; trees of one label would hide each other, as would the gold tree."""
+    if len({"gold", *a.labels}) != len(a.labels) + 1 or len(a.labels) != len(a.trees):
+        raise UserError(f"--labels {' '.join(a.labels)}: give each of --trees one of its own, and not gold")
+    return dict(zip(a.labels, a.trees, strict=True))
 
 
 def _read(gold: Path | None, parses: dict[str, Path]) -> tuple["list[Tree] | None", dict[str, "list[Parse]"]]:
@@ -158,7 +166,7 @@ def _tree_figure(a: Arguments) -> None:
     from synmask.reporting.tree_figure import trees
 
     number = read_json(a.distribution)["sentence"]
-    tree, induced = _numbered(number, a.gold, dict(zip(a.labels, a.trees, strict=True)))
+    tree, induced = _numbered(number, a.gold, _by_label(a))
     trees(tree, induced, a.output)
 
 
@@ -166,6 +174,6 @@ def _tree_page(a: Arguments) -> None:
     from synmask.files import writing
     from synmask.reporting.tree_page import page, section
 
-    gold, induced = _read(a.gold, dict(zip(a.labels, a.trees, strict=True)))
+    gold, induced = _read(a.gold, _by_label(a))
     with writing(a.output) as handle:
         handle.write(page(a.title, section(gold, induced)))

@@ -1,8 +1,23 @@
 """The typed configuration: the one place that knows every key of config.yaml and published.yaml."""
 
+from synmask.config.faults import Fault
 from synmask.config.guides import GUIDES
-from synmask.config.loading import load, merge, read_published, read_yaml
+from synmask.config.loading import fault, load, merge, read_published
+from synmask.config.machine import check_machine
 from synmask.config.schema import Config, as_json
 from synmask.config.sections import SPLITS
+from synmask.config.sources import read_yaml
 
-__all__ = ["GUIDES", "SPLITS", "Config", "as_json", "load", "merge", "read_published", "read_yaml"]
+__all__ = [
+    "GUIDES",
+    "SPLITS",
+    "Config",
+    "Fault",
+    "as_json",
+    "check_machine",
+    "fault",
+    "load",
+    "merge",
+    "read_published",
+    "read_yaml",
+]

@@ -1,17 +1,76 @@
 """What the sections of config.yaml have in common: names, paths, numbers."""
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+T = TypeVar("T", bound=Hashable)
+
+
+def distinct(values: Sequence[T]) -> Sequence[T]:
+    """What is given twice would count twice in means, or run twice."""
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise ValueError(f"{value!r} is given twice")
+    return values
+
+
+def matching(pattern: str, what: str) -> Callable[[str], str]:
+    """A check that text as a whole matches `pattern`; `what` says in words what it must be."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"must be {what}")
+        return text
+
+    return check
+
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(gt=0, lt=2**63)]
+Seed = Annotated[int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
 Weight = Annotated[float, Field(ge=0)]
+Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Python takes true for 1."""
+        if _is_number(cls, info.field_name) and _has_truth(value):
+            raise ValueError("must be a number, not true or false")
+        return value
+
+
+@cache
+def _is_number(section: type[Section], field: str) -> bool:
+    kinds = _kinds(section.model_fields[field].annotation)
+    return bool(kinds & {int, float}) and not kinds & {bool, Any}
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """All types that an annotation mentions, but for sections, which check themselves."""
+    parts = get_args(annotation)
+    return set().union(*map(_kinds, parts)) if parts else {annotation}
+
+
+def _has_truth(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, bool) or any(map(_has_truth, parts))
 
 
 class Width(Section):
@@ -39,6 +98,14 @@ def _plain_name(name: str) -> str:
     """Names become file names, targets and table rows: refuse anything a shell or a path could misread."""
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ValueError("use lower-case letters and digits, joined by single hyphens")
+    if len(name) > 64:
+        raise ValueError("longer than 64 characters; shorten it, it becomes part of file names")
+    return name
+
+
+def _system_name(name: str) -> str:
+    """As other names, but with dots: a swept system ends in a number."""
+    _plain_name(name.replace(".", "-"))
     return name
 
 
@@ -46,6 +113,8 @@ def _one_line(text: str) -> str:
     """Titles, labels and paths stand in logs, tables and commands of one line."""
     if not text.isprintable():
         raise ValueError("a line break or another character that cannot be shown is in it")
+    if not text.strip():
+        raise ValueError("must not be empty")
     return text
 
 
@@ -53,19 +122,45 @@ def _plain_path(path: str) -> str:
     """Snakemake would read other braces in a path as wildcards."""
     if re.search(r"[{}]", path.replace("{language}", "")):
         raise ValueError("no braces in a path but {language}")
+    if path.startswith("~"):
+        raise ValueError("~ means nothing here; write the folder out")
     return path
 
 
 Name = Annotated[str, AfterValidator(_plain_name)]
+SystemName = Annotated[str, AfterValidator(_system_name)]
 Line = Annotated[str, AfterValidator(_one_line)]
 PathText = Annotated[Line, AfterValidator(_plain_path)]
-Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
-Direction = Annotated[str, Field(pattern=r"^[a-z]{2,3}-[a-z]{2,3}$")]
+Url = Annotated[
+    Line,
+    AfterValidator(matching(r"(https?|file)://.*[^/?#]", "an http, https or file URL of a file or folder")),
+]
+Language = Annotated[
+    str, AfterValidator(matching("[a-z]{2,3}", "a language code of two or three lower-case letters"))
+]
+Direction = Annotated[
+    str,
+    AfterValidator(matching("[a-z]{2,3}-[a-z]{2,3}", "two language codes and a hyphen, such as de-en")),
+]
 Split = Literal["train", "valid", "test"]
-FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+FileName = Annotated[
+    str, AfterValidator(matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -"))
+]
+Checksum = Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f"))]
 Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
-Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]
+Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
+Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
 Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
-Metric = Translation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
+Metric = Translation | Validation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
+
+
+def merge(base: Mapping, over: Mapping) -> dict:
+    """`base` with the keys of `over` laid over it, mapping by mapping."""
+    merged = dict(base)
+    for key, value in over.items():
+        inner = merged.get(key)
+        merged[key] = (
+            merge(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+        )
+    return merged

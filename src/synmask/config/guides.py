@@ -16,7 +16,8 @@ class GuideOptions(Section):
     """What a guide can be told.
 
     Attributes:
-        reads: the annotations it takes from a parser, "heads" or "distances" (docs/systems.md).
+        reads: the annotations it takes from a parser (docs/systems.md): "heads" or "distances" for
+            translation, "words" for RoBERTa's tasks.
         induces: what it finds out about a sentence by itself, "distances" or "heads".
         code: its source files, so that a change in them trains its systems again.
     """
@@ -47,7 +48,7 @@ class GrammarOptions(GuideOptions):
     bpe_dim: Count = 256
     conv_layers: Annotated[int, Field(ge=0)] = 3
     conv_kernel: Annotated[int, Field(gt=0)] = 9
-    attention: bool = True
+    attention: Literal["none", "published", "residual"] = "published"
     layers: Count = 1
     relations: tuple[Literal["parent", "child"], ...] = Field(("parent", "child"), min_length=1)
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
@@ -123,6 +124,30 @@ class LpsiOptions(HeadOptions):
     sync_margin: Weight = 0.1
 
 
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class SlaOptions(GuideOptions):
+    """Options of the guide `sla`."""
+
+    reads = frozenset({"words"})
+    code = ("guides/sla", "guides/dependencies", "guides/attention")
+
+    edges: Count = 3
+    start: Share = 0.01
+
+
+class SyntaxOptions(GuideOptions):
+    """Options of the guide `syntax`."""
+
+    reads = frozenset({"words"})
+    code = ("guides/syntax", "guides/dependencies", "guides/attention")
+
+    distance: Count = 4
+    aggregation: Literal["sum", "topical"] = "topical"
+    start: Share = 0.01
+
+
 class NoOptions(GuideOptions):
     """Of systems without a guide."""
 
@@ -135,4 +160,6 @@ GUIDES: dict[str, type[GuideOptions]] = {
     "distance": DistanceOptions,
     "lpsi": LpsiOptions,
     "structformer": StructformerOptions,
+    "sla": SlaOptions,
+    "syntax": SyntaxOptions,
 }

@@ -1,85 +1,70 @@
 """From YAML to a checked `Config`, or one line that names file, key and the nearest valid name."""
 
-import difflib
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from synmask.config.base import merge
+from synmask.config.checks import check_corpora, check_depth, check_folders, check_labels, check_runs
+from synmask.config.faults import Fault, NameFault, first_fault
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
-from synmask.config.schema import Config
-from synmask.config.sections import Corpus, Experiment
+from synmask.config.schema import PARSED, Config
+from synmask.config.sections import Experiment
+from synmask.config.sources import COMMON, Source, where
+from synmask.config.sweeps import check_sweeps, expand_sweeps
 from synmask.corpora.tasks import GENERATED, GLUE
 from synmask.files import UserError
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML that refuses a key given twice, which YAML itself lets pass in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=deep)
-            if key in seen:
-                line = key_node.start_mark.line + 1
-                raise UserError(f"line {line}: the key {key!r} is given twice")
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: str | Path) -> dict:
-    """Read one YAML file.
-
-    Raises:
-        UserError: no such file, not YAML, a key given twice, or not a mapping.
-    """
-    try:
-        with open(path, encoding="utf-8") as handle:
-            value = yaml.load(handle, _UniqueKeys)
-    except UserError as error:
-        raise UserError(f"{path}, {error}") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{where}: not YAML ({getattr(error, 'problem', error)})") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    if not isinstance(value or {}, dict):
-        raise UserError(f"{path}: expected keys and values, found a {type(value).__name__}")
-    return value or {}
-
-
-def merge(base: Mapping, over: Mapping) -> dict:
-    """`base` with the keys of `over` laid over it, mapping by mapping."""
-    merged = dict(base)
-    for key, value in over.items():
-        inner = merged.get(key)
-        merged[key] = (
-            merge(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
-        )
-    return merged
-
-
 def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml",)) -> Config:
-    """Check the merged configuration `values`; `files` are read again only to say where a fault stands.
+    """Check the merged configuration `values`.
+
+    Args:
+        files: what it was read from, each file laid over those before it; they are read again to say in which
+            line a fault stands.
 
     Raises:
         UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
     """
-    sources = {str(path): read_yaml(path) for path in files}
+    files = list(files)
     try:
-        config = Config.model_validate(_inherit(values))
-        _check_options(config, sources)
-        _check_names(config)
-        _check_tables(config)
-        _check_benchmarks(config)
+        return _checked(values)
+    except Fault as found:
+        raise fault(found.path, str(found), values, files) from None
+    except RecursionError:
+        raise UserError(
+            f"{', '.join(map(str, files))}: an alias (*name) stands inside what it names"
+        ) from None
+
+
+def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str | Path]) -> UserError:
+    """The one line that says what is wrong with the value at `path`, and in which line of which file."""
+    return UserError(f"{where(path, values, [Source(file) for file in files])}: {what}")
+
+
+def _checked(values: Mapping[str, Any]) -> Config:
+    full = _inherit(expand_sweeps(values))
+    try:
+        config = Config.model_validate(full)
     except ValidationError as error:
-        raise UserError(_first_fault(error, sources)) from None
-    except _Fault as fault:
-        raise UserError(f"{_where(fault.path, sources)}: {fault}") from None
+        raise first_fault(error, full, Config) from None
+    _check_options(config)
+    _check_names(config)
+    if not os.path.isfile(config.published):
+        raise Fault(("published",), f"{config.published}: no such file")
+    published = read_published(config.published)
+    _check_tables(config, published)
+    _check_benchmarks(config)
+    check_folders(config)
+    check_corpora(config)
+    check_runs(config)
+    check_sweeps(config)
+    check_depth(config)
+    check_labels(config, published)
     return config
 
 
@@ -89,24 +74,12 @@ def read_published(path: str | Path) -> Published:
     Raises:
         UserError: no such file, an unknown key, a number that is none, or one given twice (one line).
     """
-    values = read_yaml(path)
+    source = Source(path)
     try:
-        return Published.model_validate(values)
+        return Published.model_validate(source.values)
     except ValidationError as error:
-        raise UserError(_first_fault(error, {str(path): values}, section=Published)) from None
-
-
-class _Fault(Exception):
-    """What is wrong with the value at `path`."""
-
-    def __init__(self, path: tuple, what: str) -> None:
-        self.path = path
-        super().__init__(what)
-
-
-class _NameFault(_Fault):
-    def __init__(self, path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
-        super().__init__(path, f"unknown {kind} {name!r}{_nearest(str(name), known)}")
+        fault = first_fault(error, source.values, Published)
+        raise UserError(f"{where(fault.path, source.values, [source])}: {fault}") from None
 
 
 def _inherit(values: Mapping[str, Any]) -> dict:
@@ -123,11 +96,7 @@ def _inherit(values: Mapping[str, Any]) -> dict:
     corpora = values.get("corpora")
     if not isinstance(corpora, Mapping):
         return values
-    common = {
-        key: values[key]
-        for key in ("training", "decoding", "resources")
-        if isinstance(values.get(key), Mapping)
-    }
+    common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
     full: dict[str, Any] = {}
 
     def resolve(name: str, chain: tuple[str, ...]) -> Any:
@@ -137,10 +106,12 @@ def _inherit(values: Mapping[str, Any]) -> dict:
         base = entry.get("based_on")
         if base is None:
             return merge({**common, "download": name}, entry)
-        if base in chain or base == name:
-            raise _NameFault(("corpora", name, "based_on"), "base (a circle)", base, [])
-        if base not in corpora:
-            raise _NameFault(("corpora", name, "based_on"), "corpus", base, corpora)
+        if base in (*chain, name):
+            raise NameFault(("corpora", name, "based_on"), "base (a circle)", base, [])
+        if not isinstance(base, str) or base not in corpora:
+            raise NameFault(("corpora", name, "based_on"), "corpus", base, map(str, corpora))
+        if not isinstance(corpora[base], Mapping):
+            raise Fault(("corpora", base), "must be keys and values")
         return merge(resolve(base, (*chain, name)), {k: v for k, v in entry.items() if k != "based_on"})
 
     for name in corpora:
@@ -164,18 +135,18 @@ def _inherit_tasks(entry: Any, resources: Any) -> Any:
 
 def _known(path: tuple, kind: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
-        raise _NameFault(path, kind, name, names)
+        raise NameFault(path, kind, name, names)
 
 
-def _check_options(config: Config, sources: Mapping[str, Any]) -> None:
+def _check_options(config: Config) -> None:
     """Every system's guide must exist and have its options, and those that a corpus lays over them."""
     for name, system in config.systems.items():
         if system.guide not in GUIDES:
-            raise _NameFault(("systems", name, "guide"), "guide", system.guide, GUIDES)
+            raise NameFault(("systems", name, "guide"), "guide", system.guide, GUIDES)
     for corpus, entry in config.corpora.items():
         for name in entry.options:
             if name not in config.systems:
-                raise _NameFault(("corpora", corpus, "options", name), "system", name, config.systems)
+                raise NameFault(("corpora", corpus, "options", name), "system", name, config.systems)
     places = [(("systems", name, "options"), system, {}) for name, system in config.systems.items()] + [
         (("corpora", corpus, "options", name, direction), config.systems[name], options)
         for corpus, entry in config.corpora.items()
@@ -186,7 +157,7 @@ def _check_options(config: Config, sources: Mapping[str, Any]) -> None:
         try:
             system.guide_options(options)
         except ValidationError as error:
-            raise UserError(_first_fault(error, sources, path, GUIDES[system.guide])) from None
+            raise first_fault(error, {**system.options, **options}, GUIDES[system.guide], path) from None
 
 
 def _check_names(config: Config) -> None:
@@ -204,7 +175,7 @@ def _check_names(config: Config) -> None:
             for member in experiment:
                 _known(path, "experiment", member, {**config.experiments, **config.tables})
                 if isinstance(config.experiments.get(member), list):
-                    raise _NameFault(path, "experiment (a group)", member, config.plain_experiments)
+                    raise NameFault(path, "experiment (a group)", member, config.plain_experiments)
             continue
         _known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
         languages = config.corpora[experiment.corpus].languages
@@ -217,43 +188,46 @@ def _check_names(config: Config) -> None:
             _known((*path, "directions"), "language", target, set(languages) - {source})
         if "parsing" in experiment.tables:
             if not any(GUIDES[config.systems[name].guide].induces for name in experiment.systems):
-                raise _NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
+                raise NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
             for source in (direction.split("-")[0] for direction in experiment.directions):
                 if config.gold_trees(experiment.corpus, "valid", source) is None:
                     kind = f"table (corpus {experiment.corpus} has no `trees` for {source})"
-                    raise _NameFault((*path, "tables"), kind, "parsing", [])
+                    raise NameFault((*path, "tables"), kind, "parsing", [])
 
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
     """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
     reads = GUIDES[config.systems[system].guide].reads
     model = config.corpora[experiment.corpus].model
+    if "words" in reads:
+        what = f"guide `{config.systems[system].guide}` is made for RoBERTa"
+        raise Fault((*path, "systems"), f"system {system!r} cannot translate, {what}; leave it out")
     for direction in experiment.directions:
-        there = config.parses(experiment.corpus, "train", direction.split("-")[0])
-        if reads and not there:
-            what = f"{' and '.join(sorted(reads))} of a parser; corpus {experiment.corpus!r} has none"
-            raise _Fault((*path, "systems"), f"system {system!r} reads {what}, leave it out")
+        source = direction.split("-")[0]
+        if reads and not config.parses(experiment.corpus, "train", source):
+            what = f"{' and '.join(sorted(reads))} of a parser"
+            lacks = f"corpus {experiment.corpus!r} has none of {source}, leave it out"
+            raise Fault((*path, "systems"), f"system {system!r} reads {what}; {lacks}")
         options = config.options(experiment.corpus, direction, system)
         for key, there in (("heads", model.heads), ("layers", model.encoder_layers)):
             if (getattr(options, key, None) or 0) > there:
                 what = f"{getattr(options, key)} {key}, the model of corpus {experiment.corpus!r} has {there}"
-                raise _Fault((*path, "systems"), f"system {system!r} guides {what}")
+                raise Fault((*path, "systems"), f"system {system!r} guides {what}")
 
 
-def _check_tables(config: Config) -> None:
+def _check_tables(config: Config, published: Published) -> None:
     """Tables have names of their own, and rows and columns that something fills."""
-    published = read_published(config.published)
     for name, entry in config.plain_experiments.items():
         for peer in entry.peers:
             path = ("experiments", name, "peers")
             _known(path, "published system", peer, published.systems)
             if peer in entry.systems:
-                raise _NameFault(path, "published system (it is among the systems)", peer, [])
+                raise NameFault(path, "published system (it is among the systems)", peer, [])
     taken = {*config.experiments, *(f"{name}-parsing" for name in config.experiments)}
     for name, table in config.tables.items():
         path = ("tables", name)
         if name in taken:
-            raise _NameFault(path, "table (an experiment has this name)", name, [])
+            raise NameFault(path, "table (an experiment has this name)", name, [])
         for experiment in table.experiments:
             _known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
         for system in table.systems:
@@ -264,16 +238,23 @@ def _check_tables(config: Config) -> None:
                 _known((*path, "tasks"), "task", task, config.benchmarks[table.benchmark].tasks)
             for system in (system for system in table.systems if system in config.systems):
                 _check_roberta(config, (*path, "systems"), system)
+            generated = config.benchmarks[table.benchmark].generate is not None
+            if config.reads_words(table) and not generated and PARSED not in config.corenlp.languages:
+                what = f"a system here reads a parser's words, and corenlp.languages has no {PARSED!r}"
+                raise Fault((*path, "systems"), f"{what}; leave it out, or say how to parse")
 
 
 def _check_roberta(config: Config, path: tuple, system: str) -> None:
-    """Only what needs no more than RoBERTa's own tokens can guide it."""
+    """Only what needs no more than RoBERTa's own tokens, or the parses of its tasks, can guide it."""
     entry = config.systems[system]
-    if entry.guide not in ("none", "grammar") or entry.guide_options().needs:
-        what = "guide `none` or `grammar` with bpe: none"
-        raise _Fault(path, f"system {system!r} cannot be a RoBERTa, which takes {what}; leave it out")
+    needs = entry.guide_options().needs
+    if entry.guide not in ("none", "grammar", "sla", "syntax") or needs - {"words"}:
+        what = "guide `none`, `sla`, `syntax`, or `grammar` with bpe: none"
+        raise Fault(path, f"system {system!r} cannot be a RoBERTa, which takes {what}; leave it out")
     if entry.mlm_weight == "corpus":
-        raise _Fault(path, f"system {system!r} has mlm_weight: corpus; a benchmark has none, give a number")
+        raise Fault(path, f"system {system!r} has mlm_weight: corpus; a benchmark has none, give a number")
+    if entry.training.model_fields_set:
+        raise Fault(path, f"system {system!r} has `training`, which fine-tuning does not read; leave it out")
 
 
 def _check_benchmarks(config: Config) -> None:
@@ -281,77 +262,13 @@ def _check_benchmarks(config: Config) -> None:
     for name, entry in config.benchmarks.items():
         path = ("benchmarks", name)
         if name in {*config.corpora, *config.weights, "tables", "figures", "weights", "logs", "benchmarks"}:
-            raise _Fault(path, "a corpus, weights or a folder of results has this name; take another")
+            raise Fault(path, "a corpus, weights or a folder of results has this name; take another")
         _known((*path, "weights"), "weights", entry.weights, config.weights)
         for task, values in entry.tasks.items():
             known = GLUE if entry.generate is None else GENERATED
             if task not in known:
-                raise _NameFault((*path, "tasks", task), "task", task, known)
+                raise NameFault((*path, "tasks", task), "task", task, known)
             if known is GLUE and entry.folder is None and not values.urls:
-                raise _Fault((*path, "tasks", task), "give `urls`, or the benchmark's `folder`")
+                raise Fault((*path, "tasks", task), "give `urls`, or the benchmark's `folder`")
             if "train" not in values.rows:
-                raise _Fault((*path, "tasks", task, "rows"), "no number of rows for train")
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; known: {', '.join(known)}" if known else ""
-
-
-def _where(path: tuple, sources: Mapping[str, Any]) -> str:
-    """The key's dotted path behind the last file that holds it (or --config, if none does)."""
-    dotted = ".".join(str(part) for part in path)
-    for file in reversed(sources):
-        node = sources[file]
-        for part in path:
-            if (isinstance(node, Mapping) and part in node) or (
-                isinstance(node, list) and isinstance(part, int) and part < len(node)
-            ):
-                node = node[part]
-            else:
-                break
-        else:
-            return f"{file}: {dotted}"
-    missing_parent = sources and any(path[0] in values for values in sources.values())
-    return f"{next(reversed(sources)) if missing_parent else '--config'}: {dotted}"
-
-
-def _section_of(annotation: Any) -> type[BaseModel] | None:
-    """The section that a field's annotation holds, however deep in a union or a dict."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_section_of, get_args(annotation))), None)
-
-
-def _known_keys(path: tuple, section: type[BaseModel]) -> set[str]:
-    """The keys that the section at `path` inside `section` may hold."""
-    for part in path:  # a part that is no field is the user's own name for an entry: same section
-        if field := section.model_fields.get(str(part)):
-            section = _section_of(field.annotation) or section
-    keys = set(section.model_fields) - {"download"}
-    return keys | {"based_on"} if section is Corpus else keys
-
-
-def _first_fault(
-    error: ValidationError, sources: Mapping[str, Any], at: tuple = (), section: type[BaseModel] = Config
-) -> str:
-    """One line for the first fault that pydantic found in the section that stands at the path `at`."""
-    faults = error.errors()
-    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
-    fault = (unknown or faults)[0]
-    path = tuple(
-        part
-        for part in fault["loc"]
-        if part != "[key]" and not str(part).startswith(("list[", "dict[", "literal["))
-    )
-    path = tuple(part for part in path if part != "Experiment")
-    where = _where((*at, *path), sources)
-    if fault["type"] == "extra_forbidden":
-        return f"{where}: unknown key {path[-1]!r}{_nearest(str(path[-1]), _known_keys(path[:-1], section))}"
-    message = fault["msg"].removeprefix("Value error, ")
-    given = fault["input"]
-    shown = "" if isinstance(given, Mapping) or fault["type"] == "missing" else f" (given: {given!r})"
-    return f"{where}: {message}{shown}"
+                raise Fault((*path, "tasks", task, "rows"), "no number of rows for train")

@@ -4,7 +4,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from synmask.config.base import Checksum, Count, Line, Name, Optimisation, PathText, Rate, Section, Width
+from synmask.config.base import (
+    Checksum,
+    Count,
+    Distinct,
+    Line,
+    Name,
+    Optimisation,
+    PathText,
+    Rate,
+    Section,
+    Seed,
+    Url,
+    Width,
+)
 from synmask.config.sections import Batch, Resources
 
 
@@ -22,12 +35,19 @@ class Finetuning(Optimisation):
     attention_dropout: Rate = 0.1
     max_tokens: Count = 512
 
+    @model_validator(mode="after")
+    def _warms_up(self) -> "Finetuning":
+        if self.warmup_updates > self.total_updates:
+            warm, total = self.warmup_updates, self.total_updates
+            raise ValueError(f"warmup_updates {warm} is above total_updates {total}")
+        return self
+
 
 class NluTask(Finetuning):
     """A task of language understanding: where it comes from, how it is trained."""
 
     column: Line
-    urls: tuple[Line, ...] = ()
+    urls: Distinct[Url] = ()
     rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=2)
 
     @property
@@ -50,7 +70,7 @@ class Benchmark(Section):
     generate: int | None = None
     folder: PathText | None = None
     sha256: dict[str, Checksum] = {}
-    seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
+    seeds: Distinct[Seed] | None = Field(default=None, min_length=1)
     finetuning: dict[str, Any] = {}
     tasks: dict[Name, NluTask] = Field(min_length=1)
     resources: Resources = Resources()
@@ -78,12 +98,15 @@ class PretrainingSettings(Optimisation):
     mask_rate: Annotated[float, Field(gt=0, lt=1)] = 0.15
 
 
+Files = Annotated[Distinct[PathText], Field(min_length=1)]
+
+
 class Pretrain(Section):
     """A RoBERTa of one's own: its text, its sub-words, its size, its training."""
 
-    text: dict[Literal["train", "valid"], tuple[PathText, ...]] = Field(min_length=2)
+    text: dict[Literal["train", "valid"], Files] = Field(min_length=2)
     merges: Count = 10000
-    seed: Count = 1
+    seed: Seed = 1
     model: RobertaSize = RobertaSize()
     training: PretrainingSettings = PretrainingSettings()
     resources: Resources = Resources()
@@ -92,8 +115,8 @@ class Pretrain(Section):
 class WeightsSource(Section):
     """Where a pre-trained RoBERTa comes from: one of three."""
 
-    archive: Line | None = None
-    bpe: tuple[Line, Line] | None = None
+    archive: Url | None = None
+    bpe: tuple[Url, Url] | None = None
     sha256: dict[str, Checksum] = {}
     huggingface: PathText | None = None
     pretrain: Pretrain | None = None

@@ -1,16 +1,22 @@
 """The types of published.yaml: numbers that papers print, to stand beside ours in the tables."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from synmask.config.base import Metric, Name, Section
+from synmask.config.base import Distinct, Line, Metric, Name, Section, matching
 
 # A number as it is printed, to the digit, with a standard deviation or without: "34.71 ± 0.12".
-Printed = Annotated[str, Field(pattern=r"^-?\d+(\.\d+)?( ± \d+(\.\d+)?)?$")]
+Printed = Annotated[
+    str,
+    AfterValidator(
+        matching(r"-?\d+(\.\d+)?( ± \d+(\.\d+)?)?", 'a printed number in quotes, such as "34.71 ± 0.12"')
+    ),
+]
+Paper = Annotated[Line, AfterValidator(matching(r".*\d{4}.*", "authors, a year and where it appeared"))]
 Row = tuple[Printed | None, ...]
 
 
@@ -29,7 +35,7 @@ class Number(NamedTuple):
 class Peer(Section):
     """A system that papers report: what tables call it, and the paper that proposes it."""
 
-    label: str
+    label: Line
     paper: str
 
 
@@ -39,7 +45,7 @@ class Result(Section):
     paper: str
     corpus: Name
     metric: Metric
-    columns: tuple[str, ...] = Field(min_length=1)
+    columns: Distinct[Line] = Field(min_length=1)
     measured: dict[Name, Row] = Field(default_factory=dict)
     quoted: dict[Name, Row] = Field(default_factory=dict)
     note: str | None = None
@@ -58,7 +64,7 @@ class Result(Section):
 
 
 class Published(Section):
-    papers: dict[str, Annotated[str, Field(pattern=r"\d{4}")]]
+    papers: dict[str, Paper]
     systems: dict[Name, Peer]
     results: tuple[Result, ...]
 
@@ -98,10 +104,14 @@ class Published(Section):
         columns = (column for result in self.results if result.corpus == corpus for column in result.columns)
         return list(dict.fromkeys(columns))
 
-    def notes(self, corpus: str, metric: str) -> list[str]:
-        """What is said about the numbers of a metric on a corpus."""
-        found = (r.note for r in self.results if (r.corpus, r.metric) == (corpus, metric))
-        return [note for note in found if note]
+    def notes(self, shown: Collection[tuple[str, str, str]]) -> list[str]:
+        """What is said about the numbers that are `shown`, each given as (corpus, metric, system)."""
+        found = (
+            result.note
+            for result in self.results
+            if any((result.corpus, result.metric, system) in shown for system, _, _ in result.rows())
+        )
+        return [note for note in dict.fromkeys(found) if note]
 
     def cite(self, paper: str) -> str:
         """A paper in short: its authors and year."""

@@ -6,12 +6,12 @@ They are JSON with sorted keys, so that a change reruns only what it concerns.
 import json
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
-from synmask.config.base import Count, Line, Name, PathText, Section
-from synmask.config.guides import GuideOptions
+from synmask.config.base import Distinct, Line, Name, PathText, Section, Seed, SystemName, distinct, merge
+from synmask.config.guides import GUIDES, GuideOptions
 from synmask.config.nlu import Benchmark, Finetuning, NluTask, WeightsSource
 from synmask.config.sections import (
     SPLITS,
@@ -24,28 +24,32 @@ from synmask.config.sections import (
     Table,
     Training,
 )
+from synmask.corpora.tasks import TASKS
 from synmask.files import UserError
 
+PARSED = "en"  # the language of the tasks
+SENTENCES_A_FILE = 50_000  # of a task, parsed as one job; more files are parsed at the same time
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
 class Config(Section):
-    targets: tuple[Name, ...] = Field(min_length=1)
+    targets: Distinct[Name] = Field(min_length=1)
     data_dir: PathText = "data"
     mirrors: dict[Name, Line] = {}
-    seeds: tuple[Count, ...] = Field(min_length=1)
+    seeds: Distinct[Seed] = Field(min_length=1)
     training: Training = Training()
     decoding: Decoding = Decoding()
     resources: Resources = Resources()
     corenlp: CoreNLP = CoreNLP()
-    systems: dict[Name, System]
+    systems: dict[SystemName, System]
     corpora: dict[Name, Corpus]
     weights: dict[Name, WeightsSource] = {}
     benchmarks: dict[Name, Benchmark] = {}
-    experiments: dict[Name, Experiment | list[Name]]
+    experiments: dict[Name, Experiment | Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]]
     tables: dict[Name, Table] = {}
-    published: str = "workflow/published.yaml"
+    published: PathText = "workflow/published.yaml"
     partial: bool = False
+    force: bool = False
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:
@@ -106,6 +110,23 @@ class Config(Section):
         if entry.folder is not None:
             return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
         return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in entry.tasks[task].urls]
+
+    def task_sentences(self, benchmark: str, task: str) -> int:
+        """How many sentences a task has in all its parts, each as often as it stands there."""
+        return sum(self.benchmarks[benchmark].tasks[task].rows.values()) * TASKS[task].sentences
+
+    def task_parses(self, benchmark: str, task: str, part: str) -> list[str]:
+        """Prefixes of the parsed sentences of a part: of a generated task its own, else those of the task."""
+        stem = f"results/{benchmark}/{task}/syntax"
+        if self.benchmarks[benchmark].generate is not None:
+            return [f"{stem}/{part}"]
+        files = -(-self.task_sentences(benchmark, task) // SENTENCES_A_FILE)
+        return [f"{stem}/{number}" for number in range(1, files + 1)]
+
+    def reads_words(self, table: Table) -> bool:
+        """Whether a system of a benchmark's table reads the parses of its tasks."""
+        guides = (self.systems[name].guide for name in table.systems if name in self.systems)
+        return any("words" in GUIDES[guide].reads for guide in guides)
 
     def weights_sources(self, weights: str) -> list[str]:
         """Paths of a RoBERTa's archive, its encoder.json and its vocab.bpe; none if it is not downloaded."""
@@ -247,10 +268,19 @@ class Config(Section):
         models = self.corenlp.languages[language].model_dump(mode="json", exclude={"jars"})
         return as_json({**models, "max_words": self.corenlp.max_words})
 
+    def training_of(self, corpus: str, system: str) -> Training:
+        """How a system is trained on a corpus: as the corpus says, and over that the system's own keys."""
+        over = self.systems[system].training.model_dump(exclude_unset=True)
+        return Training.model_validate(merge(self.corpora[corpus].training.model_dump(), over))
+
     def run_settings(self, corpus: str, direction: str, system: str) -> str:
         """All that a training depends on besides its data and seed, as JSON with sorted keys."""
         entry, row = self.corpora[corpus], self.systems[system]
-        training = entry.training.model_dump(mode="json", exclude={"mlm_weight", "average"})
+        training = self.training_of(corpus, system).model_dump(mode="json", exclude={"mlm_weight", "average"})
+        if (
+            training["checkpoint"] == "average"
+        ):  # its number is no setting either: training does not depend on it
+            del training["checkpoint"]
         weight = row.mlm_weight
         if weight == "corpus":
             weight = entry.training.mlm_weight
@@ -272,21 +302,24 @@ class Config(Section):
             }
         )
 
-    def swept_setting(self, experiment: str) -> str | None:
-        """The number that an experiment sweeps: the only setting in which its systems (three or more) differ.
-
-        Returns:
-            where it stands in a run's settings, e.g. "system.options.bpe_dim"; None where nothing is swept.
-        """
+    def varied(self, experiment: str, direction: str) -> dict[str, dict[str, Any]]:
+        """Each system of an experiment → those of its settings in which they differ, by dotted names."""
         entry = self.plain_experiments[experiment]
-        direction = entry.directions[0]
-        runs = [flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems]
-        differing = {key for key in set().union(*runs) if len({json.dumps(run.get(key)) for run in runs}) > 1}
-        if len(runs) < 3 or len(differing) != 1:
+        runs = {
+            name: flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems
+        }
+        keys = dict.fromkeys(key for run in runs.values() for key in run)
+        differing = [key for key in keys if len({json.dumps(run.get(key)) for run in runs.values()}) > 1]
+        return {name: {key: run.get(key) for key in differing} for name, run in runs.items()}
+
+    def swept_setting(self, experiment: str) -> str | None:
+        """Where the number that an experiment sweeps stands in a run's settings, such as
+        "system.options.bpe_dim"; None where nothing is swept, or what is swept is no number."""
+        entry = self.plain_experiments[experiment]
+        if entry.sweep is None:
             return None
-        (key,) = differing
-        values = {run.get(key) for run in runs if type(run.get(key)) in (int, float)}
-        return key if len(values) == len(runs) else None
+        values = (run[entry.sweep.key] for run in self.varied(experiment, entry.directions[0]).values())
+        return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from synmask.config.base import (
     Checksum,
     Count,
     Direction,
+    Distinct,
     FileName,
     Language,
     Line,
@@ -17,40 +18,17 @@ from synmask.config.base import (
     PathText,
     Rate,
     Section,
+    Seed,
     Split,
+    SystemName,
     Tokeniser,
+    Url,
     Width,
+    matching,
 )
 from synmask.config.guides import GUIDES, GuideOptions
 
 SPLITS = ("train", "valid", "test")
-
-
-class System(Section):
-    """One row of a table: how syntax guides the encoder, and the training objective."""
-
-    label: Line | None = None
-    guide: str = "none"
-    options: dict[str, Any] = {}
-    mask_rate: Rate = 0.0
-    mlm_weight: Rate | Literal["corpus"] = 0.0
-    left_pad_source: bool = False
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "System":
-        if self.guide == "none" and self.options:
-            raise ValueError("options need a guide")
-        if self.mlm_weight != 0 and self.mask_rate == 0:
-            raise ValueError("mlm_weight needs a mask_rate above 0")
-        return self
-
-    def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
-        """The guide's options, with those of `over` laid over them.
-
-        Raises:
-            ValidationError: an unknown option, or a wrong value.
-        """
-        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
 
 
 class Text(Section):
@@ -61,6 +39,12 @@ class Text(Section):
     min_tokens: Count = 1
     max_tokens: Count | None = 175
     max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
+
+    @model_validator(mode="after")
+    def _something_is_kept(self) -> "Text":
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens {self.min_tokens} is above max_tokens {self.max_tokens}")
+        return self
 
 
 class Bpe(Section):
@@ -94,7 +78,43 @@ class Training(Optimisation):
     attention_dropout: Rate = 0.0
     label_smoothing: Rate = 0.1
     mlm_weight: Rate | dict[Direction, Rate] = 0.47
+    checkpoint: Literal["average", "best"] = "average"
     average: Count = 5
+
+    @property
+    def kept(self) -> int:
+        """How many epochs' models make the final one: the last `average`, or the best."""
+        return self.average if self.checkpoint == "average" else 1
+
+
+class System(Section):
+    """One row of a table: how syntax guides the encoder, and the training objective."""
+
+    label: Line | None = None
+    guide: str = "none"
+    options: dict[str, Any] = {}
+    mask_rate: Rate = 0.0
+    mlm_weight: Rate | Literal["corpus"] = 0.0
+    left_pad_source: bool = False
+    training: Training = Training()  # only the keys that are given count
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "System":
+        if self.guide == "none" and self.options:
+            raise ValueError("options need a guide")
+        if self.mlm_weight != 0 and self.mask_rate == 0:
+            raise ValueError("mlm_weight needs a mask_rate above 0")
+        if "mlm_weight" in self.training.model_fields_set:
+            raise ValueError("training.mlm_weight: a system's share is its own key, mlm_weight")
+        return self
+
+    def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
+        """The guide's options, with those of `over` laid over them.
+
+        Raises:
+            ValidationError: an unknown option, or a wrong value.
+        """
+        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
 
 
 class Decoding(Section):
@@ -114,16 +134,24 @@ class Resources(Section):
     keep_checkpoints: bool = False
 
 
-Jar = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?$")]
+Jar = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?",
+            "Maven's group:artifact:version:jar or …:jar:classifier",
+        )
+    ),
+]
 
 
 class CoreNLPModels(Section):
     """What CoreNLP parses one language with."""
 
     jars: dict[Jar, Checksum] = {}
-    tagger: str
-    parser: str
-    dependencies: str | None = None
+    tagger: Line
+    parser: Line
+    dependencies: Line | None = None
 
 
 class CoreNLP(Section):
@@ -150,12 +178,12 @@ class Generate(Section):
 class Corpus(Section):
     """Where the parallel text of a corpus comes from and how it is prepared, trained on and decoded."""
 
-    languages: tuple[Language, ...] = Field(min_length=2)
+    languages: Distinct[Language] = Field(min_length=2)
     generate: Generate | None = None
     files: dict[Split, PathText] | None = None
     format: Literal["iwslt14", "nc11", "aspec"] | None = None
-    archives: tuple[FileName, ...] = ()
-    url: Line | None = None
+    archives: Distinct[FileName] = ()
+    url: Url | None = None
     sha256: dict[str, Checksum] = {}
     pairs: dict[Split, Count | tuple[Count, Count]] = {}
     trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
@@ -163,11 +191,17 @@ class Corpus(Section):
     text: Text = Text()
     bpe: Bpe = Bpe()
     model: Model = Model()
-    options: dict[Name, dict[Direction, dict[str, Any]]] = {}
+    options: dict[SystemName, dict[Direction, dict[str, Any]]] = {}
     training: Training = Training()
     decoding: Decoding = Decoding()
     resources: Resources = Resources()
     download: str = ""  # the name under which its files are downloaded: its own, or that of `based_on`
+
+    @field_validator("trees", mode="before")
+    @classmethod
+    def _none(cls, value: Any) -> Any:
+        """`trees: null` switches off what a base corpus has."""
+        return {} if value is None else value
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
@@ -180,6 +214,9 @@ class Corpus(Section):
             raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
         if self.generate is not None and self.trees:
             raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
+        for split, pairs in self.pairs.items():
+            if isinstance(pairs, tuple) and pairs[0] > pairs[1]:
+                raise ValueError(f"pairs.{split}: {pairs[0]} is above {pairs[1]}; give [least, most]")
         if self.files is not None:
             if missing := [split for split in SPLITS if split not in self.files]:
                 raise ValueError(f"files: no entry for {', '.join(missing)}")
@@ -189,27 +226,43 @@ class Corpus(Section):
         return self
 
 
+class Sweep(Section):
+    """A setting of an experiment's first system, and the values to try besides those that its systems have.
+
+    Each value becomes a system named SYSTEM-SETTING-VALUE (`sweeps.expand_sweeps`).
+    """
+
+    setting: Line  # of a system: mlm_weight, options.bpe_dim, training.dropout
+    values: Distinct[bool | int | float | Line] = Field(min_length=1)
+
+    @property
+    def key(self) -> str:
+        """Where the setting stands in a run's settings."""
+        return self.setting if self.setting.startswith("training.") else f"system.{self.setting}"
+
+
 class Experiment(Section):
     """A target: which systems run on which corpus, and which tables come of it."""
 
     title: Line
     corpus: Name
-    directions: tuple[Direction, ...] = Field(min_length=1)
-    systems: tuple[Name, ...] = Field(min_length=1)
-    peers: tuple[Name, ...] = ()
-    seeds: tuple[Count, ...] | None = Field(default=None, min_length=1)
-    tables: tuple[Literal["translation", "parsing"], ...] = ("translation",)
+    directions: Distinct[Direction] = Field(min_length=1)
+    systems: Distinct[SystemName] = Field(min_length=1)
+    sweep: Sweep | None = None
+    peers: Distinct[Name] = ()
+    seeds: Distinct[Seed] | None = Field(default=None, min_length=1)
+    tables: Distinct[Literal["translation", "parsing"]] = Field(default=("translation",), min_length=1)
 
 
 class Table(Section):
     """A target: runs of some experiments beside published numbers; its first system is the baseline."""
 
-    title: str
-    experiments: tuple[Name, ...] = ()
+    title: Line
+    experiments: Distinct[Name] = ()
     benchmark: Name | None = None
-    tasks: tuple[Name, ...] | None = Field(default=None, min_length=1)
-    systems: tuple[Name, ...] = Field(min_length=1)
-    metrics: tuple[Metric, ...] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
+    tasks: Distinct[Name] | None = Field(default=None, min_length=1)
+    systems: Distinct[SystemName] = Field(min_length=1)
+    metrics: Distinct[Metric] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
 
     @model_validator(mode="after")
     def _one_source_of_columns(self) -> "Table":
@@ -217,4 +270,8 @@ class Table(Section):
             raise ValueError("give either `experiments` or `benchmark`")
         if self.tasks and not self.benchmark:
             raise ValueError("tasks need a benchmark")
+        if self.benchmark and self.metrics != ("glue",):
+            raise ValueError("a benchmark's table needs metrics: [glue]")
+        if self.experiments and "glue" in self.metrics:
+            raise ValueError("the metric glue needs a benchmark")
         return self

@@ -2,12 +2,13 @@
 
 from typing import Any, get_args
 
-from synmask.config.base import Cost, Parsing, Translation
+from synmask.config.base import Cost, Parsing, Translation, Validation
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
 from synmask.config.schema import Config
 from synmask.config.sections import Experiment, Table
 
+SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # what a sweep's table has
 BASELINES = {"majority": "Majority", "bag-of-words": "Bag of words"}
 BASELINE_NOTES = (
     "Majority: always the training set's most frequent label (of a regression its mean). Bag of words: a "
@@ -30,7 +31,7 @@ def plan(config: Config, published: Published, name: str) -> Plan:
     """All that a table depends on besides the runs themselves.
 
     Returns:
-        {"title", "metrics",
+        {"title", "metrics", "sweep": whether the validation set chooses among the rows,
         "baseline": the system that significance is tested against (the first one), if it is run,
         "rows": [[system, label]],
         "columns": [{"corpus", "column": direction or task, "group": heads the columns of one of several
@@ -47,12 +48,13 @@ def plan(config: Config, published: Published, name: str) -> Plan:
     first = table.systems[0]
     metrics = set(table.metrics)
     files = {
-        "scores.json": metrics & {*get_args(Translation), *get_args(Cost)},
+        "scores.json": metrics & {*get_args(Translation), *get_args(Validation), *get_args(Cost)},
         "parse.json": metrics & {*get_args(Parsing)},
     }
     return {
         "title": table.title,
         "metrics": list(table.metrics),
+        "sweep": name in config.plain_experiments and config.plain_experiments[name].sweep is not None,
         "baseline": first if any(first in column["runs"] for column in columns) else None,
         "rows": rows,
         "columns": columns,
@@ -95,7 +97,8 @@ def compared(plan: Plan) -> list[tuple[Run, Run]]:
 def _own_table(entry: Experiment, name: str) -> Table:
     """An experiment's own table: its systems, and behind the first one those that only papers report."""
     first, *others = entry.systems
-    return Table(title=entry.title, experiments=(name,), systems=(first, *entry.peers, *others))
+    table = Table(title=entry.title, experiments=(name,), systems=(first, *entry.peers, *others))
+    return table.model_copy(update={"metrics": SWEPT}) if entry.sweep else table
 
 
 def _task_columns(config: Config, table: Table) -> list[dict[str, Any]]:

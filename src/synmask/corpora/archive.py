@@ -1,8 +1,12 @@
 """Take chosen files out of an archive, trusting nothing that it says about itself."""
 
+import errno
 import gzip
+import lzma
+import re
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -12,6 +16,18 @@ from typing import IO
 
 from synmask.files import UserError, sha256
 
+# What Python's readers raise for archives that are cut, altered or of a kind that they do not read.
+BROKEN = (
+    gzip.BadGzipFile,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    ValueError,  # UnicodeDecodeError, too: a name that is none, an offset before the file's start
+    OverflowError,
+)
 LIMIT = 4 << 30  # bytes that an archive may unpack to
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # how files of these names begin
 
@@ -32,22 +48,47 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path, limi
         found = (_unzip if archive.suffix == ".zip" else _untar)(archive, set(members), folder, limit)
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
-    except (gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{archive}: {what_is_wrong(archive)} ({error}); {advice}") from None
+    except RuntimeError as error:  # a password is needed; NotImplementedError: deflate64 and the like
+        what = "is packed in a way that cannot be read here"
+        raise UserError(f"{archive}: {what} ({_short(error)}); pack it again as .tgz or plain .zip") from None
+    except OSError as error:
+        if error.errno not in (None, errno.EINVAL):  # else an offset outside the file
+            raise
+        raise UserError(f"{archive}: {what_is_wrong(archive)} ({_short(error)}); {advice}") from None
+    except BROKEN as error:
+        raise UserError(f"{archive}: {what_is_wrong(archive)} ({_short(error)}); {advice}") from None
     if missing := [name for name in members if name not in found]:
         raise UserError(f"{archive}: has no member {missing[0]}; is it the right archive?")
     return [found[name] for name in members]
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def recorded(record: Path) -> str:
+    """The checksum in a file that `download.fetch` wrote beside a download.
+
+    Raises:
+        UserError: there is none in it.
+    """
+    found = re.match(rb"([0-9a-f]{64})(\s|$)", record.read_bytes())
+    if not found:
+        raise UserError(
+            f"{record}: not a sha256 checksum; delete it, and the file beside it is trusted again"
+        )
+    return found[1].decode()
 
 
 def check_recorded(path: Path) -> None:
     """Stop when a file is not the one whose checksum was recorded beside it (see `download.fetch`).
 
     Raises:
-        UserError: it is not.
+        UserError: it is not, or there is no checksum in the record.
     """
     record = path.with_name(path.name + ".sha256")
     if path.is_file() and record.is_file():
-        expected = record.read_text(encoding="utf-8").split()[0]
+        expected = recorded(record)
         if (got := sha256(path)) != expected:
             raise UserError(f"{path}: changed since it was fetched: sha256 {got}, not {expected}; delete it")
 

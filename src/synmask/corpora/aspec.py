@@ -9,7 +9,6 @@ LANGUAGES = ("zh", "ja")
 ARCHIVES = ("train.txt", "dev.txt", "test.txt")
 SPLITS = {"train": "train.txt", "valid": "dev.txt", "test": "test.txt"}
 SEPARATOR = " ||| "
-FULL_WIDTH = str.maketrans("|[]", "｜［］")
 
 
 def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
@@ -26,7 +25,7 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
 
 
 def sentences(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the Japanese and the Chinese sentence of each line, with `| [ ]` in full width."""
+    """Yield the Japanese and the Chinese sentence of each line."""
     for number, line in enumerate(read_lines(path), start=1):
         fields = line.split(SEPARATOR)
         if len(fields) != 3:
@@ -34,4 +33,4 @@ def sentences(path: Path) -> Iterator[tuple[str, str]]:
                 f"{path}, line {number}: {len(fields)} fields, not 3 (id ||| Japanese ||| Chinese); "
                 "give the files of ASPEC-JC"
             )
-        yield fields[1].translate(FULL_WIDTH), fields[2].translate(FULL_WIDTH)
+        yield fields[1], fields[2]

@@ -13,7 +13,7 @@ import urllib3
 from tqdm import tqdm
 
 from synmask import files
-from synmask.corpora.archive import MAGIC, what_is_wrong
+from synmask.corpora.archive import MAGIC, recorded, what_is_wrong
 from synmask.files import UserError
 
 ATTEMPTS = 4
@@ -47,7 +47,8 @@ def fetch(
         url: None for a licensed file, which only a `mirror` has.
         sha256: the expected checksum in hexadecimal.
         mirror: a folder, or its file, http or https URL, that holds the file under its base name (the last
-            component of `url`, or the name of `output`); used instead of `url`.
+            component of `url`, or the name of `output`); used instead of `url`. In a folder, train.txt may
+            also lie as train/train.txt, as ASPEC has it.
 
     Raises:
         UserError: the file is not there, the server cannot be reached or answers with a web page, or the
@@ -60,7 +61,7 @@ def fetch(
     advice = ""
     first = sha256 is None and not record.exists()
     if sha256 is None and not first:
-        sha256 = record.read_text(encoding="utf-8").split()[0]
+        sha256 = recorded(record)
         advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
     if sha256 is None:
         part.unlink(missing_ok=True)
@@ -105,7 +106,9 @@ def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -
     if mirror is not None:
         hint = f"put a good {unquote(base)} there, or change mirrors: {{{name}: …}} in config.yaml"
         if "://" not in str(mirror):
-            return Path(mirror).expanduser() / unquote(base), hint
+            path = Path(mirror).expanduser() / unquote(base)
+            nested = path.with_suffix("") / path.name
+            return nested if nested.is_file() and not path.exists() else path, hint
         url = str(mirror).rstrip("/") + "/" + base
     if url is None:
         raise UserError(f"{name}: {output} is licensed and cannot be downloaded; get it, then {hint}")

@@ -62,7 +62,7 @@ def test_lines(path: Path) -> Iterator[str]:
     for line in read_lines(path):
         if "<seg id" in line:
             line = re.sub(r'<seg id="[0-9]*">\s*', "", line)
-            yield re.sub(r"\s*</seg>\s*", "", line).replace("’", "'")
+            yield re.sub(r"(?<!\s)\s*</seg>\s*", "", line).replace("’", "'")
 
 
 def _split(folder: Path, output: Path) -> None:

@@ -54,11 +54,12 @@ def segments(path: Path) -> list[str]:
         UserError: a <seg> does not end.
     """
     text = "\n".join(read_lines(path))
-    found = re.findall(r"<seg\b[^>]*>(.*?)</seg>", text, re.IGNORECASE | re.DOTALL)
-    started = len(re.findall(r"<seg\b", text, re.IGNORECASE))
-    if len(found) != started:
+    _, *started = re.split(r"<seg\b", text, flags=re.IGNORECASE)
+    whole = (re.match(r"[^>]*>(.*?)</seg>", rest, re.IGNORECASE | re.DOTALL) for rest in started)
+    found = [match[1] for match in whole if match]
+    if len(found) != len(started):
         raise UserError(
-            f"{path.name}: {started} segments start and {len(found)} end; fetch its archive again"
+            f"{path.name}: {len(started)} segments start and {len(found)} end; fetch its archive again"
         )
     return [" ".join(segment.split()) for segment in found]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from synmask.files import UserError, read_pairs, writing
+from synmask.files import UserError, all_writing, read_pairs
 
 Expected = int | tuple[int, int]  # how many pairs there should be, or the least and the most
 
@@ -27,7 +27,7 @@ def write_pair(
             `expected` pairs. `name` is the corpus's and `split` its part, for the message.
     """
     count = 0
-    with writing(source_out) as source_file, writing(target_out) as target_file:
+    with all_writing([source_out, target_out]) as (source_file, target_file):
         for source, target in read_pairs(source_in, target_in):
             source_file.write(" ".join(source.split()) + "\n")
             target_file.write(" ".join(target.split()) + "\n")

@@ -107,3 +107,19 @@ def read_task(task: str, path: str | Path) -> Examples:
             raise UserError(f"{path}, line {number}: {len(row)} columns, not {width}; make it again")
         check_label(kind, row[-1], f"{path}, line {number}")
     return Examples(tuple(tuple(row[:-1]) for row in rows), tuple(row[-1] for row in rows))
+
+
+def write_sentences(task: str, parts: Sequence[Path], output: Path, number: int, files: int) -> int:
+    """Write file `number`, from 1, of `files` of like length that hold each sentence of a task once, in the
+    order of their first use; return how many the file has.
+
+    Args:
+        parts: what `write_task` wrote.
+
+    Raises:
+        UserError: as `read_task`.
+    """
+    examples = (read_task(task, part).texts for part in parts)
+    sentences = list(dict.fromkeys(text for texts in examples for example in texts for text in example))
+    size = -(-len(sentences) // files)
+    return write_lines(output, sentences[(number - 1) * size : number * size])

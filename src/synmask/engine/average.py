@@ -8,12 +8,14 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
-from synmask.engine.checkpoints import load
+from synmask.engine.checkpoints import load, save
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
 from synmask.engine.train import average_file
 from synmask.engine.trainer import fairseq_config
-from synmask.files import UserError, writing
+from synmask.files import UserError, machine_fault
+
+TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # what is known of the text
 
 
 def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
@@ -32,15 +34,22 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     kept = checkpoints / average_file(last)
     if len(epochs) < last:
         if kept.exists():
-            return load(kept)["model"]
+            if "model" in (saved := load(kept)):
+                return saved["model"]
+            raise UserError(f"{kept}: not a model file of `synmask average`; delete it and rerun")
         raise UserError(
             f"{checkpoints}: {len(epochs)} epochs there, {last} to average; delete "
             f"{checkpoints.parent}/train.json and rerun to train again"
         )
     mean: dict[str, torch.Tensor] = {}
     for _, path in epochs:
-        for name, value in load(path).items():
-            mean[name] = mean.get(name, 0) + value.double() / last
+        try:
+            for name, value in load(path).items():
+                mean[name] = mean.get(name, 0) + value.double() / last
+        except (AttributeError, RuntimeError):
+            raise UserError(
+                f"{path}: not the model of an epoch like the others; delete it and rerun"
+            ) from None
     return {name: value.float() for name, value in mean.items()}
 
 
@@ -54,29 +63,48 @@ def save_model(
         text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes' text) and
             `vocabulary` (sub-words that may occur; None: all).
         settings: the run's settings.
+    Raises:
+        UserError: the dictionaries or settings are not those of `state`.
     """
     dictionaries = {
         side: (data / f"dict.{text[side]}.txt").read_text(encoding="utf-8") for side in ("source", "target")
     }
-    with writing(path, "wb") as handle:
-        torch.save({"model": state, "dictionaries": dictionaries, "text": text, "settings": settings}, handle)
+    saved = {"model": state, "dictionaries": dictionaries, "text": text, "settings": settings}
+    _built(saved, f"{data}: not what the model was trained on")
+    save(path, saved)
 
 
 def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
     """A model file → model in evaluation mode (on the GPU if there is one), its task, its text settings.
 
     Raises:
-        UserError: not a model file, or damaged.
+        UserError: not a model file, damaged, or with weights that are not finite.
     """
     saved = load(path)
-    if "dictionaries" not in saved:
-        raise UserError(f"{path}: not a model file of `synmask average`")
-    dictionaries = [
-        Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
-    ]
-    text, settings = saved["text"], saved["settings"]
-    cfg = fairseq_config(path.parent, path.parent, text["source"], text["target"], settings, seed=1)
-    task = GuidedTranslation(cfg.task, *dictionaries, settings)
-    model = task.build_model(cfg.model)
-    model.load_state_dict(saved["model"])
-    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), task, text
+    model, task = _built(saved, f"{path}: not a whole model file of `synmask average`")
+    for name, value in saved["model"].items():
+        if not value.isfinite().all():
+            raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return model.to(device).eval(), task, saved["text"]
+
+
+def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, GuidedTranslation]:
+    """The model and task of what a model file holds; else a UserError that begins with `fault`."""
+    try:
+        text, settings = saved["text"], saved["settings"]
+        if text.keys() != TEXT:
+            raise ValueError(f"text settings are {', '.join(sorted(text))}")
+        dictionaries = [
+            Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
+        ]
+        cfg = fairseq_config(Path(), Path(), text["source"], text["target"], settings, seed=1)
+        task = GuidedTranslation(cfg.task, *dictionaries, settings)
+        model = task.build_model(cfg.model)
+        model.load_state_dict({**saved["model"]})  # fairseq adds to what it is given
+    except Exception as error:  # what another file's content makes of these is not limited
+        if machine_fault(error):
+            raise
+        told = " ".join(str(error).split())[:200]
+        raise UserError(f"{fault} ({type(error).__name__}: {told})") from None
+    return model, task

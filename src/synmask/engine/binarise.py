@@ -1,13 +1,15 @@
 """BPE text → fairseq's dictionaries and binary, memory-mapped data, as `fairseq-preprocess` writes them."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 
-from synmask.files import UserError, read_lines, renamed, writing
+from synmask.files import UserError, all_renamed, read_lines, writing
 
 
 def binarise(text: Path, output: Path, source: str, target: str) -> None:
@@ -15,7 +17,8 @@ def binarise(text: Path, output: Path, source: str, target: str) -> None:
 
     The dictionaries are separate, hold the training split's symbols by falling frequency and are padded to
     a multiple of 8, as fairseq's are (same file, same bytes). `output` is a folder; its dictionaries are
-    written last, so that they are there only when everything is.
+    written last, so that they are there only when everything is. The splits are those that training reads,
+    train and valid: `decode` reads text, so that a new test set concerns no training.
 
     Raises:
         UserError: a split is missing or has no sentence.
@@ -23,7 +26,7 @@ def binarise(text: Path, output: Path, source: str, target: str) -> None:
     output.mkdir(parents=True, exist_ok=True)
     dictionaries = {language: _dictionary(text / f"train.{language}") for language in (source, target)}
     for language, dictionary in dictionaries.items():
-        for split in ("train", "valid", "test"):
+        for split in ("train", "valid"):
             _binarise_file(
                 text / f"{split}.{language}", output / f"{split}.{source}-{target}.{language}", dictionary
             )
@@ -63,7 +66,7 @@ def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, 
     Raises:
         UserError: there is no sentence.
     """
-    with renamed(Path(f"{prefix}.idx")) as index, renamed(Path(f"{prefix}.bin")) as data:
+    with all_renamed([Path(f"{prefix}.idx"), Path(f"{prefix}.bin")]) as (index, data):
         builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=symbols)
         empty = True
         for sentence in sentences:
@@ -72,3 +75,59 @@ def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, 
         if empty:
             raise UserError(f"{name}: empty")
         builder.finalize(str(index))
+
+
+def read_dictionary(path: Path) -> Dictionary:
+    """A fairseq dictionary.
+
+    Raises:
+        UserError: no such file, or not such a file.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; binarise the corpus first")
+    try:
+        dictionary = Dictionary.load(str(path))
+    except OSError:
+        raise
+    except Exception as error:  # fairseq's are plain ones, too
+        told = " ".join(str(error).split())
+        raise UserError(f"{path}: not a fairseq dictionary ({told}); delete its folder and rerun") from None
+    if len(dictionary) == dictionary.nspecial:
+        raise UserError(f"{path}: no symbol in it; delete its folder and rerun")
+    return dictionary
+
+
+def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapIndexedDataset:
+    """The sentences of PREFIX.bin and PREFIX.idx, memory-mapped; all of them are looked at.
+
+    Raises:
+        UserError: a file is missing or damaged, or has other ids than `dictionary`.
+    """
+    try:
+        whole = _fit(Path(f"{prefix}.idx").read_bytes(), os.path.getsize(f"{prefix}.bin"))
+    except FileNotFoundError:
+        whole = False
+    if whole:  # else fairseq itself would show a page of tracebacks
+        sentences = indexed_dataset.MMapIndexedDataset(str(prefix))
+        ids = np.frombuffer(sentences._bin_buffer, dtype=sentences._index.dtype)
+        ended = ids[np.cumsum(sentences.sizes, dtype=np.int64) - 1] == dictionary.eos()
+        if ended.all() and ids.min() >= 0 and ids.max() < len(dictionary):
+            return sentences
+    raise UserError(f"{prefix}: binarised data missing or damaged; delete its folder and rerun")
+
+
+def _fit(index: bytes, size: int) -> bool:
+    """Whether `index` is a whole index of `size` bytes of data.
+
+    An index is a magic number (9 bytes), a version (8), the type of the ids (1), the number of sentences (8),
+    and of each sentence its length (4) and where it starts (8).
+    """
+    magic = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC + (1).to_bytes(8, "little")
+    count = int.from_bytes(index[18:26], "little")
+    kind = indexed_dataset._code_to_dtype.get(index[17]) if len(index) > 17 else None
+    if not index.startswith(magic) or kind is None or not count or len(index) != 26 + 12 * count:
+        return False
+    sizes = np.frombuffer(index, np.int32, count, 26)
+    starts = np.frombuffer(index, np.int64, count, 26 + 4 * count)
+    ends, width = sizes.cumsum(dtype=np.int64), np.dtype(kind).itemsize
+    return bool((sizes > 0).all() and (starts == (ends - sizes) * width).all() and ends[-1] * width == size)

@@ -3,10 +3,14 @@
 In `run`/checkpoints lie last.pt and previous.pt, to go on from; epoch<N>.pt, the models to average, or the
 best one; average<K>.pt, the mean of the last K of them, or best.pt, which stays when the others are removed;
 stamp.json, what training they come from; finished.json, its summary, once all epochs are done.
+
+Those of another training are moved to checkpoints.stale-1 (-2, …) and go when the new one has saved an epoch.
 """
 
 import contextlib
+import glob
 import hashlib
+import itertools
 import os
 import shutil
 import sys
@@ -29,20 +33,56 @@ def digest(paths: Iterable[Path]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def claim(folder: Path, stamp: dict[str, Any]) -> None:
-    """Keep the checkpoints in `folder` if they are of the training that `stamp` tells; else remove them."""
-    path = folder / "stamp.json"
-    if folder.exists():
-        there = {}
-        with contextlib.suppress(UserError):
-            there = read_json(path)
-        if changed := [key for key in stamp if there.get(key) != stamp[key]]:
-            if any(folder.glob("*.pt")):
-                print(f"{folder}: from other {' and '.join(changed)}; starting again", file=sys.stderr)
+def claim(folder: Path, stamp: dict[str, Any], restart: bool) -> None:
+    """Keep the checkpoints in `folder` if they are of the training that `stamp` tells.
+
+    Others are moved aside, if `restart` allows it. If the training's own were moved aside before, and it has
+    saved no epoch since, they come back.
+
+    Raises:
+        UserError: there are checkpoints of another training, and no `restart`.
+    """
+    if changed := _changed(folder, stamp):
+        if not any(folder.glob("*.pt")):
             shutil.rmtree(folder)
-    write_json(path, stamp)
+        else:
+            _move_aside(folder, f"{folder}: from other {' and '.join(changed)}", restart)
+    for stale in _stale(folder):
+        if not folder.exists() and not _changed(stale, stamp):
+            os.rename(stale, folder)
+            print(f"{folder}: these were in {stale.name}; going on with them", file=sys.stderr)
+    write_json(folder / "stamp.json", stamp)
     for left in folder.glob(".*.tmp"):  # of a process that was killed while it wrote
         left.unlink()
+
+
+def _changed(folder: Path, stamp: dict[str, Any]) -> list[str]:
+    """In what the training whose checkpoints lie in `folder`, if it exists, differs from that of `stamp`."""
+    there = None
+    with contextlib.suppress(UserError):
+        there = read_json(folder / "stamp.json")
+    if not isinstance(there, dict):
+        there = {}
+    return [key for key in stamp if there.get(key) != stamp[key]] if folder.exists() else []
+
+
+def _stale(folder: Path) -> list[Path]:
+    return sorted(folder.parent.glob(f"{glob.escape(folder.name)}.stale-*"))
+
+
+def _move_aside(folder: Path, why: str, restart: bool) -> None:
+    if not restart:
+        raise UserError(f"{why}; to start again, give --restart, which moves them aside")
+    number = next(n for n in itertools.count(1) if not Path(f"{folder}.stale-{n}").exists())
+    stale = Path(f"{folder}.stale-{number}")
+    os.rename(folder, stale)
+    print(f"{why}; starting again, they lie in {stale.name} until an epoch is done", file=sys.stderr)
+
+
+def drop_stale(folder: Path) -> None:
+    """Remove the checkpoints that `claim` moved aside."""
+    for stale in _stale(folder):
+        shutil.rmtree(stale, ignore_errors=True)
 
 
 def save(path: Path, value: Any) -> None:
@@ -70,9 +110,13 @@ def load(path: Path) -> dict[str, Any]:
     """
     if not path.exists():
         raise UserError(f"{path}: no such file")
-    if problem := fault(path):
-        raise UserError(f"{path}: damaged checkpoint ({problem}); delete it and rerun")
-    return torch.load(path, map_location="cpu", weights_only=True)
+    problem = fault(path)
+    if problem is None:
+        value = torch.load(path, map_location="cpu", weights_only=True)
+        if isinstance(value, dict):
+            return value
+        problem = f"it holds a {type(value).__name__}"
+    raise UserError(f"{path}: damaged checkpoint ({problem}); delete it and rerun")
 
 
 def fault(path: Path) -> str | None:
@@ -118,7 +162,11 @@ def latest(folder: Path, models: Models) -> Path | None:
 def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
     """Which model that training has made before `checkpoint` and that is wanted is not there."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
-    for epoch in models(state["extra_state"]["history"]):
+    try:
+        history = state["extra_state"]["history"]
+    except (KeyError, TypeError, IndexError):
+        return "it is no checkpoint of a training"
+    for epoch in models(history):
         if not _whole(folder / f"epoch{epoch}.pt"):
             return f"epoch{epoch}.pt, a model before it, is missing or damaged"
     return None

@@ -31,44 +31,47 @@ def _no_jars(tokeniser: str) -> list[Path]:
     return []
 
 
-def decode_file(
+def decode_files(
     model: Path,
-    source: Path,
-    output: Path,
+    sources: Sequence[Path],
+    outputs: Sequence[Path],
     *,
     beam: int,
     length_penalty: float,
     max_tokens: int,
     threads: int,
-    annotations: Path | None = None,
+    annotations: Sequence[Path] = (),
 ) -> None:
-    """Translate a file of source sentences in BPE.
+    """Translate files of source sentences in BPE, each by itself, by a model that is loaded once.
 
-    Writes `output`.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens).
+    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens) for each of
+    `outputs`, which stand in the order of `sources`.
 
     Args:
-        annotations: the sentences' annotations, where the model reads what a parser gives.
+        annotations: of each file the sentences' annotations, where the model reads what a parser gives.
 
     Raises:
-        UserError: annotations are needed and missing, or of another text.
+        UserError: not as many outputs as sources; annotations are needed and missing, or of another text.
     """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
-    started = time.perf_counter()
-    sentences = _encoded(read_lines(source), transformer, task)
-    syntax = None
-    if task.parsed:
-        if annotations is None:
-            raise UserError(f"{model}: reads {_listed(task.parsed)} of a parser; give --annotations")
-        syntax = Annotations(annotations, [len(sentence) for sentence in sentences])
+    if task.parsed and not annotations:
+        raise UserError(f"{model}: reads {_listed(task.parsed)} of a parser; give --annotations")
+    parsed = annotations if task.parsed else [None] * len(sources)
+    if len({*map(len, (sources, outputs, parsed))}) > 1:
+        raise UserError(f"{model}: give one output for each input, and annotations of each or none")
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    hypotheses = _translate(transformer, task, generator, sentences, max_tokens, syntax)
-    seconds = time.perf_counter() - started
-    words = [bpe.join_subwords(line) for line in hypotheses]
-    write_lines(f"{output}.tok", words)
-    write_lines(f"{output}.txt", _detokenised(words, text))
-    tokens = sum(len(line.split()) + 1 for line in hypotheses)
-    write_json(f"{output}.json", {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens})
+    for source, output, syntax in zip(sources, outputs, parsed, strict=True):
+        started = time.perf_counter()
+        sentences = _encoded(read_lines(source), transformer, task)
+        rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
+        hypotheses = _translate(transformer, task, generator, sentences, max_tokens, rows)
+        seconds = time.perf_counter() - started
+        words = [bpe.join_subwords(line) for line in hypotheses]
+        write_lines(f"{output}.tok", words)
+        write_lines(f"{output}.txt", _detokenised(words, text))
+        tokens = sum(len(line.split()) + 1 for line in hypotheses)
+        write_json(f"{output}.json", {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens})
 
 
 def translate(

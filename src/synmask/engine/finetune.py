@@ -13,12 +13,23 @@ from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
+from synmask.config.guides import GUIDES
 from synmask.corpora.tasks import TASKS, Examples
 from synmask.engine.checkpoints import finished, load, retire, save
 from synmask.engine.lock import locked
 from synmask.engine.loop import run_stage
 from synmask.engine.roberta import HEAD, GuidedRoberta
-from synmask.engine.sentences import Encoded, SentenceLoss, SentencePrediction, encode, read_encoded
+from synmask.engine.sentences import (
+    Encoded,
+    SentenceLoss,
+    SentencePrediction,
+    batched,
+    check_encoded,
+    encode,
+    read_encoded,
+    read_syntax,
+    syntax_file,
+)
 from synmask.engine.stage import History, Stage
 from synmask.engine.trainer import parsed
 from synmask.engine.weights import Weights, load_weights
@@ -56,9 +67,19 @@ class FineTuning(Stage):
     def metric(self) -> str:
         return METRICS[self.task][0]
 
+    def check(self) -> dict[str, int]:
+        weights = load_weights(self.weights)
+        for part in (self.data / f"{name}.npz" for name in ("train", self.valid)):
+            check_encoded(part, weights)
+            if GUIDES[self.settings["system"]["guide"]].reads:
+                read_syntax(part, read_encoded(part))
+        return {}
+
     def files(self) -> list[Path]:
         names = ("train", self.valid)
-        return [self.weights / "model.pt", *(self.data / f"{name}.npz" for name in names)]
+        parts = [self.data / f"{name}.npz" for name in names]
+        read = GUIDES[self.settings["system"]["guide"]].reads
+        return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
 
     def config(self, run: Path, processes: int) -> DictConfig:
         training, weights = self.settings["training"], load_weights(self.weights)
@@ -93,7 +114,7 @@ class FineTuning(Stage):
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         dataset = trainer.task.dataset("valid")
-        outputs = model_outputs(trainer.get_model(), trainer.task, dataset.encoded)
+        outputs = model_outputs(trainer.get_model(), trainer.task, dataset.encoded, dataset.syntax)
         gold = torch.from_numpy(dataset.encoded.targets)
         if TASKS[self.task].labels:
             loss = torch.nn.functional.cross_entropy(outputs, gold.long())
@@ -149,7 +170,8 @@ def finetune(
     Writes what `loop.run_stage` does, and `run`/best.pt: the model that did best, and its settings.
 
     Args:
-        data: folder of PART.npz (`encode_file`); `valid`: the part that chooses the best epoch.
+        data: folder of PART.npz (`encode_file`), and of syntax.PART.npy for systems that read a parser;
+            `valid`: the part that chooses the best epoch.
         weights: a weights folder (engine/weights.py).
         settings: `task`, `training` and `system`, as `Config.nlu_settings` gives them.
         keep_checkpoints: False: remove all but the best epoch's model.
@@ -188,7 +210,7 @@ def predict(model: Path, weights: Path, data: Path, output: Path, threads: int =
 
     Args:
         model: best.pt of a fine-tuning; `weights`: the folder that it was trained from (for its sizes).
-        data: PART.npz.
+        data: PART.npz; beside it syntax.PART.npy, if the system reads a parser.
     """
     torch.set_num_threads(threads)
     saved, loaded = load(model), load_weights(weights)
@@ -200,13 +222,19 @@ def predict(model: Path, weights: Path, data: Path, output: Path, threads: int =
     tuned = task.build_model(model_arguments(loaded, settings))
     tuned.load_state_dict(saved["model"])
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
-    write_lines(output, _answers(settings["task"], model_outputs(tuned, task, read_encoded(data))))
+    encoded = read_encoded(data)
+    outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
+    write_lines(output, _answers(settings["task"], outputs))
 
 
 def model_outputs(
-    model: GuidedRoberta, task: FairseqTask, encoded: Encoded, sentences: int = 64
+    model: GuidedRoberta, task: FairseqTask, encoded: Encoded, syntax: np.ndarray | None, sentences: int = 64
 ) -> torch.Tensor:
-    """The head's outputs for all examples, (N, C) in their order, on the CPU; in batches of like length."""
+    """The head's outputs for all examples, (N, C) in their order, on the CPU; in batches of like length.
+
+    Args:
+        syntax: the annotations of the examples' tokens, where the model's guide reads them.
+    """
     order = np.argsort(encoded.sizes, kind="stable")
     device, pad = next(model.parameters()).device, task.source_dictionary.pad()
     outputs: list[torch.Tensor] = []
@@ -214,9 +242,13 @@ def model_outputs(
     model.eval()
     with torch.no_grad():
         for first in range(0, len(order), sentences):
-            rows = [torch.from_numpy(encoded[i].astype(np.int64)) for i in order[first : first + sentences]]
+            chosen = order[first : first + sentences]
+            rows = [torch.from_numpy(encoded[i].astype(np.int64)) for i in chosen]
             tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad).to(device)
-            outputs.append(model(tokens, classification_head_name=HEAD)[0].float().cpu())
+            read = batched([encoded.part(syntax, i) for i in chosen]) if syntax is not None else {}
+            read = {name: value.to(device) for name, value in read.items()}
+            answers, _ = model(tokens, annotations=read, classification_head_name=HEAD)
+            outputs.append(answers.float().cpu())
     model.train(training)
     return torch.cat(outputs)[torch.from_numpy(np.argsort(order, kind="stable"))]
 

@@ -8,13 +8,16 @@ from fairseq.modules import MultiheadAttention
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-Attend = Callable[[Tensor], Tensor]
+from synmask.guides import Drop
+
+Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in a layer
 
 
 def guided_attention(attention: MultiheadAttention, x: Tensor, keys: Tensor, attend: Attend) -> Tensor:
     """Self-attention of x (m, B, d) to keys (n, B, d), of which x is the end → (m, B, d).
 
-    `attend` turns the scaled scores (B, H, m, n) into attention weights; all else is `attention`'s.
+    `attend` makes of the scaled scores (B, H, m, n) and the values what each token gets; all else is
+    `attention`'s.
     """
 
     def heads(projected: Tensor) -> Tensor:  # (n, B, d) → (B, H, n, d_head)
@@ -24,8 +27,9 @@ def guided_attention(attention: MultiheadAttention, x: Tensor, keys: Tensor, att
 
     query = heads(attention.q_proj(x) * attention.scaling)
     key, value = heads(attention.k_proj(keys)), heads(attention.v_proj(keys))
-    weights = attention.dropout_module(attend(query @ key.transpose(-1, -2)))
-    return attention.out_proj((weights @ value).permute(2, 0, 1, 3).reshape(x.shape))
+    scores = query @ key.transpose(-1, -2)
+    context = attend(scores, value, x.transpose(0, 1), attention.dropout_module)
+    return attention.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
 
 
 class EncoderLayer(TransformerEncoderLayerBase):
@@ -49,7 +53,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
     def forward(self, x: Tensor, encoder_padding_mask: Tensor | None, attend: Attend | None = None) -> Tensor:
         """x (n, B, d) → (n, B, d).
 
-        `attend` turns (B, H, n, n) raw scores into attention weights; without it the layer is stock.
+        With `attend` a guide makes the weights of self-attention; without it the layer is stock.
         """
         if attend is None:
             return super().forward(x, encoder_padding_mask)
@@ -76,7 +80,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
     ) -> tuple[Tensor, Tensor | None, None]:
         """x (m, B, d) → (m, B, d), and the weights of cross-attention if they are wanted.
 
-        `attend` turns scores into the weights of self-attention, to the layer's inputs since the first token:
+        With `attend` a guide makes the weights of self-attention to the layer's inputs since the first token,
         `prefix` (n, B, d), whose end is x. Their keys and values are made anew at each step, so that beam
         search has nothing to reorder. Without `attend` the layer is stock.
         """

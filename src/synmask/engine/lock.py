@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from synmask.files import TryAgain
+from synmask.files import TryAgain, UserError, named_errors
 
 BEAT = 20.0  # seconds between two signs of life
 PATIENCE = 90.0  # seconds without one after which an owner on another machine is taken for dead
@@ -28,6 +28,7 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
 
     Raises:
         TryAgain: another process works on the run (the message names it).
+        UserError: the lock is another user's, who alone may write it.
     """
     path = run / "lock"
     run.mkdir(parents=True, exist_ok=True)
@@ -58,13 +59,12 @@ def _acquire(path: Path, myself: dict[str, str]) -> int:
             handle, new = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
         except FileExistsError:
             with contextlib.suppress(FileNotFoundError):  # its owner has just finished
-                handle, new = os.open(path, os.O_RDWR), False
+                handle, new = _open(path), False
         try:
             works = _flock(handle, path)
             watched = not new and _take_over(handle, path, works)
             if _is(handle, path):  # else its owner has finished and removed it
-                os.ftruncate(handle, 0)
-                os.pwrite(handle, json.dumps(myself).encode(), 0)
+                _sign(handle, path, myself)
                 if watched:  # another one may have watched it, too
                     time.sleep(PATIENCE / 50)
                     _check(path, myself)
@@ -73,6 +73,27 @@ def _acquire(path: Path, myself: dict[str, str]) -> int:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR)
+    except PermissionError:
+        raise UserError(
+            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner(path))}), who alone may write it; "
+            "have them finish the run or remove the file, and set `umask 002` for a group"
+        ) from None
+
+
+def _sign(handle: int, path: Path, myself: dict[str, str]) -> None:
+    """Write the owner's name; on a full disk the lock goes again, since it would stop others for nothing."""
+    try:
+        with named_errors(path):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(myself).encode(), 0)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _flock(handle: int, path: Path) -> bool:

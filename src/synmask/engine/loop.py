@@ -23,11 +23,13 @@ from synmask.engine import checkpoints
 from synmask.engine.lock import locked
 from synmask.engine.progress import Progress
 from synmask.engine.stage import Stage
-from synmask.engine.stopping import Stop
+from synmask.engine.stopping import Stop, bus_error_says
 from synmask.engine.trainer import join
 from synmask.files import TryAgain, UserError, machine_fault, write_json, writing
 from synmask.gpus import workers
 from synmask.provenance import commit, versions
+
+CUT = "a file that it reads became shorter meanwhile (binarised data, or a full disk); run it again"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class _Job:
     start: Path | None  # the checkpoint to go on from
     stop: Stop
     check_lock: Callable[[], None]
+    left_out: dict[str, int]  # examples of each part that are too long
 
     @property
     def checkpoints(self) -> Path:
@@ -56,12 +59,12 @@ def run_stage(
     threads: int = 1,
     processes: int | None = None,
     checkpoint_minutes: float = 15.0,
+    restart: bool = False,
 ) -> None:
     """Train, or go on where an earlier call stopped.
 
     Writes `run`/checkpoints/ (see engine/checkpoints.py), `run`/history.csv and, when all epochs are done,
-    `run`/train.json. A run whose settings, data, seed or code differ from those of the checkpoints that lie
-    there starts again from nothing.
+    `run`/train.json. Nothing is written or moved before all data have been read.
 
     Args:
         code: the source files that decide what a training computes.
@@ -69,10 +72,12 @@ def run_stage(
         processes: data-parallel workers; default: as many GPUs as can share an update's batches
             evenly, one without a GPU.
         checkpoint_minutes: how long training goes on at most before it saves where it is.
+        restart: start again from nothing where settings, data, seed or code are not those of the checkpoints
+            that lie there; these are moved aside.
 
     Raises:
-        UserError: data missing, loss no longer finite, out of memory, more workers than GPUs, or a batch that
-            they cannot share.
+        UserError: data missing, checkpoints of another training (without `restart`), loss no longer finite,
+            out of memory, more workers than GPUs, or a batch that they cannot share.
         TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
     """
     gpus = torch.cuda.device_count()
@@ -83,16 +88,20 @@ def run_stage(
         raise UserError(
             f"--processes {processes}: cannot share the {stage.batches} batches of an update evenly"
         )
+    left_out = stage.check()
     binary, code = checkpoints.digest(stage.files()), checkpoints.digest(code)
     with locked(run) as check_lock:
         folder = run / "checkpoints"
         stamp = {"settings": stage.settings, "seed": stage.seed, "data": binary, "code": code}
-        checkpoints.claim(folder, stamp)
+        checkpoints.claim(folder, stamp, restart)
         if done := checkpoints.finished(folder, stage.models, stage.final):
             print(f"{run}: all {stage.epochs} epochs are done", file=sys.stderr)
             return _write_results(run, stage.columns, **done)
         stop, start = Stop(processes), checkpoints.latest(folder, stage.models)
-        job = _Job(stage, run, threads, processes, checkpoint_minutes, start, stop, check_lock)
+        for part, count in left_out.items():
+            if count:
+                print(f"{run}: {count:,} examples of {part} are too long and left out", file=sys.stderr)
+        job = _Job(stage, run, threads, processes, checkpoint_minutes, start, stop, check_lock, left_out)
         with stop.listening():
             _run_workers(job)
         if (done := checkpoints.finished(folder, stage.models, stage.final)) is None:
@@ -117,13 +126,16 @@ def _write_history(run: Path, columns: Iterable[str], history: list[dict[str, An
 
 def _run_workers(job: _Job) -> None:
     if job.processes == 1:
-        return _worker(0, None, job)
+        with bus_error_says(f"{job.run}: {CUT}"):
+            return _worker(0, None, job)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     try:
         torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", job), nprocs=job.processes)
     except ProcessExitedException as error:
+        if error.signal_name == "SIGBUS":
+            raise UserError(f"{job.run}: {CUT}") from None
         how = error.signal_name or f"exit code {error.exit_code}"
         raise UserError(
             f"{job.run}: worker {error.error_index} ended with {how} (SIGKILL is often too little memory: "
@@ -138,6 +150,7 @@ def _run_workers(job: _Job) -> None:
 def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # pages on GPU memory before our line
+    logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # what is too long has our line
     torch.set_num_threads(job.threads)
     cfg = job.stage.config(job.run, job.processes)
     if init_method is None:
@@ -273,6 +286,7 @@ class _Loop:
         # those too that previous.pt needs, should last.pt be damaged
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
         checkpoints.drop(self.job.checkpoints, keep=wanted)
+        checkpoints.drop_stale(self.job.checkpoints)
         _write_history(self.job.run, self.stage.columns, self.history)
 
     def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
@@ -299,6 +313,7 @@ class _Loop:
             "updates": self.history[-1]["updates"],
             "epochs": len(self.history),
             **self.stage.summary(self.history),
+            "left_out": self.job.left_out,
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
             "threads": torch.get_num_threads(),
             "workers": self.job.processes,

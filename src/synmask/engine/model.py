@@ -55,7 +55,7 @@ class GuidedEncoder(TransformerEncoderBase):
         for index, layer in enumerate(self.layers):
             attend = None
             if self.guide is not None and index < self.guide.layers:
-                attend = partial(self.guide.attend, prepared=prepared, layer=index)
+                attend = partial(self.guide.context, prepared=prepared, layer=index)
             x = layer(x, attended_padding, attend)
         return {
             "encoder_out": [x],
@@ -120,7 +120,7 @@ class GuidedDecoder(TransformerDecoderBase):
                 self_attn_padding_mask=padding if padding.any() else None,
                 need_attn=index == aligning,
                 need_head_weights=index == aligning,
-                attend=partial(self.guide.attend, prepared=prepared, layer=0) if index == 0 else None,
+                attend=partial(self.guide.context, prepared=prepared, layer=0) if index == 0 else None,
                 prefix=prefix,
             )
             if index == aligning:
@@ -132,12 +132,15 @@ class GuidedTransformer(TransformerModelBase):
     """Encoder–decoder with a guided encoder and, where the objective has it, a masked-language-model head.
 
     The head (method.md, section 5): LayerNorm without affine → dropout 0.1 → linear, tied to the source
-    embeddings, with its own bias; at masked positions only.
+    embeddings, with its own bias, which starts as torch's Linear does (published); at masked positions only.
     """
 
     def __init__(self, cfg: TransformerConfig, encoder: Any, decoder: Any, mlm: bool) -> None:
         super().__init__(cfg, encoder, decoder)
-        self.mlm_bias = nn.Parameter(torch.zeros(len(encoder.dictionary))) if mlm else None
+        self.mlm_bias = None
+        if mlm:
+            bound = cfg.encoder.embed_dim**-0.5
+            self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
 
     @classmethod
     def build(cls, args: Any, task: Any, system: dict[str, Any]) -> "GuidedTransformer":

@@ -6,19 +6,27 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
 
-from synmask.config import Config
+from synmask.config import Config, read_published
+from synmask.config.sections import Table
+from synmask.config.tables import asked_runs
+from synmask.config.tables import plan as table_plan
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.trainer import fairseq_config
 from synmask.files import read_json
 
 BYTES = 4  # of a parameter
+PARSED_A_SECOND = 11  # English sentences, by a thread with a core of its own (docs/parsing.md)
 RESUME = 3  # parameters and Adam's two moments, in last.pt and previous.pt
+BEST = (
+    3  # models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved
+)
 
 
 @dataclass(frozen=True)
@@ -43,31 +51,36 @@ class Row:
 
 
 def plan(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[Row]:
-    """A row for each corpus, direction and system that `targets` (experiments or groups of them) train.
+    """A row for each corpus, direction and system that `targets` (experiments, tables, groups of them) train.
 
     Parameters are counted on a model without weights. Before a corpus is prepared, each of its vocabularies
     is taken to have as many sub-words as there are merge operations, which is more than there will be.
     Hours are those of trainings in `results` of the same corpus and system.
     """
     seeds: dict[tuple[str, str, str], set[int]] = {}
-    for name in dict.fromkeys(member for target in targets for member in config.members(target)):
-        entry = config.plain_experiments[name]
-        for direction in entry.directions:
-            for system in entry.systems:
-                seeds.setdefault((entry.corpus, direction, system), set()).update(
-                    config.experiment_seeds(name)
-                )
+    for *key, seed in _trainings(config, targets):
+        seeds.setdefault(tuple(key), set()).add(seed)
     return [_row(config, *key, tuple(sorted(numbers)), results) for key, numbers in seeds.items()]
+
+
+def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
+    """Corpus, direction, system and seed of what experiments of `targets` train and their tables show."""
+    published = read_published(config.published)
+    for target in targets:
+        for name in config.own_experiments(target):
+            entry, numbers = config.plain_experiments[name], config.experiment_seeds(name)
+            yield from product([entry.corpus], entry.directions, entry.systems, numbers)
+        for name in config.tables_of(target):
+            if config.all_tables[name].experiments:
+                for run in asked_runs(table_plan(config, published, name)):
+                    yield run["corpus"], run["direction"], run["system"], run["seed"]
 
 
 def finetunings(config: Config, targets: Iterable[str], results: Path = Path("results")) -> dict[str, bool]:
     """The fine-tunings of RoBERTa that tables of benchmarks among `targets` need → whether they are done."""
-    names = dict.fromkeys(table for target in targets for table in [target, *config.tables_of(target)])
-    tables = [config.all_tables[name] for name in names if name in config.all_tables]
     runs = [
         f"{table.benchmark}/{task}/{system}/seed{seed}"
-        for table in tables
-        if table.benchmark
+        for table in _benchmark_tables(config, targets)
         for task in config.tasks_of(table)
         for system in table.systems
         if system in config.systems
@@ -86,6 +99,52 @@ def finetuning_lines(runs: dict[str, bool], results: Path = Path("results")) -> 
         )
 
 
+def parsing_lines(config: Config, targets: Iterable[str], results: Path = Path("results")) -> Iterator[str]:
+    """The hours of CoreNLP for each task whose sentences the systems of `targets` read parsed.
+
+    Speed is that of the task's own parses or, before there are any, of other tasks', else `PARSED_A_SECOND`.
+    """
+    tasks = {
+        (table.benchmark, task): None
+        for table in _benchmark_tables(config, targets)
+        if config.reads_words(table) and config.benchmarks[table.benchmark].generate is None
+        for task in config.tasks_of(table)
+    }
+    reports = {key: _parse_reports(config, *key, results) for key in tasks}
+    known = [report for found in reports.values() for report in found]
+    guess = PARSED_A_SECOND * config.corenlp.threads
+    for (benchmark, task), found in reports.items():
+        count, files = (
+            config.task_sentences(benchmark, task),
+            len(config.task_parses(benchmark, task, "train")),
+        )
+        speed = _speed(found) or _speed(known) or guess
+        hours = f"{count / speed / 3600:.2f} hours with {config.corenlp.threads} threads"
+        how = "measured here" if known else "not measured here yet"
+        sentences = f"at most {count:,} sentences in {files} files, {len(found)} done"
+        yield f"parsing       {benchmark}/{task}: {sentences}; {hours}, {how}"
+
+
+def _benchmark_tables(config: Config, targets: Iterable[str]) -> list[Table]:
+    """The tables of benchmarks among `targets`."""
+    names = dict.fromkeys(table for target in targets for table in [target, *config.tables_of(target)])
+    tables = [config.all_tables[name] for name in names if name in config.all_tables]
+    return [table for table in tables if table.benchmark]
+
+
+def _parse_reports(config: Config, benchmark: str, task: str, results: Path) -> list[dict[str, Any]]:
+    """What CoreNLP said of the files of a task that it has parsed."""
+    prefixes = config.task_parses(benchmark, task, "train")
+    paths = [results / f"{prefix.removeprefix('results/')}.json" for prefix in prefixes]
+    return [read_json(path) for path in paths if path.exists()]
+
+
+def _speed(reports: list[dict[str, Any]]) -> float | None:
+    """Sentences a second of some parses, None where nothing was parsed."""
+    seconds = sum(report.get("seconds", 0) for report in reports)
+    return sum(report.get("parsed", 0) for report in reports) / seconds if seconds else None
+
+
 def _row(
     config: Config, corpus: str, direction: str, system: str, seeds: tuple[int, ...], results: Path
 ) -> Row:
@@ -96,8 +155,9 @@ def _row(
     parameters = count_parameters(
         config.run_settings(corpus, direction, system), *(size or entry.bpe.merges for size in sizes)
     )
-    model, average = parameters * BYTES, entry.training.average
-    checkpoints = model * (average + 2 * RESUME)
+    model, training = parameters * BYTES, config.training_of(corpus, system)
+    epochs = training.average if training.checkpoint == "average" else BEST
+    checkpoints = model * (epochs + 2 * RESUME)
     keep = entry.resources.keep_checkpoints
     summaries = list(_summaries(results / corpus, system))
     hours = [summary["train_seconds"] * summary["workers"] / 3600 for summary in summaries]

@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
-from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq.tasks.masked_lm import MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.engine.binarise import write_binary
+from synmask.engine.binarise import read_binary, read_dictionary, write_binary
 from synmask.engine.checkpoints import finished, load
 from synmask.engine.loop import run_stage
 from synmask.engine.roberta import GuidedRoberta
@@ -61,6 +60,20 @@ class Pretraining(Stage):
     def batches(self) -> int:
         return self.settings["training"]["batch"]["gpus"] * self.settings["training"]["batch"]["updates"]
 
+    def check(self) -> dict[str, int]:
+        most, tokens = self.settings["model"]["max_positions"], self.settings["training"]["batch"]["tokens"]
+        if tokens < most:
+            raise UserError(f"batch.tokens {tokens}: a block has max_positions {most}; give as many")
+        dictionary = read_dictionary(self.weights / "dict.txt")
+        left_out = {}
+        for split in ("train", "valid"):
+            sentences = read_binary(self.data / split, dictionary)  # its sizes live as long as it does
+            sizes = sentences.sizes + 1  # <s>
+            left_out[split] = int((sizes > most).sum())
+            if left_out[split] == len(sizes):
+                raise UserError(f"{self.data}: each line of {split} is longer than {most} tokens")
+        return left_out
+
     def files(self) -> list[Path]:
         return [self.weights / "dict.txt", *self.data.glob("train.*")]
 
@@ -84,11 +97,12 @@ class Pretraining(Stage):
             "--max-tokens": training["batch"]["tokens"],
             "--update-freq": self.batches // processes,
         }
-        return parsed(self.data, run, words, training, self.seed, processes)
+        flags = ["--skip-invalid-size-inputs-valid-test"]  # else fairseq would end at a line that is too long
+        return parsed(self.data, run, words, training, self.seed, processes, flags)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
-        task = _MaskedLM(cfg.task, Dictionary.load(str(self.weights / "dict.txt")))
+        task = _MaskedLM(cfg.task, read_dictionary(self.weights / "dict.txt"))
         model, training = self.settings["model"], self.settings["training"]
         rates = {name: training[name] for name in ("dropout", "attention_dropout")}
         built = task.build_model(Namespace(**vars(_shape(model).settings()), **rates))
@@ -145,7 +159,7 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
     Raises:
         UserError: a split has no text.
     """
-    dictionary = Dictionary.load(str(vocabulary / "dict.txt"))
+    dictionary = read_dictionary(vocabulary / "dict.txt")
     for split, paths in files.items():
         lines = [line for path in paths for line in read_lines(path) if line.strip()]
         pieces = gpt2.encode(lines, vocabulary / "encoder.json", vocabulary / "vocab.bpe")

@@ -27,9 +27,12 @@ class _Encoder(RobertaEncoder):
         encoder.apply(init_bert_params)
         return encoder
 
-    def extract_features(self, src_tokens: Tensor, *_: Any, **__: Any) -> tuple[Tensor, dict[str, Any]]:
+    def extract_features(
+        self, src_tokens: Tensor, *_: Any, annotations: dict[str, Tensor] | None = None, **__: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
         """src_tokens (B, n) → the last layer's states (B, n, d)."""
-        return self.sentence_encoder(src_tokens)["encoder_out"][0].transpose(0, 1), {}
+        encoded = self.sentence_encoder(src_tokens, annotations=annotations)
+        return encoded["encoder_out"][0].transpose(0, 1), {}
 
 
 class GuidedRoberta(RobertaModel):
@@ -75,14 +78,16 @@ class GuidedRoberta(RobertaModel):
         src_tokens: Tensor,
         src_lengths: Tensor | None = None,
         masked: Tensor | None = None,
+        annotations: dict[str, Tensor] | None = None,
         classification_head_name: str | None = None,
         **more: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """With `classification_head_name` → that head's outputs (B, C), and in the extras, if positions
-        `masked` (m,) of the flattened (B, n) are given, `mlm_logits` (m, V). Without: fairseq's own."""
+        `masked` (m,) of the flattened (B, n) are given, `mlm_logits` (m, V). Without: fairseq's own.
+        `annotations` are what the guide reads."""
         if classification_head_name is None:
             return super().forward(src_tokens, src_lengths=src_lengths, **more)
-        features, extra = self.encoder.extract_features(src_tokens)
+        features, extra = self.encoder.extract_features(src_tokens, annotations=annotations)
         if masked is not None:
             chosen = features.flatten(0, 1).index_select(0, masked)
             extra["mlm_logits"] = self.encoder.output_layer(chosen)

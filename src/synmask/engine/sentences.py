@@ -14,10 +14,14 @@ from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from synmask.config.guides import GUIDES
 from synmask.engine.criterion import LoggedLoss
 from synmask.engine.roberta import HEAD, GuidedRoberta
 from synmask.engine.weights import Weights
 from synmask.files import UserError, writing
+
+COLUMNS = 4  # of an annotation (engine/task_syntax.py): word, head, sentence, punctuation
+NONE = -1
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,11 @@ class Encoded:
         return len(self.targets)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        return self.tokens[self.starts[index] : self.starts[index + 1]]
+        return self.part(self.tokens, index)
+
+    def part(self, values: np.ndarray, index: int) -> np.ndarray:
+        """What of `values` (T, ...), one for each token, belongs to an example."""
+        return values[self.starts[index] : self.starts[index + 1]]
 
     @property
     def sizes(self) -> np.ndarray:
@@ -66,6 +74,8 @@ def _ids(sentence: Sequence[int], dictionary: Dictionary) -> list[int]:
 
 def _row(sentences: list[list[int]], dictionary: Dictionary, most: int) -> np.ndarray:
     room = most - 2 * len(sentences)
+    if room < len(sentences):
+        raise UserError(f"max_tokens {most}: too few for a token of each sentence and the marks; give more")
     while (over := sum(map(len, sentences)) - room) > 0:
         longest = max(sentences, key=len)
         rest = max((len(other) for other in sentences if other is not longest), default=0)
@@ -90,15 +100,58 @@ def read_encoded(path: Path) -> Encoded:
     """
     try:
         with np.load(path) as arrays:
-            return Encoded(arrays["tokens"], arrays["starts"], arrays["targets"])
+            encoded = Encoded(arrays["tokens"], arrays["starts"], arrays["targets"])
+        kinds = [array.dtype.kind for array in vars(encoded).values()]
+        if kinds != ["i", "i", "f"] or any(array.ndim != 1 for array in vars(encoded).values()):
+            raise ValueError("other arrays than write_encoded's")
+        if len(encoded.starts) != len(encoded) + 1 or encoded.starts[-1] != len(encoded.tokens):
+            raise ValueError("of other lengths than write_encoded's")
+        return encoded
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         raise UserError(f"{path}: encoded sentences missing or damaged; delete it and rerun") from None
+
+
+def syntax_file(part: Path) -> Path:
+    """Where the syntax of PART.npz lies, beside it."""
+    return part.with_name(f"syntax.{part.stem}.npy")
+
+
+def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
+    """The annotations (T, 4) of the tokens of PART.npz, memory-mapped (engine/task_syntax.py).
+
+    Raises:
+        UserError: missing, damaged, or of other examples.
+    """
+    path = syntax_file(part)
+    try:
+        table = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read ({error}); annotate the task again") from None
+    if table.shape != (len(encoded.tokens), COLUMNS):
+        raise UserError(f"{path}: annotations of other examples; annotate the task again")
+    return table
+
+
+def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
+    """Annotations (n, 4) of some examples as a guide reads them: "words" (B, n, 4), -1 at pads."""
+    words = [torch.from_numpy(row.astype(np.int64)) for row in rows]
+    return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
+
+
+def check_encoded(path: Path, weights: Weights) -> None:
+    """Raises UserError unless the examples in `path` are such as `weights` take."""
+    encoded = read_encoded(path)
+    ids, sizes = encoded.tokens, encoded.sizes
+    fits = len(encoded) and ids.min() >= 0 and ids.max() < len(weights.dictionary)
+    if not fits or sizes.min() < 2 or sizes.max() > weights.shape.max_positions:
+        raise UserError(f"{path}: no sentences for these weights; encode the task again")
 
 
 class Sentences(FairseqDataset):
     """Examples as batches, padded on the right.
 
     Args:
+        syntax: annotations (T, 4) of the examples' tokens; `net_input` gains them (`batched`).
         mask_rate: share of tokens (but for the marks) replaced by `<mask>`; then `net_input` gains `masked`
             (m,), positions in the flattened (B, n), and the batch `masked_target` (m,), what stood there. It
             depends on seed, epoch and example alone.
@@ -107,8 +160,9 @@ class Sentences(FairseqDataset):
 
     def __init__(
         self, encoded: Encoded, dictionary: Dictionary, *, regression: bool, order: np.ndarray,
-        mask_rate: float = 0.0, seed: int = 1,
+        syntax: np.ndarray | None = None, mask_rate: float = 0.0, seed: int = 1,
     ) -> None:  # fmt: skip
+        self.syntax = syntax
         self.encoded, self.dictionary, self.regression, self.order = encoded, dictionary, regression, order
         self.mask_rate, self.seed, self.epoch = mask_rate, seed, 1
         self.sizes = encoded.sizes
@@ -148,6 +202,9 @@ class Sentences(FairseqDataset):
             "ntokens": int(lengths.sum()),
             "nsentences": len(samples),
         }
+        if self.syntax is not None:
+            rows = [self.encoded.part(self.syntax, sample["id"]) for sample in samples]
+            batch["net_input"]["annotations"] = batched(rows)
         if self.mask_rate:
             masked = data_utils.collate_tokens([sample["masked"] for sample in samples], 0).view(-1)
             unmasked = data_utils.collate_tokens([sample["unmasked"] for sample in samples], pad).view(-1)
@@ -196,16 +253,22 @@ class SentencePrediction(FairseqTask):
         return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings["system"], max(1, self.classes))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        encoded = read_encoded(self.data / f"{self.valid if split == 'valid' else split}.npz")
+        part = self.data / f"{self.valid if split == 'valid' else split}.npz"
+        encoded = read_encoded(part)
         if split == "train":
             order = np.random.default_rng(self.seed).permutation(len(encoded))
         else:
             order = np.argsort(encoded.sizes, kind="stable")
         rate = self.settings["system"]["mask_rate"] if split == "train" else 0.0
         self.datasets[split] = Sentences(
-            encoded, self.source_dictionary, regression=not self.classes, order=order, mask_rate=rate,
-            seed=self.seed,
+            encoded, self.source_dictionary, regression=not self.classes, order=order,
+            syntax=self.syntax(part, encoded), mask_rate=rate, seed=self.seed,
         )  # fmt: skip
+
+    def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
+        """The annotations of PART.npz, where the system's guide reads them."""
+        reads = GUIDES[self.settings["system"]["guide"]].reads
+        return read_syntax(part, encoded) if reads else None
 
 
 class SentenceLoss(LoggedLoss):

@@ -40,6 +40,16 @@ class Stage(ABC):
         """How many batches an update has; workers must share them evenly."""
 
     @abstractmethod
+    def check(self) -> dict[str, int]:
+        """Read all that the training starts from, before anything is written or moved.
+
+        Returns:
+            how many examples of "train" and "valid" are too long for the model or a batch, and left out.
+        Raises:
+            UserError: something is missing, damaged or does not fit, or nothing is short enough.
+        """
+
+    @abstractmethod
     def files(self) -> list[Path]:
         """The data; what was trained on others is no checkpoint of this training."""
 

@@ -1,15 +1,16 @@
 """The translation task: fairseq's, with our data set, and with models that the settings describe."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary, indexed_dataset
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import MMapIndexedDataset
 from fairseq.tasks.translation import TranslationTask
 
+from synmask.engine.binarise import read_binary
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.engine.model import GuidedTransformer
 from synmask.files import UserError
@@ -39,15 +40,10 @@ class GuidedTranslation(TranslationTask):
         return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        source, target = self.cfg.source_lang, self.cfg.target_lang
-        prefix = Path(self.cfg.data) / f"{split}.{source}-{target}"
-        sides = [_sentences(f"{prefix}.{language}") for language in (source, target)]
-        if len(sides[0]) != len(sides[1]):
-            raise _unusable(f"{prefix}.*")
-        syntax = None
-        if self.parsed:
-            syntax = Annotations(annotation_file(Path(self.cfg.data), split, source), sides[0].sizes)
-        self.datasets[split] = self._pairs(*sides, syntax, masked=split == "train", shuffle=split != "test")
+        languages = (self.cfg.source_lang, self.cfg.target_lang)
+        dictionaries = (self.src_dict, self.tgt_dict)
+        read = read_split(Path(self.cfg.data), split, languages, dictionaries, bool(self.parsed))
+        self.datasets[split] = self._pairs(*read, masked=split == "train", shuffle=split != "test")
 
     @property
     def parsed(self) -> frozenset[str]:
@@ -85,36 +81,29 @@ class GuidedTranslation(TranslationTask):
         )
 
 
+def read_split(
+    data: Path,
+    split: str,
+    languages: Sequence[str],
+    dictionaries: Sequence[Dictionary],
+    parsed: bool,
+) -> tuple[MMapIndexedDataset, MMapIndexedDataset, Annotations | None]:
+    """Source, target and, if `parsed`, the syntax of the source of a split in a folder of binarised data.
+
+    Raises:
+        UserError: something is missing or damaged, or they do not belong together.
+    """
+    prefix = data / f"{split}.{languages[0]}-{languages[1]}"
+    source, target = (
+        read_binary(Path(f"{prefix}.{language}"), dictionary)
+        for language, dictionary in zip(languages, dictionaries, strict=True)
+    )
+    if len(source) != len(target):
+        raise UserError(f"{prefix}.*: binarised data missing or damaged; delete its folder and rerun")
+    syntax = Annotations(annotation_file(data, split, languages[0]), source.sizes) if parsed else None
+    return source, target, syntax
+
+
 def annotation_file(data: Path, split: str, language: str) -> Path:
     """Where the syntax of a split lies, beside the binarised data."""
     return data / f"syntax.{split}.{language}.npy"
-
-
-def _sentences(path: str) -> indexed_dataset.MMapIndexedDataset:
-    """One side of a binarised split, whose two files are there and fit each other."""
-    try:
-        fit = _end(Path(f"{path}.idx").read_bytes()) == os.path.getsize(f"{path}.bin")
-    except FileNotFoundError:
-        fit = False
-    if not fit:  # fairseq itself would show a page of tracebacks
-        raise _unusable(path)
-    return indexed_dataset.MMapIndexedDataset(path)
-
-
-def _end(index: bytes) -> int | None:
-    """Where the last sentence ends in the data that belong to `index`, in bytes; None: not a whole index.
-
-    An index is a magic number (9 bytes), a version (8), the type of the ids (1), the number of sentences (8),
-    and of each sentence its length (4) and where it starts (8).
-    """
-    magic, count = index[:9], int.from_bytes(index[18:26], "little")
-    kind = indexed_dataset._code_to_dtype.get(index[17]) if len(index) > 17 else None
-    whole = magic == indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC and len(index) == 26 + 12 * count
-    if not count or kind is None or not whole:
-        return None
-    length, start = index[26 + 4 * (count - 1) :][:4], index[-8:]
-    return int.from_bytes(start, "little") + int.from_bytes(length, "little") * np.dtype(kind).itemsize
-
-
-def _unusable(path: str) -> UserError:
-    return UserError(f"{path}: binarised data missing or damaged; delete its folder and rerun")

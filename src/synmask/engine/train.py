@@ -1,4 +1,4 @@
-"""Training a translation system: the epochs whose models are averaged for decoding are kept."""
+"""Training a translation system: the epochs whose models are averaged for decoding, or the best, are kept."""
 
 import math
 from collections.abc import Mapping
@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from fairseq.logging import metrics
+from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.config.guides import GUIDES
+from synmask.engine.binarise import read_dictionary
 from synmask.engine.loop import run_stage
 from synmask.engine.stage import History, Stage
+from synmask.engine.task import read_split
 from synmask.engine.trainer import build_trainer, fairseq_config
+from synmask.files import UserError
 
 
 def average_file(last: int) -> str:
@@ -23,7 +28,10 @@ def average_file(last: int) -> str:
 
 @dataclass(frozen=True)
 class Translation(Stage):
-    """One system in one direction: `data` holds its binarised text, `keep` models are to be averaged."""
+    """One system in one direction: `data` holds its binarised text, `keep` models are to be averaged.
+
+    With `training.checkpoint: best` it is one: that of the lowest validation loss, the first of equal ones.
+    """
 
     data: Path
     source: str
@@ -39,14 +47,48 @@ class Translation(Stage):
         batch = self.settings["training"]["batch"]
         return batch["gpus"] * batch["updates"]
 
+    @property
+    def parsed(self) -> bool:
+        return bool(GUIDES[self.settings["system"]["guide"]].reads)
+
+    def check(self) -> dict[str, int]:
+        if self.keep > self.epochs:
+            raise UserError(
+                f"{self.keep} epochs to average, but training.max_epochs is {self.epochs}; "
+                "lower training.average"
+            )
+        longest = {"train": min(POSITIONS, self.settings["training"]["batch"]["tokens"]), "valid": POSITIONS}
+        left_out = {}
+        for split, most in longest.items():
+            sizes = self._sizes(split)
+            left_out[split] = int((sizes > most).sum())
+            if left_out[split] == len(sizes):
+                raise UserError(
+                    f"{self.data}: no pair of {split} has at most {most} sub-words a side; "
+                    "raise training.batch.tokens or give shorter sentences"
+                )
+        return left_out
+
+    def _sizes(self, split: str) -> np.ndarray:
+        """(N,) the sub-words of each pair's longer side."""
+        languages = (self.source, self.target)
+        dictionaries = [read_dictionary(self.data / f"dict.{language}.txt") for language in languages]
+        source, target, _ = read_split(self.data, split, languages, dictionaries, self.parsed)
+        return np.maximum(source.sizes, target.sizes)
+
     def files(self) -> list[Path]:
         files = [*self.data.glob("train.*")]
-        if GUIDES[self.settings["system"]["guide"]].reads:
+        if self.parsed:
             files += self.data.glob(f"syntax.train.{self.source}.npy")
         return files
 
     def config(self, run: Path, processes: int) -> DictConfig:
-        return fairseq_config(self.data, run, self.source, self.target, self.settings, self.seed, processes)
+        cfg = fairseq_config(self.data, run, self.source, self.target, self.settings, self.seed, processes)
+        # fairseq would end at a longer pair to validate on than the model takes, or than a batch holds
+        cfg.dataset.skip_invalid_size_inputs_valid_test = True
+        sizes = self._sizes("valid")
+        cfg.dataset.max_tokens_valid = max(cfg.dataset.max_tokens, int(sizes[sizes <= POSITIONS].max()))
+        return cfg
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         return build_trainer(cfg, self.settings, self.seed)
@@ -68,6 +110,9 @@ class Translation(Stage):
         return f"perplexity {row['valid_ppl']:.2f}"
 
     def models(self, history: History) -> list[int]:
+        if self.settings["training"].get("checkpoint") == "best":
+            losses = [row["valid_loss"] for row in history]
+            return [losses.index(min(losses)) + 1] if losses else []
         return [*range(max(1, self.epochs - self.keep + 1), len(history) + 1)]
 
     @property

@@ -11,9 +11,9 @@ from fairseq.distributed import utils as distributed
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
+from synmask.engine.binarise import read_dictionary
 from synmask.engine.criterion import MixedLoss
 from synmask.engine.task import GuidedTranslation
-from synmask.files import UserError
 
 
 def fairseq_config(
@@ -103,12 +103,8 @@ def build_trainer(cfg: DictConfig, settings: dict[str, Any], seed: int) -> Train
     """fairseq's trainer around our task, model and criterion, with the data loaded."""
     torch.manual_seed(seed)
     data = Path(cfg.task.data)
-    dictionaries = []
-    for language in (cfg.task.source_lang, cfg.task.target_lang):
-        path = data / f"dict.{language}.txt"
-        if not path.exists():
-            raise UserError(f"{path}: no such file; binarise the corpus first")
-        dictionaries.append(GuidedTranslation.load_dictionary(str(path)))
+    languages = (cfg.task.source_lang, cfg.task.target_lang)
+    dictionaries = [read_dictionary(data / f"dict.{language}.txt") for language in languages]
     task = GuidedTranslation(cfg.task, *dictionaries, settings, seed)
     model = task.build_model(cfg.model)
     criterion = MixedLoss(task, settings["training"]["label_smoothing"], settings["system"]["mlm_weight"])

@@ -1,5 +1,6 @@
 """Translation scores by sacreBLEU, each with the signature that says how it was computed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,39 @@ from sacrebleu.metrics import BLEU, CHRF
 from synmask.files import UserError, read_lines
 
 
+def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
+    """sacreBLEU as all scores, tests of significance and figures use it.
+
+    Args:
+        metric: "sacrebleu", of plain text, or "bleu_tokenised", of tokens, which stay as they are.
+        language: the target's, which decides how sacreBLEU tokenises: Chinese zh, Japanese MeCab, else 13a.
+        lowercase: compare without case.
+    """
+    if metric == "bleu_tokenised":
+        return BLEU(lowercase=lowercase, tokenize="none", force=True)
+    return BLEU(lowercase=lowercase, trg_lang=language)
+
+
+def bleu_of_counts(matches: Sequence[int], ngrams: Sequence[int], words: int, reference: int) -> float:
+    """The score that `bleu` gives texts with these sums of counts.
+
+    Args:
+        matches, ngrams: right ones and all, of 1 to 4 words.
+        words, reference: the lengths of hypotheses and references.
+    """
+    return BLEU.compute_bleu(
+        [*matches], [*ngrams], sys_len=words, ref_len=reference, smooth_method=BLEU().smooth_method
+    ).score
+
+
 def score(
     hypothesis_detok: str | Path,
     reference_raw: str | Path,
     hypothesis_tok: str | Path,
     reference_tok: str | Path,
     *,
+    language: str,
     lowercase: bool = False,
-    language: str = "",
 ) -> dict[str, dict[str, Any]]:
     """Score a translated test set; all four files have a sentence a line and the same number of lines.
 
@@ -23,7 +49,7 @@ def score(
         hypothesis_detok: the detokenised hypotheses, for sacreBLEU and chrF2.
         reference_raw: the references as the corpus gives them.
         hypothesis_tok, reference_tok: both tokenised, without sub-words, for BLEU on tokens (the paper's).
-        language: the target's, which decides how sacreBLEU tokenises: Chinese zh, Japanese MeCab, else 13a.
+        language: the target's (see `bleu`).
         lowercase: the corpus is lower-cased, so compare in lower case; the signatures say case:lc.
     Returns:
         {"scores": {"sacrebleu", "bleu_tokenised", "chrf"}, all 0-100, "signatures": the same keys}.
@@ -38,8 +64,8 @@ def score(
             "give the same hypotheses, tokenised and detokenised"
         )
     metrics = {
-        "sacrebleu": (BLEU(lowercase=lowercase, trg_lang=language), detok, raw),
-        "bleu_tokenised": (BLEU(lowercase=lowercase, tokenize="none", force=True), tok, tok_reference),
+        "sacrebleu": (bleu("sacrebleu", language, lowercase=lowercase), detok, raw),
+        "bleu_tokenised": (bleu("bleu_tokenised", language, lowercase=lowercase), tok, tok_reference),
         "chrf": (CHRF(lowercase=lowercase), detok, raw),
     }
     scores: dict[str, float] = {}

@@ -47,7 +47,7 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
             truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
             pairs = [(truth[number], parses[number].heads) for number in parsed]
             result["dependencies"] = attachment.evaluate(
-                *zip(*pairs, strict=True), corpus.not_punctuation, corpus.lengths.tolist()
+                *zip(*pairs, strict=True), corpus.counted, corpus.lengths.tolist()
             )
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
@@ -61,9 +61,10 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
     F1, which is, as in Compound PCFG's scorer, 1 where neither tree has a span that counts. All are
     percentages.
 
-    Rows: "induced"; over the leaves that the protocol counts: "right-branching", "left-branching",
-    "balanced", "random" (mean of 5 seeds) and, where final punctuation counts, "right-branching-high" with it
-    (and `</s>`) at the top; and "oracle", the best that any binary tree can get.
+    Rows: "induced"; trivial trees over the protocol's leaves: "right-branching", "left-branching",
+    "balanced", "random" (mean of 5 seeds); where punctuation is among the leaves, their names end in
+    "-with-punctuation", and "right-branching-punctuation-high" has the final punctuation (and `</s>`) at the
+    top; and "oracle", the gold tree made binary.
 
     Args:
         corpus: N sentences.
@@ -72,9 +73,10 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
         "sentence_f1"}}, "recall_by_length", "f1_by_length", "f1_by_sentence_length", for "words" also
         "recall_by_label"}}, "cut_words": how many words the sub-word trees cut of those that are split,
         "ties": how many splits there are and how many are only decided by the rule for equal distances,
-        "explained_by_labels": the share of the distances' variance that the BPE labels on both sides of a gap
-        explain: 1 where trees say no more than which words are split; None where all are equal}. For
-        `parse_significance`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}.
+        "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
+        BPE labels on both sides of a gap explain: 1 where trees say no more than which words are split; None
+        where each sentence's are equal}. For `parse_significance`: {name: {"gold": (N,), row: {"matched",
+        "predicted": (N,)}}}.
     Raises:
         UserError: no sentence can be scored.
     """
@@ -89,7 +91,7 @@ def _score(view: View) -> tuple[dict, dict]:
     if not (view.kept >= 2).any():
         raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
     gold, times = view.distinct(view.spans)
-    expected = view.per_sentence(gold, times) + view.extra * view.scored
+    expected = view.per_sentence(gold, times)
     trees = [_Found(name, view, spans, gold, times) for name, spans in _trees(view)]
     parts = _parts(view.kept, SENTENCE_LENGTHS, view.scored)
     result = {
@@ -115,9 +117,8 @@ def _score(view: View) -> tuple[dict, dict]:
     if view.labels is not None:
         result["recall_by_label"] = _recall_by_label(view, gold, trees)
     counts = {"gold": expected.tolist()}
-    for tree in trees:
-        if tree.name in ("induced", "right-branching"):
-            counts[tree.name] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
+    for name, tree in zip(("induced", "right-branching"), trees, strict=False):  # the first two rows
+        counts[name] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
     return result, counts
 
 
@@ -136,7 +137,7 @@ class _Found:
         same = keys[place] == gold if len(keys) else np.zeros(len(gold), bool)
         self.hits = np.where(same, np.minimum(times, own[place] if len(keys) else 0), 0)
         self.matched = view.per_sentence(gold, self.hits)
-        self.predicted = view.per_sentence(keys, own)
+        self.predicted = view.per_sentence(keys, own) + view.extra * view.scored
         self._by_length = {
             name: int(own[part].sum()) for name, part in _parts(_sizes(keys), SPAN_LENGTHS).items()
         }
@@ -158,17 +159,18 @@ class _Found:
 
 
 def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
-    """The rows' names, and the spans of all their trees, (L-N, 2)."""
+    """The rows' names, and the spans of all their trees, (S, 2)."""
     inside = np.isfinite(view.slots)
+    leaves = "" if view.high is None else "-with-punctuation"
     yield "induced", spans_of_forest(view.slots)[inside]
-    yield "right-branching", _grown(right_branching, view.lengths)
+    yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
     if view.high is not None:
-        yield "right-branching-high", _grown(right_branching, view.lengths, view.high)
-    yield "left-branching", _grown(left_branching, view.lengths)
-    yield "balanced", _grown(balanced, view.lengths)
+        yield "right-branching-punctuation-high", _grown(right_branching, view.lengths, view.high)
+    yield f"left-branching{leaves}", _grown(left_branching, view.lengths)
+    yield f"balanced{leaves}", _grown(balanced, view.lengths)
     for seed in RANDOM_SEEDS:
         slots = np.where(inside, np.random.default_rng(seed).random(len(inside)), np.inf)
-        yield "random", spans_of_forest(slots)[inside]
+        yield f"random{leaves}", spans_of_forest(slots)[inside]
     yield "oracle", view.oracle
 
 
@@ -243,20 +245,32 @@ def _sub_words(corpus: Corpus) -> dict:
     return {
         "cut_words": {"cut": int((~whole).sum()), "split": int(split.sum())},
         "ties": {"tied": int(tied.sum()), "splits": int(inside.sum())},
-        "explained_by_labels": _explained_by_labels(corpus),
+        "explained_by_labels_within_sentences": _explained_by_labels(corpus),
     }
 
 
 def _explained_by_labels(corpus: Corpus) -> float | None:
-    """1 − the variance of distances within a kind of gap over that of all; four kinds, by the two labels."""
+    """R² of the two labels beside a gap within sentences; they make four kinds of gaps.
+
+    Distances and indicators of the kinds are centred per sentence before the kinds' effects are fitted by
+    least squares: neither a sentence's level, which no tree depends on, nor its mix of kinds counts.
+    """
     inside = np.isfinite(corpus.distances)
+    if not inside.any():
+        return None
     sizes = corpus.piece_end - corpus.piece_start
     piece = np.repeat(sizes > 1, sizes)
     kinds = (2 * piece + np.append(piece[1:], False))[inside]
-    distances = corpus.distances[inside]
-    with np.errstate(over="ignore"):  # an infinite distance stands there as the largest number
-        total = distances.var() if len(distances) else 0.0
+    sentence = np.repeat(np.arange(len(corpus.pieces)), corpus.pieces)[inside]
+    columns = np.column_stack((corpus.distances[inside], np.eye(4)[kinds]))
+    _, first, gaps = np.unique(sentence, return_index=True, return_counts=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite distance is the largest number here
+        columns = columns - np.repeat(columns[first], gaps, axis=0)  # so that equal ones become exactly 0
+        means = np.add.reduceat(columns, first) / gaps[:, None]
+        columns -= np.repeat(means, gaps, axis=0)
+        distances, kinds = columns[:, 0], columns[:, 1:]
+        total = distances @ distances
     if not 0 < total < np.inf:
         return None
-    means = np.bincount(kinds, distances, 4) / np.maximum(1, np.bincount(kinds, minlength=4))
-    return float(1 - ((distances - means[kinds]) ** 2).mean() / total)
+    rest = distances - kinds @ np.linalg.lstsq(kinds, distances)[0]
+    return max(0.0, float(1 - rest @ rest / total))

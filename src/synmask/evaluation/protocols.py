@@ -1,20 +1,28 @@
-"""What is counted when an induced tree is held against a gold tree: the protocols `words`, `paper`, `evalb`.
+"""What is counted when an induced tree is compared with a gold tree: the protocols `words`, `paper`, `evalb`.
 
 All sentences of a corpus lie end to end in flat arrays, and a span is one number (`keys_of`), so that almost
 nothing here or in `parseval` loops over spans. Half-open spans are counted in leaves of the whole corpus.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from synmask.syntax.parses import Parse
-from synmask.syntax.tree import not_punctuation, word_starts
+from synmask.syntax.tree import not_punctuation, spans_of_forest, word_starts
 from synmask.syntax.treebank import Tree
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
+# Penn's tags of currency signs, no words to PRPN, ON-LSTM and StructFormer. (The reader also leaves "$" of
+# STTS' tag "$(", which is punctuation.)
+CURRENCY_TAGS = frozenset({"$", "#"})
+# Gold distances of the protocol `paper`: a gap between words of a tree has minus the number of the
+# constituent that it splits, numbered from the root down; these are below and above all such.
+INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = -1e18, 1.0, 2.0
+SENTENCE_ENDS = frozenset(".!?。！？")  # words after which a line is cut into parts
 
 
 def keys_of(spans: np.ndarray) -> np.ndarray:
@@ -36,12 +44,12 @@ class View:
         slots: (L,) the induced distances (`syntax.tree.spans_of_forest`).
         keep: (L,) bool; the other leaves are taken out of the trees before spans are compared.
         spans: (S, 2) all gold constituents.
-        oracle: (L-N, 2) the spans of the gold tree as a binary tree.
+        oracle: (O, 2) the spans of the gold tree as a binary tree.
         trivial: whether spans of one leaf and of the whole sentence count.
         doubled: whether equal spans of one tree count as often as they come.
-        extra: gold spans a sentence that nothing can match.
+        extra: spans that every predicted tree has more per sentence, and that match nothing.
         high: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the top;
-            None where that makes no difference.
+            None where punctuation is no leaf.
         labels: (S,) of the gold constituents; None where they are not asked for.
     """
 
@@ -92,9 +100,8 @@ class Corpus:
         tags = [tree.tags() for tree in trees]
         self.lengths = np.array([len(line) for line in tags])
         self.tags = np.array([tag for line in tags for tag in line], dtype=object)
-        self.not_punctuation = np.array(
-            [word for tree in trees for word in not_punctuation(tree)], dtype=bool
-        )
+        self.words = [" ".join(parse.tokens).replace("@@ ", "").split() for parse in parses]
+        self.counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
         constituents = [tree.spans() for tree in trees]
         counts = [len(line) for line in constituents]
         flat = np.array([span[:2] for line in constituents for span in line], np.int64).reshape(-1, 2)
@@ -102,7 +109,8 @@ class Corpus:
             flat + np.repeat(np.cumsum(self.lengths) - self.lengths, counts)[:, None]
         )  # from the root down
         self.labels = np.array([label for line in constituents for *_, label in line], dtype=object)
-        self.binary = right_factored(self.spans, self.lengths)
+        self.owners = _owners(self.spans, self.lengths)
+        self.binary = right_factored(self.spans, self.lengths, self.owners)
         self.pieces = np.array([len(parse.tokens) for parse in parses])
         first = np.array([start for parse in parses for start in word_starts(parse.tokens)], dtype=bool)
         self.piece_start = np.flatnonzero(first)  # of each word
@@ -116,22 +124,37 @@ class Corpus:
         return self.distances[self.piece_end - 1]
 
 
-def words(corpus: Corpus) -> View:
-    """The convention of PRPN, ON-LSTM, StructFormer and Compound PCFG.
+def counted_words(tree: Tree) -> list[bool]:
+    """Which of the n leaves of a gold tree are words: neither punctuation nor currency signs, by the tags."""
+    return [
+        word and tag not in CURRENCY_TAGS
+        for word, tag in zip(not_punctuation(tree), tree.tags(), strict=True)
+    ]
 
-    Trees over words: the distances inside words are dropped. Punctuation (as the gold tags say) is taken out
-    of both trees; spans of one word and of the whole sentence do not count; equal spans count once. Sentences
-    of fewer than two words without punctuation are not scored.
+
+def words(corpus: Corpus) -> View:
+    """The convention of PRPN, ON-LSTM and StructFormer: trees over words (`counted_words`).
+
+    The distance between two of them is the largest of the gaps between them; gaps inside words are dropped.
+    So an induced tree is split with its punctuation, which the model reads, and then loses it; trivial trees
+    never have any. Spans of one word and of the whole sentence do not count; equal spans count once.
+    Sentences of fewer than two words are not scored.
     """
-    keep = corpus.not_punctuation
+    sentence = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
+    lengths = np.bincount(sentence[corpus.counted], minlength=len(corpus.lengths))
+    counted = np.flatnonzero(corpus.counted)
+    slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
+    position = np.concatenate(([0], np.cumsum(corpus.counted)))
+    spans, binary = position[corpus.spans], position[corpus.binary]
+    some = spans[:, 0] < spans[:, 1]
     return View(
-        corpus.lengths,
-        corpus.word_slots,
-        keep,
-        corpus.spans,
-        corpus.binary,
+        lengths,
+        slots,
+        np.ones(len(counted), dtype=bool),
+        spans[some],
+        binary[binary[:, 0] < binary[:, 1]],
         trivial=False,
-        labels=corpus.labels,
+        labels=corpus.labels[some],
     )
 
 
@@ -145,63 +168,84 @@ def evalb(corpus: Corpus) -> View:
     """
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
-    high = _final_punctuation(corpus.not_punctuation, corpus.lengths)
+    high = _final_punctuation(corpus.counted, corpus.lengths)
     binary = corpus.binary
     return View(corpus.lengths, corpus.word_slots, keep, spans, binary, trivial=True, doubled=True, high=high)
 
 
 def paper(corpus: Corpus) -> View:
-    """The protocol of Kai et al. 2024: binary trees over sub-words and `</s>`, all spans of two leaves or
-    more.
+    """The protocol of Kai et al. 2024, as their scripts have it: binary trees over sub-words and `</s>`, all
+    spans of two leaves or more.
 
-    The gold tree is factored to the right: A (B (C D)); the pieces of a word, too, form a right-branching
-    constituent; `</s>` is attached at the top. It has one span more than the binary tree, which nothing can
-    match: in the published scores precision and recall differ by just that.
+    The gold tree follows from distances, too (`_published_slots`). Every predicted tree gets one node more at
+    the top, which matches nothing. (The scripts hand EVALB the prediction as gold, so that the paper prints
+    our recall as precision, our precision as recall.)
     """
     pieces = corpus.pieces
     lengths = pieces + 1
-    shift = np.repeat(np.arange(len(pieces)), corpus.lengths)  # how many </s> stand before each word
-    start, end = corpus.piece_start + shift, corpus.piece_end + shift
-    slots = np.insert(corpus.distances, np.cumsum(pieces), np.inf)
     top = np.cumsum(lengths)
+    slots = np.insert(corpus.distances, np.cumsum(pieces), np.inf)
     slots[top - 2] = corpus.eos_distances
-    more = np.setdiff1d(
-        np.arange(pieces.sum()), corpus.piece_end - 1
-    )  # pieces that another of the word follows
-    word = np.searchsorted(corpus.piece_end, more, side="right")
-    spans = np.concatenate(
-        (
-            np.stack((start[corpus.binary[:, 0]], end[corpus.binary[:, 1] - 1]), axis=1),
-            np.stack((more + shift[word], end[word]), axis=1),
-            np.stack((top - lengths, top), axis=1),
-        )
-    )
-    counts = np.repeat(corpus.not_punctuation, corpus.piece_end - corpus.piece_start)
+    shift = np.repeat(np.arange(len(pieces)), corpus.lengths)  # how many </s> stand before each word
+    gold = np.full(top[-1], INSIDE_WORD)
+    gold[corpus.piece_end - 1 + shift] = np.concatenate([*_published_slots(corpus)])
+    gold[top - 1] = np.inf
+    spans = spans_of_forest(gold)[np.isfinite(gold)]
+    counts = np.repeat(corpus.counted, corpus.piece_end - corpus.piece_start)
     high = 1 + _final_punctuation(counts, pieces)
     return View(lengths, slots, np.ones(top[-1], bool), spans, spans, trivial=True, extra=1, high=high)
 
 
-def right_factored(spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _published_slots(corpus: Corpus) -> Iterator[list[float]]:
+    """For each sentence the gold distances after each of its m words, the last of them before `</s>`.
+
+    As the published script makes them, but for the tree, which is the gold one instead of a parse of each
+    part: the line is cut after words in `SENTENCE_ENDS`; a part's tree is that of its words without "&"
+    (Moses' escapes), and after a word with "&" the distance is as low as inside words. A part with fewer than
+    two words without "&" gives no distances at all, so that those behind it move to the front.
+    """
+    begin = 0
+    for words in corpus.words:
+        owners = corpus.owners[begin : begin + len(words)].tolist()
+        begin += len(words)
+        ends = [place for place, word in enumerate(words, start=1) if word in SENTENCE_ENDS]
+        slots: list[float] = []
+        for start, end in pairwise(sorted({0, *ends, len(words)})):
+            kept = [place for place in range(start, end) if "&" not in words[place]]
+            if len(kept) > 1:
+                splits = {one: -float(min(owners[one:other])) for one, other in pairwise(kept)}
+                slots += [splits.get(place, INSIDE_WORD) for place in range(start, end - 1)]
+            slots.append(BETWEEN_PARTS)
+        slots[-1:] = [BEFORE_END]
+        yield slots + [INSIDE_WORD] * (len(words) - len(slots))
+
+
+def _owners(spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """(W,) for the gap after each word the number of the lowest constituent that has both its words; spans of
+    a sentence from the root down. What stands after a sentence's last word means nothing."""
+    owners = np.zeros(lengths.sum(), dtype=np.int64)
+    for number, (start, end) in enumerate(spans.tolist()):
+        owners[start : end - 1] = number
+    return owners
+
+
+def right_factored(spans: np.ndarray, lengths: np.ndarray, owners: np.ndarray) -> np.ndarray:
     """n-ary trees → binary ones, A B C D → A (B (C D)); unary chains become one constituent.
 
     Args:
         spans: (S, 2) constituents of all sentences, those of a sentence from the root down.
         lengths: (N,) leaves of the sentences.
+        owners: `_owners` of them.
     Returns:
         (sum of n-1 over the sentences, 2): the binary trees' spans of two leaves or more.
     """
-    owner = np.zeros(
-        lengths.sum(), dtype=np.int64
-    )  # of each gap: the lowest constituent with both its leaves
-    for number, (start, end) in enumerate(spans.tolist()):
-        owner[start : end - 1] = number
-    gaps = np.setdiff1d(np.arange(len(owner)), np.cumsum(lengths) - 1)
-    gaps = gaps[np.argsort(owner[gaps], kind="stable")]
-    owners = owner[gaps]
+    gaps = np.setdiff1d(np.arange(len(owners)), np.cumsum(lengths) - 1)
+    gaps = gaps[np.argsort(owners[gaps], kind="stable")]
+    split = owners[gaps]
     begin = np.append(0, gaps[:-1] + 1)  # after the split before, or
-    first = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
-    begin = np.where(first, spans[owners, 0], begin[: len(owners)])  # where the constituent begins
-    return np.stack((begin, spans[owners, 1]), axis=1)
+    first = np.append(True, split[1:] != split[:-1])[: len(split)]
+    begin = np.where(first, spans[split, 0], begin[: len(split)])  # where the constituent begins
+    return np.stack((begin, spans[split, 1]), axis=1)
 
 
 def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:

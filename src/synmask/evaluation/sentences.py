@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sacrebleu.metrics import BLEU
 
+from synmask.evaluation.bleu import bleu, bleu_of_counts
 from synmask.files import UserError, read_lines, writing
 
 COUNTS = [
@@ -33,14 +33,14 @@ class Run(NamedTuple):
 
 
 def write_sentences(
-    hypothesis: Path, reference: Path, source: Path, output: Path, *, lowercase: bool = False
+    hypothesis: Path, reference: Path, source: Path, output: Path, *, language: str, lowercase: bool = False
 ) -> None:
     """Write one row a test sentence: what sacreBLEU counts in it, the words of its source, the split ones.
 
     Args:
         hypothesis, reference: detokenised hypotheses and raw references, as for `bleu.score`.
         source: the source sentences in BPE.
-        lowercase: compare without case.
+        language, lowercase: as for `bleu.bleu`.
     Raises:
         UserError: the files do not have the same number of lines, or none.
     """
@@ -50,7 +50,8 @@ def write_sentences(
             f"{path} {len(side)}" for path, side in zip((hypothesis, reference, source), sides, strict=True)
         )
         raise UserError(f"lines differ, or there are none: {lines}; decode the test set again")
-    metric = BLEU(lowercase=lowercase, effective_order=True)  # the order matters for no count
+    metric = bleu("sacrebleu", language, lowercase=lowercase)
+    metric.effective_order = True  # matters for no count; without it, each sentence gives a warning
     rows = []
     for line, expected, tokens in zip(*sides, strict=True):
         found = metric.sentence_score(line, [expected])
@@ -76,13 +77,6 @@ def read_sentences(path: Path) -> pd.DataFrame:
     if list(rows.columns) != [*COUNTS, *SOURCE] or rows.empty:
         raise UserError(f"{path}: not a table of counts; delete it and rerun")
     return rows
-
-
-def bleu(sums: np.ndarray) -> float:
-    """sacreBLEU of summed counts (10,)."""
-    return BLEU.compute_bleu(
-        [*sums[:4]], [*sums[4:8]], sys_len=int(sums[8]), ref_len=int(sums[9]), smooth_method="exp"
-    ).score
 
 
 def intervals(runs: Mapping[Run, Path]) -> pd.DataFrame:
@@ -125,7 +119,7 @@ def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.S
             )
         for group, rows in first.groupby(group_of(first), observed=True).groups.items():
             counts = [table.loc[rows, COUNTS].to_numpy() for table in seeds.values()]
-            scores = [bleu(table.sum(axis=0)) for table in counts]
+            scores = [_bleu(table.sum(axis=0)) for table in counts]
             low, high = _interval(counts)
             head = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
             tail = {"mean": np.mean(scores), "low": low, "high": high}
@@ -140,6 +134,11 @@ def _interval(tables: list[np.ndarray]) -> tuple[float, float]:
     """95% interval of the mean BLEU of seeds, each (sentences, 10); the same resamples for all of them."""
     size = len(tables[0])
     weights = np.random.default_rng(1).multinomial(size, np.full(size, 1 / size), SAMPLES)  # (samples, size)
-    samples = np.mean([[bleu(sums) for sums in weights @ table] for table in tables], axis=0)
+    samples = np.mean([[_bleu(sums) for sums in weights @ table] for table in tables], axis=0)
     low, high = np.percentile(samples, [2.5, 97.5])
     return float(low), float(high)
+
+
+def _bleu(sums: np.ndarray) -> float:
+    """sacreBLEU of summed counts (10,)."""
+    return bleu_of_counts(sums[:4], sums[4:8], int(sums[8]), int(sums[9]))

@@ -25,9 +25,7 @@ def compare(
     hypothesis: str | Path,
     baseline: str | Path,
     reference: str | Path,
-    *,
-    tokenise: str,
-    lowercase: bool = False,
+    metric: BLEU,
 ) -> dict[str, Any]:
     """Paired approximate randomisation of two translations of one test set (Riezler and Maxwell 2005).
 
@@ -36,7 +34,7 @@ def compare(
     to swap them give exactly the real difference: p is never below 2^(1-k).
 
     Args:
-        tokenise: sacreBLEU's tokeniser: "13a" for plain text, "none" for tokens.
+        metric: of `bleu.bleu`, for plain text or tokens, as the three files have it.
     Returns:
         {"difference": BLEU of the hypothesis minus that of the baseline, "p", "signature"}.
     Raises:
@@ -49,7 +47,6 @@ def compare(
             f"{hypothesis}, {baseline}, {reference}: {counts} lines; give the same test set thrice"
         )
     ours, theirs, references = sides
-    metric = BLEU(lowercase=lowercase, tokenize=tokenise, force=True)
     test = PairedTest([("baseline", theirs), ("system", ours)], {"BLEU": metric}, [references], "ar", TRIALS)
     signatures, scores = test()
     before, after = scores["BLEU"]

@@ -1,7 +1,7 @@
 """Guides: how syntax guides self-attention. One file a system, all behind the small interface `Guide`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from synmask.config.guides import GUIDES, GuideOptions
+
+Drop = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class Guide(nn.Module, ABC):
             position for `</s>`; -1 where the sentence has no annotation and at pads.
         "distances" (B, n): constituency distance of the gap after each token; -1 where the sentence has no
             annotation, at pads and after `</s>`.
+        "words" (B, n, 4), of RoBERTa's tasks alone: first sub-word of the token's own word, and of the head
+            of that word (a root is its own); which sentence of the example it is, 1 or 2; 1 for punctuation.
+            The two positions are -1 where no word or no parse is, as at `<s>`, `</s>` and pads.
 
     Attributes:
         options: its section of the configuration; shape: the model's.
@@ -90,6 +95,23 @@ class Guide(nn.Module, ABC):
         Returns:
             as `scores`; 0 in the columns of pads and, in a decoder, of tokens after the row's.
         """
+
+    def context(
+        self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Any, layer: int
+    ) -> Tensor:
+        """What each token gets from the others: by default the values weighted by `attend`.
+
+        Args:
+            scores: as for `attend`; values: (B, H, n, d_head); states: (B, m, d), what the layer gets.
+            drop: attention dropout, for the weights.
+
+        Returns:
+            (B, H, m, d_head).
+        """
+        return drop(self.attend(scores, prepared, layer)) @ values
+
+    def start_plain(self) -> None:
+        """For a pre-trained model: start as near to unguided attention as it can. By default it does so."""
 
     def decoder(self) -> "Guide | None":
         """A guide for the decoder's first self-attention, or None: the decoder stays as it is."""

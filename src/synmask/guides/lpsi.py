@@ -41,11 +41,12 @@ class LpsiGuide(Guide):
             shape.embed_dim, shape.heads, shape.ffn_dim, dropout=0.0, batch_first=True
         )
         self.output = nn.Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
-        for name, parameter in self.named_parameters():  # as fairseq's layers start
-            if parameter.dim() > 1:
-                nn.init.xavier_uniform_(parameter)
-            elif name.endswith("bias"):
-                nn.init.zeros_(parameter)
+        # The published tower is fairseq's layer, which starts as torch's but for these two; then its own map.
+        attention, scale = self.tower.self_attn, shape.embed_dim**-0.5
+        nn.init.uniform_(attention.in_proj_bias, -scale, scale)
+        nn.init.xavier_uniform_(attention.out_proj.weight)
+        nn.init.normal_(self.output.weight, std=scale)
+        nn.init.zeros_(self.output.bias)
 
     def decoder(self) -> Self:
         """The decoder's own tower."""

@@ -17,7 +17,7 @@ class StructformerGuide(GrammarGuide):
 
     def __init__(self, options: StructformerOptions, shape: Shape) -> None:
         parser = {"conv_layers": options.conv_layers, "conv_kernel": options.conv_kernel}
-        super().__init__(GrammarOptions(bpe="none", attention=False, layers=shape.layers, **parser), shape)
+        super().__init__(GrammarOptions(bpe="none", attention="none", layers=shape.layers, **parser), shape)
         self.margin = options.margin
 
     def calibrate(self, distance: Tensor, height: Tensor, padding: Tensor) -> Tensor:

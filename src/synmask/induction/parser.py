@@ -1,5 +1,6 @@
 """Token embeddings of a sentence -> its syntactic distances and heights."""
 
+import math
 from typing import Literal, get_args
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 PAD_LABEL = 1  # a BPE label is 0 (whole word), 2 (piece of a split word) or this
 Combination = Literal["none", "add", "concatenate"]
+Attention = Literal["none", "published", "residual"]
 
 
 def _norm_tanh(x: Tensor) -> Tensor:
@@ -18,6 +20,9 @@ def _norm_tanh(x: Tensor) -> Tensor:
 class GrammarParser(nn.Module):
     """The grammar parser of Kai et al. 2024, §3.1: convolutions, one self-attention, two heads.
 
+    Every parameter starts as in the published code: PyTorch's defaults, but the attention's as fairseq's
+    `MultiheadAttention` and the label embedding from N(0, 1/bpe_dim), 0 for pads.
+
     Args:
         embed_dim: d, the width of the embeddings and of all that follows.
         conv_layers: how many convolutions (the paper: 3 for translation, 2 for RoBERTa).
@@ -25,10 +30,11 @@ class GrammarParser(nn.Module):
         bpe: how the BPE labels join the states: "add" (the paper's), "concatenate" (the projected
             label beside the state, so that the heads read 2d) or "none" (labels are not read).
         bpe_dim: width of the label embedding before its projection to d.
-        attention: whether a self-attention with one head follows the convolutions.
+        attention: what a self-attention with one head makes of the convolutions' states: "published",
+            its output takes their place; "residual", it is added to them; "none", there is no attention.
 
     Raises:
-        ValueError: an unknown value of `bpe`.
+        ValueError: an unknown value of `bpe` or `attention`.
     """
 
     def __init__(
@@ -38,18 +44,22 @@ class GrammarParser(nn.Module):
         conv_kernel: int = 9,
         bpe: Combination = "add",
         bpe_dim: int = 256,
-        attention: bool = True,
+        attention: Attention = "published",
     ) -> None:
         super().__init__()
-        if bpe not in get_args(Combination):
-            raise ValueError(f"bpe must be one of {', '.join(get_args(Combination))}, not {bpe!r}")
+        for name, value, known in (("bpe", bpe, Combination), ("attention", attention, Attention)):
+            if value not in get_args(known):
+                raise ValueError(f"{name} must be one of {', '.join(get_args(known))}, not {value!r}")
         self.bpe = bpe
+        self.residual = attention == "residual"
         self.convolutions = nn.ModuleList(
             nn.Conv1d(embed_dim, embed_dim, conv_kernel, padding="same") for _ in range(conv_layers)
         )
-        self.attention = SelfAttention(embed_dim) if attention else None
+        self.attention = None if attention == "none" else SelfAttention(embed_dim)
         if bpe != "none":
-            self.label_embedding = nn.Embedding(3, bpe_dim, padding_idx=PAD_LABEL)
+            table = torch.randn(3, bpe_dim) / math.sqrt(bpe_dim)
+            table[PAD_LABEL] = 0
+            self.label_embedding = nn.Embedding.from_pretrained(table, freeze=False, padding_idx=PAD_LABEL)
             self.label_projection = nn.Linear(bpe_dim, embed_dim)
         width = 2 * embed_dim if bpe == "concatenate" else embed_dim
         self.distance_hidden = nn.Linear(2 * width, embed_dim)  # a convolution of kernel 2 by another name
@@ -86,7 +96,10 @@ class GrammarParser(nn.Module):
         pads = padding[:, :, None]
         for convolution in self.convolutions:
             x = _norm_tanh(convolution(x.masked_fill(pads, 0).mT).mT)
-        return x if self.attention is None else self.attention(x, padding)
+        if self.attention is None:
+            return x
+        attended = self.attention(x, padding)
+        return x + attended if self.residual else attended
 
     def _check(self, x: Tensor, padding: Tensor, bpe_labels: Tensor | None) -> None:
         width = self.height_output.in_features
@@ -103,12 +116,20 @@ class GrammarParser(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Softmax self-attention with one head and biases: (B, n, d) and padding (B, n) -> (B, n, d)."""
+    """Softmax self-attention with one head and biases: (B, n, d) and padding (B, n) -> (B, n, d).
+
+    Starts as fairseq's `MultiheadAttention`: weights Xavier-uniform, those of query, key and value each on
+    its own with gain 1/sqrt(2); the output's bias 0, the others as PyTorch's.
+    """
 
     def __init__(self, embed_dim: int) -> None:
         super().__init__()
         self.inputs = nn.Linear(embed_dim, 3 * embed_dim)  # query, key, value
         self.output = nn.Linear(embed_dim, embed_dim)
+        for weight in self.inputs.weight.data.chunk(3):
+            nn.init.xavier_uniform_(weight, gain=1 / math.sqrt(2))
+        nn.init.xavier_uniform_(self.output.weight)
+        nn.init.zeros_(self.output.bias)
 
     def forward(self, x: Tensor, padding: Tensor) -> Tensor:
         query, key, value = self.inputs(x)[:, None].chunk(3, dim=-1)

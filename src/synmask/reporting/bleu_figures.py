@@ -10,41 +10,47 @@ from matplotlib.axes import Axes
 
 from synmask.files import UserError, read_json
 from synmask.reporting.layout import arrow
-from synmask.reporting.runs import read_scores
+from synmask.reporting.runs import CHOICE, chosen, read_scores
 from synmask.reporting.style import COLOURS, DARK, in_style, legend_below, look, panels, save
 
 GROUPS = {
     "source_words": "Words in the source sentence",
     "split_words": "Words of it that BPE splits",
 }
+SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 
 
 @in_style
-def bleu_bars(results: pd.DataFrame, out: Path, systems: Sequence[str]) -> None:
+def bleu_bars(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> None:
     """sacreBLEU by system: bars are means over seeds, points single seeds, error bars 95% intervals.
 
     A panel a direction; a system without runs has a dash.
 
     Args:
-        results: `evaluation.sentences.intervals` with the systems' labels.
-        systems: the labels in the order of the bars.
+        results: `evaluation.sentences.intervals`.
+        labels: what each system is called, in the order of the bars.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     directions = list(dict.fromkeys(results["direction"]))
-    figure, rows = panels(1, len(directions), width=4.2, height=1.1 + 0.5 * len(systems), sharey=True)
+    figure, rows = panels(1, len(directions), width=4.2, height=1.1 + 0.5 * len(labels), sharey=True)
     for axes, direction in zip(rows[0], directions, strict=True):
         column = results[results["direction"] == direction]
-        for row, system in enumerate(systems):
+        for row, system in enumerate(labels):
             runs = column[column["system"] == system]
             if runs.empty:
                 axes.annotate("–", (0, row), xytext=(4, 0), textcoords="offset points", va="center")
             else:
                 _bar(axes, row, runs)
-        axes.set(title=arrow(direction), xlabel="sacreBLEU", yticks=range(len(systems)), yticklabels=systems)
+        axes.set(
+            title=arrow(direction),
+            xlabel="sacreBLEU",
+            yticks=range(len(labels)),
+            yticklabels=[*labels.values()],
+        )
         axes.set_xlim(0, max(column[["bleu", "high"]].max().max(), 1) * 1.22)
-        axes.set_ylim(len(systems) - 0.5, -0.5)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-    save(figure, out, results)
+    save(figure, out, results.assign(label=results["system"].map(labels)))
 
 
 def _bar(axes: Axes, row: int, runs: pd.DataFrame) -> None:
@@ -63,13 +69,14 @@ def _reach(rows: pd.DataFrame) -> np.ndarray:
 
 
 @in_style
-def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path) -> None:
+def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mapping[str, str]) -> None:
     """sacreBLEU by length of the source sentence and by how many of its words are split.
 
     Points are means over seeds, error bars 95% intervals; under each group the number of its sentences.
 
     Args:
         results: source_words, split_words → `evaluation.sentences.by_source`, of one direction.
+        labels: what each system is called.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     figure, rows = panels(1, len(results), width=4.8, height=3.6, sharey=True)
@@ -82,7 +89,7 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path) -> None:
             shift = (index - (len(systems) - 1) / 2) * min(0.12, 0.6 / len(systems))
             x = means["group"].map(places).astype(float) + shift
             style = {"marker": "o", "markersize": 4, "linewidth": 1, "capsize": 2} | look(index)
-            axes.errorbar(x, means["mean"], yerr=_reach(means), label=system, **style)
+            axes.errorbar(x, means["mean"], yerr=_reach(means), label=labels[system], **style)
         axes.set_xticks(range(len(counts)), [f"{group}\n({count:,})" for group, count in counts.items()])
         axes.set_xlabel(f"{GROUPS[column]} (sentences)")
         axes.set_ylim(bottom=0)
@@ -94,9 +101,10 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path) -> None:
 
 @in_style
 def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
-    """sacreBLEU against one number in the systems' settings: means over seeds, their range, single seeds.
+    """Tokenised BLEU against a number in the systems' settings: means over seeds, their range, single seeds.
 
-    A panel a direction. Numbers that grow by factors stand on a logarithmic axis.
+    One line is of the validation set, which chooses a value, the other of the test set. A panel a direction.
+    Numbers that grow by factors stand on a logarithmic axis.
 
     Args:
         scores: scores.json files.
@@ -107,22 +115,30 @@ def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
     """
     runs = read_scores(scores)
     runs["value"] = [_number(path, setting) for path in scores]
-    runs = runs[["corpus", "direction", "system", "seed", "value", "sacrebleu"]]
+    choice = chosen(runs)
+    runs["chosen"] = [choice.get((run.corpus, run.direction)) == run.system for run in runs.itertuples()]
+    runs = runs[["corpus", "direction", "system", "seed", "value", *SWEPT, "chosen"]]
     directions = list(dict.fromkeys(runs["direction"]))
     figure, rows = panels(1, len(directions), width=4.6, height=3.4)
     values = sorted(set(runs["value"]))
-    for index, (axes, direction) in enumerate(zip(rows[0], directions, strict=True)):
+    for axes, direction in zip(rows[0], directions, strict=True):
         column = runs[runs["direction"] == direction]
-        groups = column.groupby("value")["sacrebleu"]
-        mean, colour = groups.mean(), COLOURS[index % len(COLOURS)]
-        axes.fill_between(mean.index, groups.min(), groups.max(), color=colour, alpha=0.15, lw=0)
-        axes.plot(mean.index, mean, marker="o", color=colour, linewidth=1.8)
-        axes.plot(column["value"], column["sacrebleu"], "o", color=colour, markersize=3, alpha=0.6)
+        for (metric, label), colour in zip(SWEPT.items(), COLOURS, strict=False):
+            groups = column.groupby("value")[metric]
+            mean = groups.mean()
+            axes.fill_between(mean.index, groups.min(), groups.max(), color=colour, alpha=0.15, lw=0)
+            axes.plot(mean.index, mean, marker="o", color=colour, linewidth=1.8, label=label)
+            axes.plot(column["value"], column[metric], "o", color=colour, markersize=3, alpha=0.6)
+        title = arrow(direction)
+        for value in column.loc[column["chosen"], "value"].unique():
+            axes.axvline(value, color=DARK, linestyle=":", label="chosen")
+            title += f" (chosen: {value:g})"
         if values[0] > 0 and values[-1] / values[0] >= 16:
             axes.set_xscale("log", base=2)
-        axes.set_xticks(values, [f"{value:g}" for value in values])
-        axes.set(title=arrow(direction), xlabel=setting.removeprefix("system.").removeprefix("options."))
-    rows[0, 0].set_ylabel("sacreBLEU")
+            axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set(title=title, xlabel=setting.removeprefix("system.").removeprefix("options."))
+    rows[0, 0].set_ylabel("tokenised BLEU")
+    legend_below(figure, rows[0, 0])
     save(figure, out, runs)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from synmask.config.published import Number, Published
 from synmask.config.tables import Plan
 from synmask.evaluation.significance import Difference, over_seeds
+from synmask.reporting.runs import chosen
 
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
@@ -28,6 +29,9 @@ METRICS = {
     "bleu_tokenised": Metric("tokenised BLEU"),
     "sacrebleu": Metric("sacreBLEU"),
     "chrf": Metric("chrF"),
+    "valid_bleu_tokenised": Metric("validation tokenised BLEU"),
+    "valid_sacrebleu": Metric("validation sacreBLEU"),
+    "valid_chrf": Metric("validation chrF"),
     "precision": Metric("P"),
     "recall": Metric("R"),
     "f1": Metric("F1"),
@@ -63,12 +67,12 @@ class Cell:
     p: float | None
     p_test_set: float | None
     p_seeds: float | None
-    best: bool = False  # of our means
+    best: bool = False  # of our means; in a sweep: of the system that validation chooses
     best_published: bool = False
 
 
 def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.DataFrame) -> list[Cell]:
-    """All cells of a table, by column, metric and row; best means are marked.
+    """All cells of a table, by column, metric and row; best means, or what validation chooses, are marked.
 
     Args:
         runs: a row a run, as `runs.read_scores`.
@@ -80,7 +84,12 @@ def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.
         for metric in plan["metrics"]
         for system, label in plan["rows"]
     ]
-    _mark_best(cells)
+    if not plan["sweep"]:
+        _mark_best(cells)
+        return cells
+    choice = chosen(runs)
+    for cell in cells:
+        cell.best = choice.get((cell.corpus, cell.column)) == cell.system
     return cells
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import torch
@@ -21,6 +22,7 @@ SIZE = (10.6, 6.0)
 
 
 @in_style
+@mpl.rc_context({"text.parse_math": True})
 def diagram(out: Path) -> None:
     """Draw how the parser's distances and heights become P_D, and where it masks the encoder's attention.
 

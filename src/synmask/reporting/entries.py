@@ -12,14 +12,19 @@ from synmask.config.schema import flat
 from synmask.evaluation.nlu import METRICS as TASK_METRICS
 from synmask.files import UserError, read_json, read_lines
 
-METRICS = {"sacrebleu": "sacreBLEU", "bleu_tokenised": "BLEU on tokens", "chrf": "chrF"}
+METRICS = {
+    "test.sacrebleu": "sacreBLEU",
+    "test.bleu_tokenised": "BLEU on tokens",
+    "test.chrf": "chrF",
+    "valid.sacrebleu": "validation sacreBLEU",
+}
 LOG_LINES = 12
 FILES = {  # what a run's entry links to, where it exists
     "scores.json": "scores",
     "parse.json": "parsing scores",
     "train.log": "training log",
     "history.csv": "losses by epoch",
-    "hypothesis.txt": "translations",
+    "hypothesis.test.txt": "translations",
     "sentences.csv": "counts by sentence",
     "trees.jsonl": "trees",
 }
@@ -48,11 +53,12 @@ class Run:
         return str(self.folder / "scores.json")
 
     def value(self, metric: str) -> float | None:
-        """A translation score, or the task's own score on its part `metric`; None where it is missing or no
-        finite number (a run that diverged)."""
-        value = self.scores.get("scores", {}).get(metric)
+        """A translation score, such as test.chrf, or the task's own score on its part `metric`; None where it
+        is missing or no finite number (a run that diverged)."""
+        part, _, name = metric.partition(".")
+        value = self.scores.get("scores", {}).get(part)
         if isinstance(value, dict):
-            value = value.get(TASK_METRICS[self.direction][0])
+            value = value.get(name or TASK_METRICS[self.direction][0])
         return value if isinstance(value, int | float) and math.isfinite(value) else None
 
     @property

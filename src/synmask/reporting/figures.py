@@ -1,6 +1,6 @@
 """Training curves, trees and heat maps of P_D."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,13 +15,14 @@ from synmask.reporting.style import text_width as _text_width
 
 
 @in_style
-def curves(histories: dict[tuple[str, int], Path], out: Path) -> None:
+def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
     """Training and validation loss by epoch: a line a system (mean over seeds), a band from min to max.
 
     Where a system has several seeds, each is a thin line in the band.
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
+        labels: what each system is called.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: a history is missing or lacks a column, or there is none.
@@ -37,7 +38,7 @@ def curves(histories: dict[tuple[str, int], Path], out: Path) -> None:
             by_epoch = runs.groupby("epoch")[column]
             mean, colour = by_epoch.mean(), COLOURS[index % len(COLOURS)]
             marker = "o" if len(mean) == 1 else None
-            axes.plot(mean.index, mean, label=system, marker=marker, linewidth=1.8, **look(index))
+            axes.plot(mean.index, mean, label=labels[system], marker=marker, linewidth=1.8, **look(index))
             axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.15, lw=0)
             if runs["seed"].nunique() > 1:
                 for _, run in runs.groupby("seed"):
@@ -49,11 +50,12 @@ def curves(histories: dict[tuple[str, int], Path], out: Path) -> None:
 
 
 @in_style
-def speed(costs: Path, out: Path) -> None:
+def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
     """Time and memory of the encoder a sentence, against its length; a line a system.
 
     Args:
         costs: the JSON file of `engine.speed.measure_files`.
+        labels: what each system is called; one that is not there keeps its name.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: the file is missing or not such a file.
@@ -72,7 +74,14 @@ def speed(costs: Path, out: Path) -> None:
     lengths = sorted(set(data["length"]))
     for axes, (column, unit) in zip(rows[0], units.items(), strict=True):
         for index, (system, table) in enumerate(data.groupby("model", sort=False)):
-            axes.plot(table["length"], table[column], label=system, marker="o", markersize=4, **look(index))
+            axes.plot(
+                table["length"],
+                table[column],
+                label=labels.get(system, system),
+                marker="o",
+                markersize=4,
+                **look(index),
+            )
         axes.set(title=f"Encoder ({where})", xlabel="Sub-words in the sentence", ylabel=unit)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")

@@ -1,6 +1,7 @@
 """A laid-out table as Markdown and as LaTeX (booktabs)."""
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,24 +95,42 @@ def escape(text: str) -> str:
     return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(parts))
 
 
+def plain(text: str) -> str:
+    """Text that Markdown shows letter by letter: no image, link, HTML or emphasis comes of it."""
+    return re.sub(r"[\\`*\[\]|]|<(?=[A-Za-z/!?])|&(?=[#\w])|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+
+
+def _note(text: str) -> str:
+    """A note: what stands between single backquotes stays code."""
+    parts = re.split(r"((?<!`)`[^`]+`(?!`))", text)
+    return "".join(part if place % 2 else plain(part).replace(r"\|", "|") for place, part in enumerate(parts))
+
+
 def _markdown(table: Layout) -> list[str]:
-    lines = [f"# {table.title}"]
+    lines = [f"# {plain(table.title)}"]
     for name, block in table.blocks():
-        lines += [*(["", f"**{name}**"] if name else []), "", *_pipes(block)]
-    return [*lines, *(part for note in table.notes for part in ("", note))]
+        lines += [*(["", f"**{plain(name)}**"] if name else []), "", *_pipes(block)]
+    return [*lines, *(part for note in table.notes for part in ("", _note(note)))]
 
 
 def _pipes(table: Layout) -> list[str]:
     def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+        return "| " + " | ".join(cells) + " |"
 
-    heads = [" ".join(filter(None, head)) for head in table.heads]
+    heads = [plain(" ".join(filter(None, head))) for head in table.heads]
     rule = "|---" * len(table.stubs) + "|---:" * len(heads) + "|"
     rows = [
-        line([*words, *(f"**{cell.text}**" if cell.bold else cell.text for cell in cells)])
+        line(
+            [
+                *map(plain, words),
+                *(
+                    f"**{cell.text}**" if cell.bold else cell.text for cell in cells
+                ),  # numbers and marks, ours
+            ]
+        )
         for words, cells in table.rows
     ]
-    return [line([*table.stubs, *heads]), rule, *rows]
+    return [line([*map(plain, table.stubs), *heads]), rule, *rows]
 
 
 def _latex(table: Layout) -> list[str]:

@@ -8,7 +8,7 @@ from synmask.config.published import Published
 from synmask.config.tables import Plan, asked_runs
 from synmask.reporting.cells import METRICS, SIGNIFICANT, VERY_SIGNIFICANT, Cell
 from synmask.reporting.layout import arrow
-from synmask.reporting.runs import RUN, SCORES
+from synmask.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 
 
 def notes(
@@ -24,7 +24,7 @@ def notes(
         _how_to_read(plan, cells),
         _marks(plan, cells, tests),
         _published(published, cells),
-        *_published_notes(plan, published, cells),
+        *published.notes({(cell.corpus, cell.metric, cell.system) for cell in cells if cell.paper}),
         *plan["notes"],
         _missing(plan, runs, make),
         _diverged(plan, runs),
@@ -51,7 +51,9 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     if any(0 < cell.seeds < cell.asked for cell in cells):
         parts.append("in brackets how many of the seeds there are, where some lack")
     ours, theirs = any(cell.best for cell in cells), any(cell.best_published for cell in cells)
-    if ours or theirs:
+    if ours and plan["sweep"]:
+        parts.append(f"bold: chosen by the highest mean of {METRICS[CHOICE].label}")
+    elif ours or theirs:
         parts.append(
             "bold: the best of each column" + (", published and here apart" if ours and theirs else "")
         )
@@ -90,12 +92,6 @@ def _published(published: Published, cells: Sequence[Cell]) -> str:
     return text
 
 
-def _published_notes(plan: Plan, published: Published, cells: Sequence[Cell]) -> Iterator[str]:
-    shown = dict.fromkeys((cell.corpus, cell.metric) for cell in cells if cell.paper)
-    for corpus, metric in shown:
-        yield from published.notes(corpus, metric)
-
-
 def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
     """The runs that are asked for and not there, and the command that makes them."""
     there = set(runs[RUN].itertuples(index=False, name=None))
@@ -116,7 +112,7 @@ def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
 
 
 def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
-    shown = [metric for metric in plan["metrics"] if metric in SCORES]
+    shown = [metric for metric in plan["metrics"] if metric in [*SCORES, *VALID_SCORES]]
     bad = runs[runs[shown].isna().any(axis=1)] if shown else runs[:0]
     labels = dict(map(tuple, plan["rows"]))
     parts = [
@@ -128,7 +124,7 @@ def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
 
 def _signatures(plan: Plan, runs: pd.DataFrame) -> Iterator[str]:
     """sacreBLEU's signature of each score; where corpora differ in it, the columns it is of."""
-    for metric in plan["metrics"]:
+    for metric in dict.fromkeys(metric.removeprefix("valid_") for metric in plan["metrics"]):
         if metric not in SCORES or runs.empty:
             continue
         for signature, group in runs.groupby(f"signature_{metric}", sort=False):

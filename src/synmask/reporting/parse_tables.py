@@ -18,16 +18,19 @@ ATTACHMENT = {"directed": "directed", "undirected": "undirected"}
 DEPENDENCIES = "dependencies"  # among the protocols
 SIGNIFICANT = 0.05
 PROTOCOLS = {
-    "words": "trees over words without punctuation; single words and whole sentences do not count",
-    "paper": "binary trees over sub-words and </s>, the gold tree factored to the right (Kai et al. 2024)",
+    "words": "trees over words, without punctuation and currency signs, which induced trees lose after "
+    "they are split; single words and whole sentences do not count",
+    "paper": "binary trees over sub-words and </s>, as the scripts of Kai et al. 2024 score them; the paper "
+    "prints this P as R, this R as P",
     "evalb": "what EVALB computes with COLLINS.prm on unlabelled brackets",
     DEPENDENCIES: "heads by the argmax of P_D, of words without punctuation",
 }
 
 
 TREES = [
-    "induced", "right-branching", "right-branching-high", "left-branching", "balanced", "random", "oracle",
-    "left-neighbour", "right-neighbour",
+    "induced", "right-branching", "right-branching-with-punctuation", "right-branching-punctuation-high",
+    "left-branching", "left-branching-with-punctuation", "balanced", "balanced-with-punctuation",
+    "random", "random-with-punctuation", "oracle", "left-neighbour", "right-neighbour",
 ]  # fmt: skip
 
 
@@ -95,10 +98,11 @@ def as_text(result: dict) -> str:
         lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
     lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
     lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
-    if result["explained_by_labels"] is not None:
-        explained = 100 * result["explained_by_labels"]
+    explained = result["explained_by_labels_within_sentences"]
+    if explained is not None:
         lines.append(
-            f"{explained:.1f}% of the distances' variance is explained by the BPE labels beside each gap"
+            f"{100 * explained:.1f}% of the distances' variance within sentences is explained by the BPE "
+            "labels beside each gap"
         )
     return "\n".join(lines)
 

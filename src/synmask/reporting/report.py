@@ -18,7 +18,8 @@ from markupsafe import Markup
 from synmask.files import UserError, read_lines, writing
 from synmask.reporting.entries import METRICS, Run, read_runs, settings, summary
 from synmask.reporting.examples import Example, examples
-from synmask.reporting.layout import arrow
+from synmask.reporting.html import part, policy
+from synmask.reporting.layout import arrow, plain
 
 
 @dataclass
@@ -69,6 +70,8 @@ def write_report(
     }
     page = environment.get_template("page.html").render(
         title=plan["title"],
+        policy=policy(part("page.js"), part("tree_page.js")),
+        script=Markup(part("page.js")),
         figures=[_figure(Path(path), "", captions) for path in plan["figures"]],
         experiments=experiments,
         summary=summary([run for entry in experiments for run in entry["runs"]]),
@@ -107,8 +110,9 @@ class _Anchors:
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.entry = entry
-        self.labels = {label: system for system, label in entry["systems"].items()}
-        self.columns = entry.get("columns") or {arrow(name): name for name in entry["directions"]}
+        self.labels = {_cell(label): system for system, label in entry["systems"].items()}
+        columns = entry.get("columns") or {arrow(name): name for name in entry["directions"]}
+        self.columns = {_cell(name): column for name, column in columns.items()}
 
     def run(self, run: Run) -> str:
         return f"{self.group(run.direction, run.system)}-{run.seed}"
@@ -127,11 +131,16 @@ class _Anchors:
         return self.group((directions or self.entry["directions"])[0], self.labels[row])
 
 
+def _cell(text: str) -> str:
+    """What the parser finds in the cell of a table that was written with `text`."""
+    return plain(text).replace(r"\|", "|")
+
+
 def _table(path: Path, anchors: _Anchors) -> dict[str, Any]:
     """Markdown tables and their notes as HTML; every number of our own runs links to them."""
     if not path.exists():
         return {"path": path, "html": None}
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
     tokens = parser.parse("\n".join(read_lines(path)))
     row: list[Token] = []
     heads: list[str] = []
@@ -186,7 +195,7 @@ def _examples(folder: Path, direction: str, runs: Iterable[Run]) -> list[Example
     source, target = direction.split("-")
     hypotheses: dict[str, Path] = {}
     for run in runs:
-        path = run.folder / "hypothesis.txt"
+        path = run.folder / "hypothesis.test.txt"
         if run.direction == direction and path.exists():
             hypotheses.setdefault(run.label, path)
     texts = [folder / "text" / f"test.{language}" for language in (source, target)]

@@ -8,13 +8,15 @@ from typing import Any, get_args
 
 import pandas as pd
 
-from synmask.config.base import Parsing, Translation
+from synmask.config.base import Parsing, Translation, Validation
 from synmask.config.tables import AVERAGE
 from synmask.evaluation.nlu import METRICS as TASK_METRICS
 from synmask.files import UserError, read_json
 
 RUN = ["corpus", "direction", "system", "seed"]
-SCORES = list(get_args(Translation))
+SCORES = list(get_args(Translation))  # of the test set
+VALID_SCORES = list(get_args(Validation))
+CHOICE = "valid_bleu_tokenised"  # what a sweep chooses by: the paper's metric, never of the test set
 PARSE_SCORES = list(get_args(Parsing))
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit"]
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
@@ -23,8 +25,9 @@ SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """The runs of scores.json files, one row each: what ran, its scores, signatures, settings and costs.
 
-    A score that is not finite is NaN. `memory` is the training's peak, in MiB, by Snakemake's benchmark file
-    beside scores.json (NaN: there is none); `device_hours` counts all devices.
+    Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
+    training's peak, in MiB, by Snakemake's benchmark file beside scores.json (NaN: there is none);
+    `device_hours` counts all devices.
 
     Raises:
         UserError: a file is missing, is not JSON, or lacks a key; or there is no file.
@@ -32,11 +35,13 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     rows = []
     for path in paths:
         run = _read(path, [*RUN, "scores", "signatures"])
-        _require(run["scores"], SCORES, path, "scores")
+        _require(run["scores"], ["valid", "test"], path, "scores")
         _require(run["signatures"], SCORES, path, "signatures")
         row = {key: run[key] for key in RUN} | {key: run.get(key) for key in COSTS}
         row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
-        row |= {metric: _finite(run["scores"][metric]) for metric in SCORES}
+        for split, columns in (("test", SCORES), ("valid", VALID_SCORES)):
+            _require(run["scores"][split], SCORES, path, f"scores.{split}")
+            row |= {c: _finite(run["scores"][split][m]) for c, m in zip(columns, SCORES, strict=True)}
         row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
         row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
         row["memory"] = _peak_memory(Path(path).parent / "benchmarks" / f"train.{run['direction']}.tsv")
@@ -112,6 +117,17 @@ def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.Dat
             place = {"corpus": corpus, "direction": AVERAGE, "system": system, "seed": seed}
             rows.append(place | {"glue": group["glue"].mean(skipna=False)})
     return pd.concat([runs, pd.DataFrame(rows)], ignore_index=True) if rows else runs
+
+
+def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(corpus, direction) → the system that validation chooses: that with the highest mean of `CHOICE`.
+
+    Runs without a finite score do not count; where fewer than two systems have one, nothing is chosen.
+    """
+    finite = runs.dropna(subset=[CHOICE]).astype({CHOICE: float})
+    means = finite.groupby(["corpus", "direction", "system"], sort=False)[CHOICE].mean()
+    places = means.groupby(level=["corpus", "direction"])
+    return {place: group.idxmax()[-1] for place, group in places if len(group) > 1}
 
 
 def read_comparisons(paths: Iterable[Path]) -> pd.DataFrame:

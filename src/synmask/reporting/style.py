@@ -26,6 +26,7 @@ STYLE = {
     "axes.axisbelow": True,
     "grid.color": "#E5E5E5",
     "legend.frameon": False,
+    "text.parse_math": False,  # a label may hold dollar signs
     "svg.hashsalt": "synmask",  # else element ids are random
     "pdf.fonttype": 42,
 }

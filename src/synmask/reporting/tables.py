@@ -16,6 +16,7 @@ from synmask.reporting.runs import (
     COSTS,
     RUN,
     SCORES,
+    VALID_SCORES,
     averaged,
     check_alike,
     describe,
@@ -67,7 +68,8 @@ def _gather(
     plan: Plan, scores: Sequence[Path], parses: Sequence[Path], tasks: Sequence[Path]
 ) -> pd.DataFrame:
     """All given runs, one row each, in the table's order."""
-    columns = [*RUN, *COSTS, "device_hours", "memory", *SCORES, *(f"signature_{metric}" for metric in SCORES)]
+    signatures = [f"signature_{metric}" for metric in SCORES]
+    columns = [*RUN, *COSTS, "device_hours", "memory", *SCORES, *VALID_SCORES, *signatures]
     runs = pd.DataFrame(columns=columns)
     if scores:
         read = read_scores(scores)
@@ -98,7 +100,7 @@ def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
     """Per system a line with what is published and a line with what is measured here."""
     with_published = any(cell.published_text for cell in cells)
     heads = [
-        (column["group"], arrow(column["column"]), METRICS[metric].label)
+        (column["group"], arrow(column["column"]), _named(metric, plan["metrics"]))
         for column in plan["columns"]
         for metric in plan["metrics"]
     ]
@@ -117,6 +119,11 @@ def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
             if "glue" in plan["metrics"] and any(cell.median is not None for cell in row):
                 table.rows.append(([label, "median"], [_median(cell) for cell in row]))
     return table
+
+
+def _named(metric: str, metrics: Sequence[str]) -> str:
+    """A metric's label, which names the test set where the validation set stands beside it."""
+    return ("test " if f"valid_{metric}" in metrics else "") + METRICS[metric].label
 
 
 def _median(cell: Cell) -> Text:

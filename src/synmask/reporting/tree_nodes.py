@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synmask.evaluation.protocols import counted_words
 from synmask.syntax.parses import Parse
-from synmask.syntax.tree import check_fit, not_punctuation, restricted_spans, spans_of_distances, word_starts
+from synmask.syntax.tree import check_fit, restricted_spans, spans_of_distances, word_starts
 from synmask.syntax.treebank import Tree
 
 
@@ -16,7 +17,7 @@ class Node(NamedTuple):
     start: int  # in sub-words, half-open
     end: int
     label: str
-    hit: tuple[int, int] | None  # the gold span it is, in words without punctuation
+    hit: tuple[int, int] | None  # the gold span it is, in words that count
     level: int  # above the leaves: one more than the highest node inside it
     children: tuple[int, ...]  # numbers of nodes, or, as ~number, of leaves
 
@@ -46,7 +47,7 @@ class Sentence:
     Attributes:
         words: the sub-words (start, end) of each word.
         expected: the gold spans that count, by the protocol `words`; None without a gold tree.
-        counted: how many words are no punctuation.
+        counted: how many words count.
     """
 
     tokens: list[str]
@@ -68,7 +69,7 @@ class Sentence:
 def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> Sentence:
     """The gold tree and the induced trees of one sentence.
 
-    A node of an induced tree is right if it cuts no word and, without punctuation, is a constituent of the
+    A node of an induced tree is right if it cuts no word and, in words that count, is a constituent of the
     gold tree of more than one word and less than the sentence (as the protocol `words` counts).
 
     Args:
@@ -85,7 +86,7 @@ def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> Sentence:
     if gold is not None:
         if len(words) != len(gold.leaves()):
             raise ValueError(f"induced: {len(words)} words, but the gold tree has {len(gold.leaves())}")
-        keep = not_punctuation(gold)
+        keep = counted_words(gold)
         expected = set(restricted_spans(gold, keep))
         drawings["gold"] = Drawing(gold.leaves(), words, _connected(_gold_spans(gold, words), words))
     pieces = [(position, position + 1) for position in range(len(tokens))]

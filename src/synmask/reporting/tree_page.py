@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 
+from synmask.reporting.html import part, policy
 from synmask.reporting.tree_nodes import Drawing, Sentence, sentence_of
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
@@ -35,10 +35,10 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]], *, cou
     return "\n".join(
         [
             '<div class="tree-section">',
-            f"<style>{_part('tree_page.css')}</style>",
+            f"<style>{part('tree_page.css')}</style>",
             _filter(list(induced)),
             *figures,
-            f"<script>{_part('tree_page.js')}</script>",
+            f"<script>{part('tree_page.js')}</script>",
             "</div>",
         ]
     )
@@ -50,7 +50,9 @@ def page(title: str, fragment: str) -> str:
         [
             "<!doctype html>",
             '<html lang="en">',
-            f'<head><meta charset="utf-8"><title>{escape(title)}</title>',
+            '<head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy(part("tree_page.js"))}">',
+            f"<title>{escape(title)}</title>",
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             "<style>:root{color-scheme:light dark}"
             "body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:90rem}"
@@ -61,10 +63,6 @@ def page(title: str, fragment: str) -> str:
             "",
         ]
     )
-
-
-def _part(name: str) -> str:
-    return files("synmask.reporting").joinpath("page", name).read_text(encoding="utf-8").strip()
 
 
 def _filter(labels: list[str]) -> str:

@@ -80,12 +80,17 @@ def parse_file(
 
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
     """Moses tokens as CoreNLP's models know them: escapes undone, English "isn 't" as "is n't"."""
-    words = [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
+    words = unescaped(tokens)
     if language == "en":
         for before, word in enumerate(words[1:]):
             if word.lower() == "'t" and re.search(".n$", words[before], re.I):
                 words[before], words[before + 1] = words[before][:-1], words[before][-1] + word
     return words
+
+
+def unescaped(tokens: Sequence[str]) -> list[str]:
+    """Moses tokens as they stand in the text."""
+    return [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
 
 
 def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[str]], list[list[str]]]:

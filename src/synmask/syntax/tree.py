@@ -11,8 +11,8 @@ import numpy as np
 
 from synmask.syntax.treebank import Tree
 
-# Penn, STTS and universal tags of punctuation.
-PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "$,", "$.", "$(", "PUNCT"})
+# Penn, Penn Chinese, STTS and universal tags of punctuation.
+PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "PU", "$,", "$.", "$(", "PUNCT"})
 # Tags that say nothing: of words nobody tagged, and what the treebank reader leaves of "$-LRB-".
 UNKNOWN_TAGS = frozenset({"X", "XX", "$"})
 

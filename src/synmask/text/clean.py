@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from synmask.files import UserError, read_pairs, writing
+from synmask.files import UserError, all_writing, read_pairs
 
 
 def clean_files(
@@ -31,7 +31,8 @@ def clean_files(
             f"got {min_tokens}, {max_tokens} and {max_ratio}"
         )
     counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0}
-    with writing(source_out) as source_file, writing(target_out) as target_file, writing(kept_out) as numbers:
+    outputs = [source_out, target_out, kept_out]
+    with all_writing(outputs) as (source_file, target_file, numbers):
         for number, (source, target) in enumerate(read_pairs(source_in, target_in), start=1):
             source_tokens, target_tokens = source.split(), target.split()
             found = fate(len(source_tokens), len(target_tokens), min_tokens, max_tokens, max_ratio)

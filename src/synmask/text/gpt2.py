@@ -40,6 +40,12 @@ def encode(lines: Sequence[str], encoder_json: str | Path, vocab_bpe: str | Path
     return _encode(tokenizer(encoder, merges, f"{encoder_json}, {vocab_bpe}"), lines)
 
 
+def lengths(pieces: Sequence[Sequence[int]], encoder_json: str | Path) -> list[list[int]]:
+    """How many bytes of the text each token of each line of `encode` takes."""
+    bytes_of = {number: len(token) for token, number in read_encoder(encoder_json).items()}
+    return [[bytes_of[number] for number in line] for line in pieces]
+
+
 def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
     """Learn merge operations on lines of text; write encoder.json, vocab.bpe and dict.txt; return how many.
 

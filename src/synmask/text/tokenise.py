@@ -13,6 +13,9 @@ from synmask.files import read_lines, write_lines
 from synmask.text import segment
 from synmask.text.parallel import map_lines
 
+# What Moses' tools and trees give a meaning, in the full width that the authors write it in after segmenting.
+FULL_WIDTH = str.maketrans("|[]", "｜［］")
+HALF_WIDTH = {full: half for half, full in FULL_WIDTH.items()}
 ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
 NUMBER = r"\p{N}"  # Perl's IsN
 
@@ -92,7 +95,8 @@ def tokenise(
         tokeniser: "moses" as tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised, a
             language without rules of its own gets the English abbreviations; "corenlp" as PASCAL prepared
             News Commentary: Moses, escapes undone, a space after a full stop inside a token, then CoreNLP;
-            "juman" for Japanese; "stanford" for Chinese; "none": the text is segmented already.
+            "juman" for Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "none": the
+            text is segmented already.
         lowercase: after tokenising, since upper case helps to tell abbreviations from sentence ends.
         threads: processes of Moses or Juman.
         jars: CoreNLP's, for "corenlp" and "stanford".
@@ -105,9 +109,9 @@ def tokenise(
     if tokeniser == "corenlp":
         words = segment.penn(map_lines(partial(_rejoined, _Tokenizer(language)), lines, threads), jars)
     elif tokeniser == "juman":
-        words = segment.juman(lines, threads)
+        words = map(_full_width, segment.juman(lines, threads))
     elif tokeniser == "stanford":
-        words = segment.stanford(lines, jars)
+        words = map(_full_width, segment.stanford(lines, jars))
     elif tokeniser == "none":
         words = iter(lines)
     else:
@@ -118,6 +122,10 @@ def tokenise(
 def _moses(tokenizer: MosesTokenizer, lowercase: bool, line: str) -> str:
     tokens = tokenizer.tokenize(line, return_str=True).rstrip()
     return tokens.lower() if lowercase else tokens
+
+
+def _full_width(line: str) -> str:
+    return line.translate(FULL_WIDTH)
 
 
 def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:
@@ -132,12 +140,13 @@ def of_language(tokeniser: str | Mapping[str, str], language: str) -> str:
 
 
 def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:
-    """Yield each line of tokens as ordinary text: escapes undone, punctuation joined to its word."""
+    """Yield each line of tokens as ordinary text: escapes and full-width signs undone, punctuation joined to
+    its word."""
     if tokeniser == "none":
         yield from lines
     elif tokeniser in ("juman", "stanford"):  # no spaces but between words in Latin letters or digits
         for line in lines:
-            yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line)
+            yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line).translate(HALF_WIDTH)
     else:
         detokenizer = MosesDetokenizer(language)
         for line in lines:

@@ -1,4 +1,4 @@
-"""A SLURM of one node that runs while these tests do."""
+"""A SLURM of three nodes that runs while these tests do."""
 
 import subprocess
 from pathlib import Path
@@ -10,11 +10,12 @@ MISSING = 3
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Start SLURM, and have all that is started here use it."""
+def cluster(request, tmp_path_factory):
+    """Start SLURM, and have all that is started here use it. A module's ACCOUNTING asks for a database of jobs."""
     folder = tmp_path_factory.mktemp("slurm")
+    words = ["accounting"] if getattr(request.module, "ACCOUNTING", False) else []
     with pytest.MonkeyPatch.context() as patch:
-        started = subprocess.run([SCRIPT, "start", folder], check=False).returncode
+        started = subprocess.run([SCRIPT, "start", folder, *words], check=False).returncode
         if started == MISSING:
             pytest.skip("SLURM is not installed")  # CI installs it, and takes a skip for a failure
         assert started == 0

@@ -1,4 +1,4 @@
-"""The workflow on a real SLURM (cluster.sh). One worker runs these: they share the cluster and what was built."""
+"""The workflow on a real SLURM of three nodes (cluster.sh). One worker runs these: they share the cluster and what was built."""
 
 import contextlib
 import csv
@@ -25,6 +25,7 @@ if [ "$1" = decode ] && [ ! -e failed ]; then touch failed; exit 1; fi
 exec {Path(sys.executable).parent}/synmask "$@"
 """
 EPOCHS = 25
+CLUSTER = Path(__file__).with_name("cluster.sh")
 
 
 def calls(project):
@@ -47,7 +48,7 @@ def states(project):
     return [job["JobState"] for job in jobs(project)]
 
 
-def wait_for(condition, seconds=300):
+def wait_for(condition, seconds=600):
     """The first true value of `condition()`."""
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -129,31 +130,92 @@ def went_on(project):
     return f"epoch 1/{EPOCHS} " not in log and f"epoch {EPOCHS}/{EPOCHS} done" in log
 
 
-@pytest.fixture(scope="module")
-def limited(demo, new_project):
-    """A training whose time limit comes in its middle; it runs while other tests do."""
-    project = longer(demo, new_project, "limited")
-    project.config["corpora"]["demo"]["resources"]["runtime"] = 2
+def change_profile(project, old, new):
     profile = project.folder / "workflow/profiles/slurm/profile.yaml"
-    profile.write_text(profile.read_text().replace("TERM@300", "TERM@30"))
-
-    def run():
-        running = project.start(*SLURM, f"{RUN}/train.json")
-        process = frozen(project)
-        status = Path(f"/proc/{process}/status")
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # SLURM may wake it, too
-            wait_for(lambda: "ShdPnd:\t0000000000004000" in status.read_text())  # SIGTERM has come
-            os.kill(process, signal.SIGCONT)
-        output = running.communicate()[0]
-        assert running.returncode == 0, output[-2000:]
-        return project
-
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(run)
+    assert old in profile.read_text()
+    profile.write_text(profile.read_text().replace(old, new))
 
 
-def test_a_cancelled_training_goes_on_and_nothing_else_is_done_again(demo, limited, new_project):
+def finish(running, project):
+    output = running.communicate()[0]
+    assert running.returncode == 0, output[-2000:]
+    return project
+
+
+def limited(project):
+    """A training whose time limit comes in its middle."""
+    project.config["corpora"]["demo"]["resources"]["runtime"] = 2
+    change_profile(project, "TERM@300", "TERM@30 --nodelist=node1")
+    running = project.start(*SLURM, f"{RUN}/train.json")
+    process = frozen(project)
+    status = Path(f"/proc/{process}/status")
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # SLURM may wake it, too
+        wait_for(lambda: "ShdPnd:\t0000000000004000" in status.read_text())  # SIGTERM has come
+        os.kill(process, signal.SIGCONT)
+    return finish(running, project)
+
+
+def queued_again(project):
+    """Wait until SLURM has put the last job back into its queue, and have it start at once, not in two minutes."""
+    wait_for(lambda: states(project)[-1] == "PENDING")
+    job = jobs(project)[-1]["JobId"]
+    subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)
+
+
+def bereft(project, cluster):
+    """A training whose node dies; and the node."""
+    change_profile(project, "TERM@300", "TERM@300 --exclude=node1")
+    running = project.start(*SLURM, "--retries", "0", f"{RUN}/train.json")
+    frozen(project)
+    node = jobs(project)[-1]["NodeList"]
+    subprocess.run([CLUSTER, "kill", cluster, node], check=True)
+    queued_again(project)
+    return finish(running, project), node
+
+
+def preempted(project, partition):
+    """A training that makes room for a job of a partition that goes first."""
+    change_profile(project, "train:\n    slurm_partition: gpu", f"train:\n    slurm_partition: {partition}")
+    change_profile(project, "TERM@300", "TERM@300 --exclude=node1")
+    running = project.start(*SLURM, "--retries", "1", f"{RUN}/train.json")
+    frozen(project)
+    node = jobs(project)[-1]["NodeList"]
+    urgent = ["sbatch", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"]
+    subprocess.run(urgent, check=True)
+    if partition == "requeue":
+        queued_again(project)
+    return finish(running, project)
+
+
+@pytest.fixture(scope="module")
+def disturbed(demo, cluster, new_project):
+    """Trainings that something happens to, while other tests run: on node1, and one after another on the others."""
+    with ThreadPoolExecutor(1) as here, ThreadPoolExecutor(1) as elsewhere:
+        yield {
+            "limited": here.submit(limited, longer(demo, new_project, "limited")),
+            **{
+                name: elsewhere.submit(preempted, longer(demo, new_project, name), name)
+                for name in ("requeue", "cancel")
+            },
+            "bereft": elsewhere.submit(bereft, longer(demo, new_project, "bereft"), cluster),
+        }
+
+
+def average(project):
+    """The model that a training ends with, made here."""
+    project.snakemake(f"{RUN}/average.pt")
+    return (project.folder / RUN / "average.pt").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(demo, new_project):
+    """The model of a training that nothing happened to."""
+    return average(longer(demo, new_project, "undisturbed"))
+
+
+def test_a_cancelled_training_goes_on_and_nothing_else_is_done_again(demo, disturbed, new_project):
     project = longer(demo, new_project, "cancelled")
+    change_profile(project, "TERM@300", "TERM@300 --nodelist=node1")
     running = project.start(*SLURM, "--retries", "0", f"{RUN}/train.json")
     frozen(project)
     subprocess.run(["scancel", jobs(project)[-1]["JobId"]], check=True)
@@ -165,11 +227,34 @@ def test_a_cancelled_training_goes_on_and_nothing_else_is_done_again(demo, limit
     assert went_on(project)
 
 
-def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_job(limited):
-    project = limited.result()
+def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_job(disturbed):
+    project = disturbed["limited"].result()
     *stopped, last = states(project)
     assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
     assert last == "COMPLETED"
     said = [path.read_text() for path in (project.folder / ".snakemake/slurm_logs").rglob("*.log")]
     assert [text for text in said if "stopped by a signal, and saved" in text]
+    assert went_on(project)
+
+
+def test_a_training_whose_node_dies_goes_on_elsewhere_to_the_same_model(disturbed, undisturbed):
+    project, node = disturbed["bereft"].result()
+    [job] = jobs(project)
+    assert (job["JobState"], job["Restarts"]) == ("COMPLETED", "1")
+    assert job["NodeList"] != node
+    assert went_on(project)
+    assert average(project) == undisturbed
+
+
+def test_a_preempted_training_goes_on_to_the_same_model(disturbed, undisturbed):
+    project = disturbed["requeue"].result()
+    [job] = jobs(project)
+    assert (job["JobState"], job["Restarts"]) == ("COMPLETED", "1")
+    assert went_on(project)
+    assert average(project) == undisturbed
+
+
+def test_a_training_that_preemption_ends_in_a_grace_time_goes_on_in_the_next_job(disturbed):
+    project = disturbed["cancel"].result()
+    assert states(project)[-2:] == ["FAILED", "COMPLETED"]  # it ended by itself: not PREEMPTED
     assert went_on(project)

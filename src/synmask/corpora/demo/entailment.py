@@ -9,9 +9,9 @@ from dataclasses import replace
 from synmask.corpora.demo import english, lexicon
 from synmask.corpora.demo.abstract import Clause, Complement, Nominal
 from synmask.corpora.demo.meaning import Definite, other_roles, styled
-from synmask.corpora.demo.phrases import side_of
+from synmask.corpora.demo.phrases import Row, Side, side_of
 
-Pair = tuple[str, str, str]  # premise, hypothesis, label
+Pair = tuple[Side, Side, str]  # premise, hypothesis, label
 # Which of the nouns' bearers can do it, if a sentence with this determiner and negation is true: all of them;
 # some, the one that "the" means among them or not; none.
 WORLDS = {
@@ -29,11 +29,11 @@ THAT_VERBS = {  # several of them take other complements in the corpus
 }
 
 
-def entailment(grammar: Definite, label: str) -> tuple[str, ...] | None:
+def entailment(grammar: Definite, label: str) -> Row | None:
     """Premise, hypothesis and `label`; None: this draw has another label."""
     infer = grammar.rng.choice((modifiers, determiners, clauses, embedded, roles))
     premise, hypothesis, found = infer(grammar)
-    return (premise, hypothesis, label) if found == label and premise != hypothesis else None
+    return ((premise, hypothesis), label) if found == label and premise.text != hypothesis.text else None
 
 
 def modifiers(grammar: Definite) -> Pair:
@@ -164,7 +164,7 @@ def _perhaps_denied(grammar: Definite, clause: Clause) -> tuple[Clause, bool]:
     return replace(clause, negated=clause.negated != denied), denied
 
 
-def text(clause: Clause, conjunction: tuple[str, str] = ("", ""), other: Clause | None = None) -> str:
+def text(clause: Clause, conjunction: tuple[str, str] = ("", ""), other: Clause | None = None) -> Side:
     """The English of one main clause or two."""
     parts = [(("", ""), clause), *([(conjunction, other)] if other else ())]
-    return side_of(english.sentence(parts)).text
+    return side_of(english.sentence(parts))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from synmask.corpora.demo.abstract import Clause, Complement, Nominal
 from synmask.corpora.demo.grammar import Grammar
-from synmask.corpora.demo.phrases import Phrase, Word, side_of, words
+from synmask.corpora.demo.phrases import Phrase, Row, Word, side_of, words
 from synmask.corpora.demo.variants import INFLECTIONS, child, english, lexical, replaced, variants
 
 # What cannot do without its object in any reading, and what cannot have two.
@@ -100,7 +100,7 @@ FAULTS: tuple[Callable[[Clause, Grammar], Iterator[Phrase]], ...] = (
 )
 
 
-def acceptability(grammar: Grammar, label: str) -> tuple[str, ...] | None:
+def acceptability(grammar: Grammar, label: str) -> Row | None:
     """A sentence into which a fault can be put; with label 0 it is. None: this draw allows no such fault.
 
     Sentences of both labels come from the same draws; only the faults make them differ.
@@ -110,4 +110,4 @@ def acceptability(grammar: Grammar, label: str) -> tuple[str, ...] | None:
     faulty = list(fault(clause, grammar))
     if not faulty:
         return None
-    return side_of(english(clause) if label == "1" else grammar.rng.choice(faulty)).text, label
+    return (side_of(english(clause) if label == "1" else grammar.rng.choice(faulty)),), label

@@ -6,7 +6,7 @@ from dataclasses import replace
 from synmask.corpora.demo import lexicon
 from synmask.corpora.demo.abstract import Clause, Complement, Nominal
 from synmask.corpora.demo.grammar import Grammar
-from synmask.corpora.demo.phrases import Phrase, side_of
+from synmask.corpora.demo.phrases import Phrase, Row, Side, side_of
 from synmask.corpora.demo.variants import adverb_first, english, passives, variants
 
 SYMMETRIC = {"meet", "marry"}  # say the same with subject and object exchanged
@@ -39,8 +39,8 @@ class Definite(Grammar):
         return self.rng.choice(("intransitive", "intransitive", "thing", "perception", "state", "dative"))
 
 
-def styled(clause: Clause, style: Sequence[str]) -> str | None:
-    """The clause as text, in a style; None if it has nothing to which the style applies.
+def styled(clause: Clause, style: Sequence[str]) -> Side | None:
+    """The clause as a sentence in a style; None if it has nothing to which the style applies.
 
     Args:
         style: some of "adverb" (it comes first), "subordinate" (the subordinate clause comes first),
@@ -56,7 +56,7 @@ def styled(clause: Clause, style: Sequence[str]) -> str | None:
             sentence = next(change(sentence), None)
             if sentence is None:
                 return None
-    return side_of(sentence).text
+    return side_of(sentence)
 
 
 def _passive_relatives(sentence: Phrase) -> Iterator[Phrase]:
@@ -66,7 +66,7 @@ def _passive_relatives(sentence: Phrase) -> Iterator[Phrase]:
     return variants(sentence, Phrase, change)
 
 
-def paraphrase(grammar: Definite, label: str) -> tuple[str, ...] | None:
+def paraphrase(grammar: Definite, label: str) -> Row | None:
     """Two sentences of the same words in different styles; with label 0 they say different things.
 
     None: this draw cannot be said in these styles.
@@ -82,7 +82,7 @@ def paraphrase(grammar: Definite, label: str) -> tuple[str, ...] | None:
     styles = [[kind for bit, kind in enumerate(usable) if number >> bit & 1] for number in (first, second)]
     one, same, different = styled(clause, styles[0]), styled(clause, styles[1]), styled(other, styles[1])
     if one and same and different:
-        return one, same if label == "1" else different, label
+        return (one, same if label == "1" else different), label
     return None
 
 
@@ -126,7 +126,7 @@ def _other_relative(nominal: Nominal) -> Iterator[Nominal]:
         yield replace(nominal, relative=relative, relative_case="nom")
 
 
-def similarity(grammar: Definite, _: str) -> tuple[str, ...] | None:
+def similarity(grammar: Definite, _: str) -> Row | None:
     """Two sentences in any style, and 5 times the share of their `arcs` that they have in common (Dice).
 
     None: both are the same text.
@@ -138,10 +138,10 @@ def similarity(grammar: Definite, _: str) -> tuple[str, ...] | None:
         other = edit(grammar, other)
     if grammar.chance(0.3):
         other = next(other_roles(other))
-    texts = [_in_some_style(grammar, said) for said in grammar.rng.sample((clause, other), 2)]
+    one, two = (_in_some_style(grammar, said) for said in grammar.rng.sample((clause, other), 2))
     ours, theirs = arcs(clause), arcs(other)
     score = 10 * len(ours & theirs) / (len(ours) + len(theirs))
-    return (*texts, f"{score:.3f}") if texts[0] != texts[1] else None
+    return ((one, two), f"{score:.3f}") if one.text != two.text else None
 
 
 def arcs(clause: Clause) -> set[tuple[str, str, str]]:
@@ -159,9 +159,9 @@ def arcs(clause: Clause) -> set[tuple[str, str, str]]:
     return found
 
 
-def _in_some_style(grammar: Definite, clause: Clause) -> str:
+def _in_some_style(grammar: Definite, clause: Clause) -> Side:
     styles = ([], ["adverb"], ["passive"], ["adverb", "passive"])
-    return grammar.rng.choice([text for style in styles if (text := styled(clause, style))])
+    return grammar.rng.choice([said for style in styles if (said := styled(clause, style))])
 
 
 def _other_verb(grammar: Definite, clause: Clause) -> Clause:

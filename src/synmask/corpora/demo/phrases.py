@@ -27,6 +27,9 @@ class Side:
     heads: tuple[int, ...]
 
 
+Row = tuple[tuple[Side, ...], str]  # of a task of language understanding: its sentences, and their label
+
+
 def phrase(label: str, *children: Word | Phrase | None, head: Word | Phrase) -> Phrase:
     """The phrase of those children that are not None; `head` is one of them."""
     kept = tuple(child for child in children if child is not None)

@@ -10,7 +10,7 @@ None can be told from the words alone: the words of all labels are drawn alike.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from synmask.corpora.demo.entailment import entailment
 from synmask.corpora.demo.faults import acceptability
 from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.meaning import Definite, paraphrase, similarity
-from synmask.files import UserError
+from synmask.corpora.demo.phrases import Row, Side
+from synmask.files import UserError, write_lines
 
 PARTS = ("train", "dev")
 LONGEST = 30  # words of a sentence, as in the demo corpus
@@ -29,7 +30,7 @@ class Kind(NamedTuple):
     """How a task's rows are drawn: sentences and label, or None where the draw gives no row."""
 
     grammar: type[Grammar]
-    draw: Callable[[Grammar, str], tuple[str, ...] | None]
+    draw: Callable[[Grammar, str], Row | None]
     weights: tuple[int, ...]  # of the labels
 
 
@@ -41,8 +42,8 @@ KINDS = {
 }
 
 
-def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield (part, its sentences and label), `sizes[part]` of train, then of dev.
+def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Row]]:
+    """Yield (part, (sentences, label)), `sizes[part]` of train, then of dev.
 
     No sentence of a one-sentence task comes twice, nor a pair, in whatever order. The same sizes and seed
     give the same rows.
@@ -63,26 +64,46 @@ def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, 
         while done < sizes[part]:
             label = grammar.rng.choices(labels, kind.weights)[0]
             row = _drawn(kind, grammar, label)
-            texts = frozenset(row[:-1])
+            texts = frozenset(side.text for side in row[0])
             if texts not in seen:
                 seen.add(texts)
                 done += 1
                 yield part, row
 
 
-def _drawn(kind: Kind, grammar: Grammar, label: str) -> tuple[str, ...]:
+def _drawn(kind: Kind, grammar: Grammar, label: str) -> Row:
     while True:
         row = kind.draw(grammar, label)
-        if row and all(len(text.split()) <= LONGEST for text in row[:-1]):
+        if row and all(len(side.text.split()) <= LONGEST for side in row[0]):
             return row
 
 
-def write_part(task: str, part: str, output: str | Path, sizes: Mapping[str, int], seed: int) -> None:
+def write_part(
+    task: str, part: str, output: str | Path, sizes: Mapping[str, int], seed: int, parses: Path | None = None
+) -> None:
     """Write train or dev of a demo task as TSV, as `corpora.tasks` says.
+
+    Args:
+        parses: also write the gold parses of its sentences as files with this prefix (`_write_parses`).
 
     Raises:
         UserError: as `rows`; or no such part.
     """
     if part not in PARTS:
         raise UserError(f"demo task {task}: no part {part!r}; there are {', '.join(PARTS)}")
-    tasks.write_task(task, (row for found, row in rows(task, sizes, seed) if found == part), output)
+    drawn = [row for found, row in rows(task, sizes, seed) if found == part]
+    tasks.write_task(task, ([*(side.text for side in sides), label] for sides, label in drawn), output)
+    if parses:
+        _write_parses({side.text: side for sides, _ in drawn for side in sides}.values(), parses)
+
+
+def _write_parses(sides: Collection[Side], prefix: Path) -> None:
+    """What `corenlp.parse_file` gives for other tasks: a line each of .text, .tokens, .trees and .heads."""
+    columns = {
+        "text": (side.text for side in sides),
+        "tokens": (" ".join(side.tree.leaves()) for side in sides),
+        "trees": (str(side.tree) for side in sides),
+        "heads": (" ".join(map(str, side.heads)) for side in sides),
+    }
+    for ending, column in columns.items():
+        write_lines(f"{prefix}.{ending}", column)

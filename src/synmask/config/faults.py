@@ -1,0 +1,133 @@
+"""What is wrong with a configuration, in one line of a user's words."""
+
+import difflib
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from synmask.config.sources import holds
+
+# What pydantic calls a fault → what a user must do.
+WORDS = {
+    "missing": "this key is missing",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of less than 19 digits",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be text",
+    "literal_error": "must be {expected}",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be keys and values",
+    "model_type": "must be keys and values",
+    "greater_than": "must be above {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be below {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
+    "invalid_key": "a key must be text; put it in quotes",
+    "recursion_loop": "must not contain itself",
+    "value_error": "{error}",
+}
+
+
+MISMATCH = ("model_type", "dict_type", "list_type", "tuple_type", "int_type", "float_type", "string_type")
+
+
+class Fault(Exception):
+    """What is wrong with the value at `path`."""
+
+    def __init__(self, path: tuple, what: str) -> None:
+        self.path = path
+        super().__init__(what)
+
+
+class NameFault(Fault):
+    """An unknown name, and the nearest known one."""
+
+    def __init__(self, path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+        super().__init__(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What a user may have meant, or all there is."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def first_fault(error: ValidationError, values: Any, section: type[BaseModel], at: tuple = ()) -> Fault:
+    """The first unknown key that pydantic found in a section, or else the fault that lies deepest.
+
+    Args:
+        values: what was checked, as `section`.
+        at: where it stands in the configuration.
+    """
+    faults = [(_path(fault, values), fault) for fault in error.errors()]
+    unknown = [(path, fault) for path, fault in faults if fault["type"] == "extra_forbidden"]
+    if unknown:
+        path, _ = unknown[0]
+        known = nearest(str(path[-1]), _known_keys(path[:-1], section))
+        return Fault((*at, *path), f"unknown key {str(path[-1])!r}{known}")
+    path = max((path for path, _ in faults), key=len)  # the branch of a union that fits best
+    here = [fault for other, fault in faults if other == path]
+    if any(
+        fault["type"] not in (*MISMATCH, "literal_error") for fault in here
+    ):  # of the right kind, but wrong
+        here = [fault for fault in here if fault["type"] not in MISMATCH]
+    said = list(dict.fromkeys(map(_words, here)))
+    message = said[0] + "".join(f" or {text.removeprefix('must be ')}" for text in said[1:])
+    given = here[0]["input"]
+    shown = "" if isinstance(given, Mapping) or here[0]["type"] == "missing" else f" (given: {_shown(given)})"
+    return Fault((*at, *path), message + shown)
+
+
+def _path(fault: Mapping[str, Any], values: Any) -> tuple:
+    """Where a fault lies, without pydantic's own names for branches of a union and for keys."""
+    path: tuple = ()
+    for part in fault["loc"]:
+        if holds(values, (*path, part)):
+            path = (*path, part)
+    return (*path, fault["loc"][-1]) if fault["type"] == "missing" else path
+
+
+def _words(fault: Mapping[str, Any]) -> str:
+    context = fault.get("ctx", {})
+    if fault["loc"][-1:] == ("[key]",) and fault["type"] == "string_type":
+        return WORDS["invalid_key"]
+    return WORDS[fault["type"]].format(**context) if fault["type"] in WORDS else fault["msg"]
+
+
+def _shown(value: Any) -> str:
+    """A value as YAML writes it, cut short."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = 80
+    return short.repr(value)
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field's annotation holds, however deep in a union or a dict."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_section_of, get_args(annotation))), None)
+
+
+def _known_keys(path: Sequence, section: type[BaseModel]) -> set[str]:
+    """The keys that the section at `path` inside `section` may hold."""
+    for part in path:  # a part that is no field is the user's own name for an entry: same section
+        if field := section.model_fields.get(str(part)):
+            section = _section_of(field.annotation) or section
+    keys = set(section.model_fields) - {"download"}
+    return keys | {"based_on"} if section.__name__ == "Corpus" else keys

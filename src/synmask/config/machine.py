@@ -1,0 +1,134 @@
+"""What the configuration asks of the machine that it runs on: the user's files, memory and disk."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from synmask.config.faults import Fault
+from synmask.config.schema import Config
+from synmask.config.sections import SPLITS, Model
+
+BYTES = 4  # of a parameter
+TRAINED = 4  # values of a parameter in training: itself, its gradient, Adam's two moments
+RESUMED = 9  # parameters and Adam's moments in three checkpoints to go on from: docs/reliability.md
+
+Pair = tuple[str, str]  # a corpus and a direction
+
+
+def check_machine(config: Config, words: Iterable[str]) -> None:
+    """Stop before any job starts when something that was asked for cannot be had here.
+
+    Args:
+        words: Snakemake's command line, whose targets say what is asked for; else `targets` does.
+
+    Raises:
+        Fault: a file or folder of the user's own is missing, or (without `force`) a training does not fit.
+    """
+    words = list(words)
+    targets = [word for word in words if word in {**config.experiments, **config.all_tables}]
+    pairs = _pairs(config, words, targets)
+    if not targets and not pairs:
+        targets = list(config.targets)
+        pairs = _pairs(config, (), targets)
+    names = {config.corpora[corpus].download for corpus, _ in pairs}
+    for table in (config.all_tables[name] for target in targets for name in config.tables_of(target)):
+        if table.benchmark:
+            names |= {table.benchmark, config.benchmarks[table.benchmark].weights}
+            _check_benchmark(config, table.benchmark)
+    if any(config.corpora[corpus].trees == "corenlp" for corpus, _ in pairs):
+        names.add("corenlp")
+    _check_mirrors(config, names)
+    for corpus, direction in pairs:
+        _check_texts(config, corpus, direction)
+    if not config.force:
+        for target in targets:
+            for experiment in config.members(target):
+                check_size(config, experiment)
+
+
+def _pairs(config: Config, words: Iterable[str], targets: Iterable[str]) -> dict[Pair, None]:
+    """Corpora and directions of paths such as results/demo/de-en/…, and of the targets' experiments."""
+    paths = (re.match(r"results/([a-z0-9-]+)/([a-z]{2,3}-[a-z]{2,3})/", word) for word in words)
+    pairs = dict.fromkeys(path.groups() for path in paths if path and path[1] in config.corpora)
+    for name in (name for target in targets for name in config.members(target)):
+        entry = config.plain_experiments[name]
+        pairs |= dict.fromkeys((entry.corpus, direction) for direction in entry.directions)
+    return pairs
+
+
+def _check_mirrors(config: Config, names: Iterable[str]) -> None:
+    for name in sorted({*config.mirrors} & {*names}):
+        folder = config.mirrors[name]
+        if (
+            "://" in folder
+            or os.path.isdir(os.path.expanduser(folder))
+            or os.path.exists(f"{config.data_dir}/{name}")
+        ):
+            continue
+        raise Fault(("mirrors", name), f"{folder}: no such folder")
+
+
+def _check_texts(config: Config, corpus: str, direction: str) -> None:
+    """The user's own files of a corpus, where what is made of them is not there yet."""
+    entry = config.corpora[corpus]
+    for split in SPLITS if entry.files and not entry.url else ():
+        for language in direction.split("-"):
+            path = config.raw_file(corpus, split, language)
+            made = f"results/{corpus}/{direction}/text/{split}.{language}"
+            if not os.path.exists(path) and not os.path.exists(made):
+                raise Fault(("corpora", corpus, "files", split), f"{path}: no such file")
+    for split in entry.trees if isinstance(entry.trees, dict) else ():
+        path = config.gold_trees(corpus, split, direction.split("-")[0])
+        if not os.path.exists(path):
+            raise Fault(("corpora", corpus, "trees", split), f"{path}: no such file")
+
+
+def _check_benchmark(config: Config, benchmark: str) -> None:
+    """The user's own folders and files of a benchmark and its weights."""
+    for key, path in _own_paths(config, benchmark):
+        if not os.path.exists(path):
+            raise Fault(key, f"{path}: no such file or folder")
+
+
+def _own_paths(config: Config, benchmark: str) -> Iterator[tuple[tuple, str]]:
+    entry = config.benchmarks[benchmark]
+    source = config.weights[entry.weights]
+    if entry.folder is not None:
+        yield ("benchmarks", benchmark, "folder"), entry.folder
+    if source.huggingface is not None:
+        yield ("weights", entry.weights, "huggingface"), source.huggingface
+    for split, paths in source.pretrain.text.items() if source.pretrain else ():
+        for path in paths:
+            if not path.startswith(("results/", f"{config.data_dir}/")):  # else the workflow makes it
+                yield ("weights", entry.weights, "pretrain", "text", split), path
+
+
+def least_parameters(model: Model, source: int, target: int) -> int:
+    """Parameters of the Transformer without biases, norms and guide, with vocabularies of these sizes."""
+    width, ffn = model.embed_dim, 2 * model.embed_dim * model.ffn_dim
+    encoder, decoder = 4 * width**2 + ffn, 8 * width**2 + ffn  # self-attention; and to the source
+    return (source + target) * width + model.encoder_layers * encoder + model.decoder_layers * decoder
+
+
+def check_size(config: Config, experiment: str, results: Path = Path("results")) -> None:
+    """Refuse trainings that cannot fit into the memory they ask for, or onto the disk.
+
+    A vocabulary is taken to have as many sub-words as there are merge operations (see `engine.plan`).
+    """
+    corpus = config.plain_experiments[experiment].corpus
+    entry = config.corpora[corpus]
+    count = least_parameters(entry.model, entry.bpe.merges, entry.bpe.merges)
+    memory, disk = BYTES * TRAINED * count, BYTES * count * (entry.training.kept + RESUMED)
+    free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
+    what = f"a model of {count:.3g} parameters or more (model, bpe.merges) takes at least"
+    advice = "make it smaller, or override with --config force=true"
+    if memory > entry.resources.mem_mb * 1e6:
+        asked = f"resources.mem_mb asks for {entry.resources.mem_mb / 1000:,g} GB"
+        raise Fault(("corpora", corpus), f"{what} {memory / 1e9:,.3g} GB of memory, {asked}; {advice}")
+    if disk > free:
+        where = f"{results}/ has {free / 1e9:,.3g} GB left"
+        raise Fault(
+            ("corpora", corpus), f"{what} {disk / 1e9:,.3g} GB of disk in training, {where}; {advice}"
+        )

@@ -1,0 +1,103 @@
+"""The systems of a sweep: an experiment's first one with other values of one setting."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from synmask.config.base import merge
+from synmask.config.faults import Fault, first_fault
+from synmask.config.guides import GUIDES
+from synmask.config.schema import Config
+from synmask.config.sections import Experiment, Sweep, System
+
+
+def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as read → the same with a system more for each value of each experiment's `sweep`.
+
+    They are added to `systems` and to the experiment, and have their first system's options on each corpus.
+    What is faulty is left as it is, to be said with its place.
+
+    Raises:
+        Fault: a value that the setting cannot have, or another system has the name of a swept one.
+    """
+    values = dict(values)
+    if not all(isinstance(values.get(key), Mapping) for key in ("systems", "experiments", "corpora")):
+        return values
+    for name, entry in values["experiments"].items():
+        try:
+            experiment = Experiment.model_validate(entry)
+        except ValidationError:  # also a group
+            continue
+        first = experiment.systems[0]
+        if experiment.sweep is None or not _valid(values["systems"].get(first)):
+            continue
+        added = _swept(first, values["systems"][first], experiment.sweep, ("experiments", name, "sweep"))
+        for system, whole in added.items():
+            if values["systems"].get(system, whole) != whole:
+                raise Fault(("systems", system), f"experiment {name!r} sweeps to this name; take another")
+        values["systems"] = {**values["systems"], **added}
+        listed = {**entry, "systems": [*experiment.systems, *added]}
+        values["experiments"] = {**values["experiments"], name: listed}
+        values["corpora"] = {
+            corpus: _with_options(settings, first, added) for corpus, settings in values["corpora"].items()
+        }
+    return values
+
+
+def check_sweeps(config: Config) -> None:
+    """The systems of a sweep differ in what is swept and in nothing else, and no value is trained twice."""
+    for name, entry in config.plain_experiments.items():
+        if entry.sweep is None:
+            continue
+        path = ("experiments", name, "sweep")
+        for direction in entry.directions:
+            seen: dict[Any, str] = {}
+            for system, varied in config.varied(name, direction).items():
+                if others := [key for key in varied if key != entry.sweep.key]:
+                    raise Fault(path, f"its systems differ in {others[0]}, too; leave out those that do")
+                value = varied.get(entry.sweep.key)
+                if value in seen:
+                    alike = f"{seen[value]!r} and {system!r} are the same in {direction}"
+                    raise Fault(path, f"{alike}; leave one out")
+                seen[value] = system
+
+
+def _valid(entry: Any) -> bool:
+    try:
+        system = System.model_validate(entry)
+        system.guide_options()
+    except (ValidationError, KeyError):  # KeyError: an unknown guide
+        return False
+    return True
+
+
+def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, dict]:
+    """The systems of a sweep by their names."""
+    *outer, key = sweep.setting.split(".")
+    stem = "-".join([first, *sweep.setting.removeprefix("options.").split(".")])
+    systems = {}
+    for value in sweep.values:
+        text, changed = str(value).lower(), {key: value}
+        for name in reversed(outer):
+            changed = {name: changed}
+        whole = merge(entry, {**changed, "label": f"{entry.get('label') or first}, {key} {text}"})
+        try:
+            options = System.model_validate(whole).options
+        except ValidationError as error:
+            raise first_fault(error, whole, System, path) from None
+        guide = GUIDES[whole.get("guide", "none")]
+        try:
+            guide.model_validate(options)
+        except ValidationError as error:
+            raise first_fault(error, options, guide, (*path, "options")) from None
+        systems[f"{stem}-{text}".replace("_", "-")] = whole
+    return systems
+
+
+def _with_options(corpus: Any, first: str, added: Mapping[str, Any]) -> Any:
+    """A corpus that lays over the `added` systems what it lays over the `first`."""
+    options = corpus.get("options") if isinstance(corpus, Mapping) else None
+    if not isinstance(options, Mapping) or first not in options:
+        return corpus
+    return {**corpus, "options": {**options, **dict.fromkeys(added, options[first])}}

@@ -1,0 +1,52 @@
+"""Which tokens stand how to each other in the dependency trees of their words."""
+
+import torch
+from torch import Tensor
+
+from synmask.guides.attention import masked_softmax
+
+NONE = -1
+
+
+def ancestors(words: Tensor, depth: int) -> list[Tensor]:
+    """Each token's own word, its head, the head of that, ... as positions of their first sub-words.
+
+    Args:
+        words: (B, n, 4), the annotation "words" (guides/__init__.py).
+
+    Returns:
+        depth + 1 tensors (B, n); -1 above a root and in tokens without a word.
+    """
+    own, head = words[..., 0], words[..., 1]
+    parent = head.masked_fill(head == own, NONE)
+    found = [own]
+    for _ in range(depth):
+        below = found[-1]
+        found.append(parent.gather(1, below.clamp(min=0)).masked_fill(below == NONE, NONE))
+    return found
+
+
+def same(one: Tensor, other: Tensor) -> Tensor:
+    """Where token i has in `one` what token j has in `other`: two of `ancestors` → (B, n, n) bool."""
+    return (one[:, :, None] == other[:, None, :]) & (one[:, :, None] != NONE)
+
+
+def within(words: Tensor, edges: int) -> Tensor:
+    """Tokens at most so many edges of the tree from each other's words: (B, n, 4) → (B, n, n) bool."""
+    line = ancestors(words, edges)
+    near = same(line[0], line[0])
+    for up in range(edges + 1):
+        for down in range(edges + 1 - up):
+            near |= same(line[up], line[down])
+    return near
+
+
+def restricted(scores: Tensor, allowed: Tensor, padding: Tensor) -> Tensor:
+    """Softmax over the allowed tokens; over all where a row allows none.
+
+    Args:
+        scores: (B, H, n, n); allowed: (B, n, n) bool; padding: (B, n) bool, True at pads.
+    """
+    reach = allowed & ~padding[:, None, :]
+    outside = torch.where(reach.any(-1, keepdim=True), ~reach, padding[:, None, :])
+    return masked_softmax(scores, outside[:, None])

@@ -1,0 +1,70 @@
+"""SLA (Li et al., Findings of ACL 2021): local attention in the dependency tree, mixed with the global."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from synmask.config.guides import SlaOptions
+from synmask.guides import Drop, Guide, Shape
+from synmask.guides.attention import masked_softmax
+from synmask.guides.dependencies import NONE, restricted, within
+
+
+@dataclass(frozen=True)
+class Near:
+    """allowed (B, n, n): what the local attention of each token may see; padding (B, n)."""
+
+    allowed: Tensor
+    padding: Tensor
+
+
+class SlaGuide(Guide):
+    """A = z L + (1 - z) G in every layer and head: G = softmax(scores), L the same over near tokens alone.
+
+    z = sigmoid(w·h + b), h the token's state where the layer starts; w and b are learnt in each layer, from
+    w = 0 and z = `start`. Near i is each token whose word lies, in the dependency tree, at most `edges` edges
+    from i's word or from a neighbour of that. Always visible: punctuation, and what has no word or no parse
+    (`<s>`, `</s>`), which also sees everything.
+    """
+
+    def __init__(self, options: SlaOptions, shape: Shape) -> None:
+        super().__init__(options, shape)
+        self.layers = shape.layers
+        self.gates = nn.ModuleList(nn.Linear(shape.embed_dim, 1) for _ in range(shape.layers))
+        for gate in self.gates:
+            nn.init.zeros_(gate.weight)
+            nn.init.constant_(gate.bias, math.log(options.start / (1 - options.start)))
+
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Near:
+        """words (B, n, 4) -> what is near each token."""
+        words = annotations["words"]
+        own = words[..., 0]
+        near = within(words, self.options.edges)
+        after = own + (own[:, :, None] == own[:, None, :]).sum(-1)  # where the next word begins
+        allowed = near | _rows(near, own - 1, own) | _rows(near, after, own)
+        free = own == NONE
+        allowed |= free[:, :, None] | free[:, None, :] | (words[..., 3] == 1)[:, None, :]
+        return Near(allowed, padding)
+
+    def attend(self, scores: Tensor, prepared: Near, layer: int) -> Tensor:
+        """Scores (B, H, n, n) -> the weights of local attention, L."""
+        return restricted(scores, prepared.allowed, prepared.padding)
+
+    def context(
+        self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Near, layer: int
+    ) -> Tensor:
+        """The values weighted by L and G, as each token's gate says."""
+        gate = self.gates[layer](states).sigmoid()[:, None]
+        everything = masked_softmax(scores, prepared.padding)
+        local = self.attend(scores, prepared, layer)
+        return drop(torch.lerp(everything, local, gate.to(local.dtype))) @ values
+
+
+def _rows(near: Tensor, place: Tensor, own: Tensor) -> Tensor:
+    """The row of `near` at each token's `place` (B, n); nothing where the token or the place has no word."""
+    inside = (own != NONE) & (place >= 0) & (place < own.size(1))
+    rows = near.gather(1, place.clamp(0, own.size(1) - 1)[:, :, None].expand_as(near))
+    return rows & inside[:, :, None]

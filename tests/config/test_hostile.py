@@ -1,0 +1,300 @@
+"""Configurations that nobody can mean: each is refused in one line that names file, line and key."""
+
+import re
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from synmask.config import load, merge, read_yaml
+from synmask.config.sources import Source
+from synmask.files import UserError
+
+ROOT = Path(__file__).parents[2]
+KEPT = {  # of config.yaml: one entry of each kind
+    "systems": ["transformer", "transformer-mlm", "grammar", "pascal", "distance", "lpsi", "structformer", "roberta", "roberta-grammar"],
+    "corpora": ["demo", "multi30k", "multi30k-small", "aspec", "iwslt14"],
+    "weights": ["roberta-base", "roberta-demo"],
+    "benchmarks": ["nlu-demo"],
+    "experiments": ["demo", "iwslt14"],
+    "tables": ["demo-cost", "nlu-demo"],
+}  # fmt: skip
+PYDANTIC = re.compile(
+    r"Input should|constrained|valid (tuple|list|dict|string|int|number|bool)|union|pydantic"
+)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A short configuration: its file and its values."""
+    values = read_yaml(ROOT / "config.yaml") | {"published": str(ROOT / "workflow/published.yaml")}
+    for section, names in KEPT.items():
+        values[section] = {name: values[section][name] for name in names}
+    values["corpora"]["aspec"]["options"] = {}
+    values["corpora"]["iwslt14"]["options"] = {"distance": {"en-de": {"heads": 3}}}
+    for name in ("demo", "iwslt14"):
+        values["experiments"][name]["systems"] = ["transformer", "grammar"]
+    values["tables"]["demo-cost"]["systems"] = ["transformer", "grammar"]
+    path = tmp_path_factory.mktemp("small") / "config.yaml"
+    path.write_text(yaml.safe_dump(values, sort_keys=False))
+    load(read_yaml(path), [path])
+    return path, read_yaml(path)
+
+
+def leaves(value, path=()):
+    """The paths of all values that are no mappings."""
+    if not isinstance(value, dict) or not value:
+        return [path]
+    return [leaf for key, inner in value.items() for leaf in leaves(inner, (*path, key))]
+
+
+def places(values):
+    """The paths of all values; of entries alike (systems, checksums …) those of one."""
+    shapes = {}
+    for path in leaves(values):
+        shape = (path[0], *path[2:]) if path[0] in KEPT else path
+        shapes.setdefault(shape[:-1] if {"sha256", "jars", "segmenter"} & {*shape} else shape, path)
+    return list(shapes.values())
+
+
+def replaced(values, path, *value):
+    """`values` with another value at `path`, or with none there."""
+    if not path:
+        return value[0]
+    rest = {key: inner for key, inner in values.items() if key != path[0]}
+    if len(path) == 1 and not value:
+        return rest
+    return rest | {path[0]: replaced(values[path[0]], path[1:], *value)}
+
+
+def refusal(path, values):
+    """The one line that says what is wrong, None if nothing is."""
+    try:
+        load(values, [path])
+    except UserError as error:
+        said = str(error)
+        assert "\n" not in said
+        assert len(said) < 700
+        assert not PYDANTIC.search(said), said
+        return said
+    return None
+
+
+WRONG = [True, -1, 0, 0.5, float("inf"), float("nan"), 2**70, "", " ", "x\ny", "a b'c\"; $(x)", "ü" * 300, None,
+         [], [1, 1], ["a", "a"], [True], {}, {"a": 1}, {1: {}}, {"a": {"b": []}}, date(2001, 1, 1), b"x"]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:20])
+def test_a_wrong_value_anywhere_is_one_line(small, wrong, monkeypatch):
+    """At every key of the configuration: refused in one line that names the key, or accepted; no traceback."""
+    path, values = small
+    monkeypatch.setattr("synmask.config.loading.Source", cache(Source))  # each file is read once
+    said = {place: refusal(path, replaced(values, place, wrong)) for place in places(values)}
+    assert len([line for line in said.values() if line]) > 40
+    for place, line in said.items():
+        assert line is None or place[0] in line or str(wrong) in line
+
+
+def test_each_key_missing_is_one_line(small, monkeypatch):
+    path, values = small
+    monkeypatch.setattr("synmask.config.loading.Source", cache(Source))
+    inner = {place[:depth] for place in places(values) for depth in range(1, len(place) + 1)}
+    said = [refusal(path, replaced(values, place)) for place in inner]
+    assert len([line for line in said if line]) > 10
+
+
+NUMBER = "must be a number, not true or false"
+# What is laid over the configuration → what is said of it.
+NOBODY_MEANS = [
+    ({"corpora": {"demo": {"training": {"average": 7}}}}, "corpora.demo.training.average: 7 epochs to average, but only 6 trained"),
+    ({"training": {"average": 61}}, "training.average: 61 epochs to average"),
+    ({"systems": {"grammar": {"training": {"max_epochs": 2}}}}, "systems.grammar.training.average: 3 epochs to average, but only 2 trained"),
+    ({"seeds": [1, 2, 1]}, "seeds: 1 is given twice (given: [1, 2, 1])"),
+    ({"seeds": [True]}, f"seeds: {NUMBER}"),
+    ({"seeds": [2**64]}, "seeds.0: must be below"),
+    ({"seeds": [2**32]}, "seeds.0: must be below 2.14748e+09"),
+    ({"targets": ["demo", "demo"]}, "targets: 'demo' is given twice"),
+    ({"experiments": {"demo": {"systems": ["grammar", "grammar"]}}}, "experiments.demo.systems: 'grammar' is given twice"),
+    ({"experiments": {"demo": {"directions": ["de-en", "de-en"]}}}, "experiments.demo.directions: 'de-en' is given twice"),
+    ({"experiments": {"demo": {"seeds": [1, 1]}}}, "experiments.demo.seeds: 1 is given twice"),
+    ({"experiments": {"both": ["demo", "demo"]}}, "experiments.both: 'demo' is given twice"),
+    ({"experiments": {"both": []}}, "experiments.both: must have at least 1"),
+    ({"experiments": {"demo": {"tables": []}}}, "experiments.demo.tables: must have at least 1"),
+    ({"tables": {"demo-cost": {"metrics": ["memory", "memory"]}}}, "tables.demo-cost.metrics: 'memory' is given twice"),
+    ({"tables": {"demo-cost": {"metrics": ["glue"]}}}, "tables.demo-cost: the metric glue needs a benchmark"),
+    ({"tables": {"nlu-demo": {"metrics": ["chrf"]}}}, "tables.nlu-demo: a benchmark's table needs metrics: [glue]"),
+    ({"tables": {"nlu-demo": {"tasks": ["entailment", "entailment"]}}}, "tables.nlu-demo.tasks: 'entailment' is given twice"),
+    ({"tables": {"nlu-demo": {"systems": ["roberta", "majority"]}}, "systems": {"majority": {}}}, "tables.nlu-demo.systems: 'majority' is a trivial baseline's name"),
+    ({"corpora": {"demo": {"languages": ["de", "de"]}}}, "corpora.demo.languages: 'de' is given twice"),
+    ({"corpora": {"iwslt14": {"archives": ["a.tgz", "a.tgz"]}}}, "corpora.iwslt14.archives: 'a.tgz' is given twice"),
+    ({"systems": {"grammar": {"label": "Transformer"}}}, "experiments.demo.systems: system 'grammar' is called 'Transformer', as 'transformer' is; give it another label"),
+    ({"systems": {"grammar": {"label": " Transformer  "}}}, "system 'grammar' is called 'Transformer', as 'transformer' is"),
+    ({"systems": {"grammar": {"label": "gold"}}}, "system 'grammar' is called 'gold', as a row that stands there by itself is"),
+    ({"systems": {"roberta": {"label": "Majority"}}}, "tables.nlu-demo.systems: system 'roberta' is called 'Majority', as a row"),
+    ({"systems": {"transformer": {"label": "ST-NMT"}}}, "experiments.iwslt14.systems: system 'st-nmt' is called 'ST-NMT', as 'transformer' is"),
+    ({"systems": {"grammar": {"label": ""}}}, "systems.grammar.label: must not be empty"),
+    ({"systems": {"grammar": {"label": " "}}}, "systems.grammar.label: must not be empty"),
+    ({"data_dir": "/"}, "data_dir: '/' is the project's folder, or one around it"),
+    ({"data_dir": "."}, "data_dir: '.' is the project's folder"),
+    ({"data_dir": "data/.."}, "data_dir: 'data/..' is the project's folder"),
+    ({"data_dir": "results"}, "data_dir: 'results' lies in results/"),
+    ({"data_dir": "data/../results/x"}, "lies in results/"),
+    ({"data_dir": "~/data"}, "data_dir: ~ means nothing here; write the folder out"),
+    ({"training": {"lr": float("inf")}}, "training.lr: must be a finite number (given: inf)"),
+    ({"training": {"lr": ".inf"}}, "training.lr: must be a"),
+    ({"decoding": {"length_penalty": float("nan")}}, "decoding.length_penalty: must be a finite number (given: nan)"),
+    ({"training": {"max_epochs": True}}, f"training.max_epochs: {NUMBER} (given: true)"),
+    ({"training": {"mlm_weight": {"de-en": True}}}, f"training.mlm_weight: {NUMBER}"),
+    ({"corpora": {"demo": {"text": {"min_tokens": 61}}}}, "corpora.demo.text: min_tokens 61 is above max_tokens 60"),
+    ({"corpora": {"multi30k": {"pairs": {"train": [10, 5]}}}}, "corpora.multi30k: pairs.train: 10 is above 5"),
+    ({"corpora": {"multi30k": {"pairs": {"train": "many"}}}}, "corpora.multi30k.pairs.train: must be a whole number (given: 'many')"),
+    ({"corpora": {"multi30k": {"pairs": {"train": [1, 2, 3]}}}}, "corpora.multi30k.pairs.train: must have at most 2"),
+    ({"benchmarks": {"nlu-demo": {"finetuning": {"warmup_updates": 401}}}}, "warmup_updates 401 is above total_updates 400"),
+    ({"corpora": {"demo": {"sentence": 401}}}, "corpora.demo.sentence: there is no sentence 401: the validation set has 400"),
+    ({"corpora": {"multi30k": {"sentence": 1015}}}, "corpora.multi30k.sentence: there is no sentence 1015"),
+    ({"corpora": {"iwslt14": {"options": {"distance": {"de-fr": {"heads": 3}}}}}}, "corpora.iwslt14.options.distance.de-fr: unknown direction 'de-fr'; did you mean 'de-en'?"),
+    ({"corpora": {"demo": {"training": {"mlm_weight": {"xx-yy": 0.3}}}}}, "corpora.demo.training.mlm_weight.xx-yy: unknown direction 'xx-yy'"),
+    ({"corpora": {"demo": {"training": {"mlm_weight": {"en-de": 0.3}}}}}, "corpora.demo.training.mlm_weight: no value for de-en, which experiment 'demo' needs"),
+    ({"corpora": {"multi30k": {"sha256": {"tran.de.gz": "0" * 64}}}}, "sha256.tran.de.gz: unknown download 'tran.de.gz'; did you mean 'train.de.gz'?"),
+    ({"corpora": {"multi30k": {"sha256": {"train.de.gz": "abc"}}}}, "sha256.train.de.gz: must be a sha256: 64 digits"),
+    ({"corpora": {"multi30k": {"url": "multi30k"}}}, "corpora.multi30k.url: must be an http, https or file URL"),
+    ({"corpora": {"multi30k-small": {"based_on": ["demo"]}}}, "corpora.multi30k-small.based_on: unknown corpus ['demo']"),
+    ({"corpora": {"multi30k-small": {"based_on": {}}}}, "corpora.multi30k-small.based_on: unknown corpus {}"),
+    ({"corpora": {"multi30k": 3}}, "corpora.multi30k: must be keys and values"),
+    ({"systems": {"roberta-grammar": {"options": {"layers": 5}}}}, "tables.nlu-demo.systems: system 'roberta-grammar' guides 5 layers, weights 'roberta-demo' have 4"),
+    ({"systems": {"x" * 65: {}}}, "longer than 64 characters"),
+    ({1: {}}, "1: a key must be text; put it in quotes"),
+    ({"systems": {None: {}}}, "systems: a key must be text; put it in quotes (given: null)"),
+    *(({"corpora": {name: {"languages": ["a", "b"]}}}, f"corpora.{name}.languages.0: must be a language code") for name in ("x",)),
+    *(
+        ({"corpora": {name: {"based_on": "multi30k"}}}, f"corpora.{name}: a folder of results or downloads has this name; take another")
+        for name in ("tables", "figures", "logs", "weights", "speed", "benchmarks", "corenlp")
+    ),
+    ({"corpora": {"roberta-demo": {"based_on": "demo"}}}, "corpora.roberta-demo: weights have this name"),
+    *(
+        ({"systems": {name: {}}}, f"systems.{name}: a folder of results has this name; take another")
+        for name in ("text", "tokens", "clean", "bpe", "bin", "syntax", "logs", "benchmarks", "seed1", "seed23")
+    ),
+    *(
+        ({"experiments": {name: ["demo"]}}, f"experiments.{name}: a file or folder of the project has this name, so that it cannot be a target")
+        for name in ("report", "downloads", "config", "results", "src")
+    ),
+    ({"experiments": {"nlu-demo-entailment": ["demo"]}}, "experiments.nlu-demo-entailment: a benchmark's table of one task has this name"),
+    ({"tables": {"nlu-demo-entailment": {"title": "x", "experiments": ["demo"], "systems": ["grammar"]}}}, "tables.nlu-demo-entailment: the table of the task entailment of 'nlu-demo' has this name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("over", "said"), NOBODY_MEANS, ids=lambda value: str(value)[:70])
+def test_what_nobody_can_mean(small, over, said):
+    path, values = small
+    line = refusal(path, merge(values, over))
+    assert line is not None
+    assert said in line
+
+
+def test_the_line_is_that_of_the_key(small, tmp_path):
+    """In the file where the value in force stands; a missing key's is its section's; an inherited one's its own."""
+    path, values = small
+    lines = path.read_text().splitlines()
+    mine, second = tmp_path / "mine.yaml", tmp_path / "second.yaml"
+
+    def said(*texts, config=None):
+        given = values
+        for file, text in zip((mine, second), texts, strict=False):
+            file.write_text(text)
+            given = merge(given, read_yaml(file))
+        with pytest.raises(UserError) as error:
+            load(merge(given, config or {}), [path, mine, second][: len(texts) + 1])
+        return str(error.value)
+
+    assert said("# mine\ntraining:\n  lr: -1\n").startswith(f"{mine}, line 3: training.lr: must be above 0")
+    assert said("training: {lr: -1}", "seeds: [1]").startswith(f"{mine}, line 1: training.lr")
+    assert said("training: {lr: 1}", "training: {lr: -1}").startswith(f"{second}, line 1: training.lr")
+    assert said("training: {lr: 1}", config={"training": {"lr": -1}}).startswith("--config: training.lr")
+    new = "experiments:\n  new: {corpus: demo}\n"
+    assert said(new).startswith(f"{mine}, line 2: experiments.new.title: this key is missing")
+    assert said("systems: {grammar: {guide: gramar}}").startswith(f"{mine}, line 1: systems.grammar.guide")
+    inherited = said("corpora: {multi30k-small: {bpe: {merges: 5}}, multi30k: {pairs: {test: -1}}}")
+    assert inherited.startswith(f"{mine}, line 1: corpora.multi30k.pairs.test: must be above 0")
+    number = lines.index("  demo:") + 1
+    assert said("seeds: [1]", config={"corpora": {"demo": {"sentence": -1}}}).startswith(
+        "--config: corpora.demo.sent"
+    )
+    assert said("corpora: {demo: {files: {}}}").startswith(f"{mine}, line 1: corpora.demo: give one of")
+    assert said(
+        "training: {average: 6}", "decoding: {beam: 2}", config={"corpora": {"demo": {"files": {}}}}
+    ).startswith(f"{path}, line {number}: corpora.demo: give one of")
+
+
+def test_an_inherited_value_is_named_where_it_is_written(small, tmp_path):
+    path, values = small
+    (tmp_path / "mine.yaml").write_text(
+        "decoding: {beam: 0}\nbenchmarks: {nlu-demo: {finetuning: {dropout: 2}}}\n"
+    )
+    for section, said in (
+        ("decoding", "line 1: decoding.beam"),
+        ("benchmarks", "line 2: benchmarks.nlu-demo.finetuning.dropout"),
+    ):
+        over = {section: read_yaml(tmp_path / "mine.yaml")[section]}
+        with pytest.raises(UserError) as error:
+            load(merge(values, over), [path, tmp_path / "mine.yaml"])
+        assert str(error.value).startswith(f"{tmp_path}/mine.yaml, {said}: must be")
+
+
+def test_trees_can_be_switched_off(small):
+    path, values = small
+    over = {"corpora": {"multi30k-small": {"trees": None}}}
+    assert load(values, [path]).gold_trees("multi30k-small", "valid", "de")
+    assert load(merge(values, over), [path]).gold_trees("multi30k-small", "valid", "de") is None
+    assert load(merge(values, over), [path]).gold_trees("multi30k", "valid", "de")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"a: 1\nb: \xff\n", "line 2: not UTF-8; convert the file"),
+        (b"a: 1\nb: x\0y\n", "line 2: a character that YAML does not allow ('\\x00'); delete it"),
+        ("ä: ö\nb: \x01\n".encode(), "line 2: a character that YAML does not allow"),
+        (b"a: 1\nb: [1\n", "line 3: not YAML (did not find expected ',' or ']')"),
+        (b"a:\n\tb: 1\n", "line 2: not YAML (found character that cannot start any token)"),
+        (b"a: 1\n? [x]\n: 2\n", "line 2: a key must be a word or a number"),
+        (b"a: 1\nb: 2001-99-99\n", "line 2: not a valid timestamp; put it in quotes if it is text"),
+        (b"a: " + b"9" * 5000, "line 1: not a valid int"),
+        (b"a: !!timestamp x", "line 1: not a valid timestamp"),
+        (b"a: !!bool x", "line 1: not a valid bool"),
+        (b"a: !!python/object/apply:os.system [ls]", "line 1: not YAML (could not determine a constructor"),
+        (b"a: {x: 1}\nb:\n  <<: *c\n", "line 3: not YAML (found undefined alias)"),
+        (b"--- {a: 1}\n--- {b: 1}\n", "line 2: not YAML (but found another document)"),
+        (b"x" * 100, "expected keys and values, found 'xxx"),
+    ],
+)  # fmt: skip
+def test_what_is_no_yaml(tmp_path, text, said):
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(text)
+    with pytest.raises(UserError) as error:
+        read_yaml(path)
+    assert str(error.value).startswith(f"{path}")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_brackets_without_end_and_aliases_of_themselves(tmp_path, small):
+    path = tmp_path / "mine.yaml"
+    path.write_text("[" * 100_000)
+    with pytest.raises(UserError, match="line 1: nested more than 50 levels deep"):
+        read_yaml(path)
+    path.write_text("training: &a {batch: *a}\ncorpora: {demo: {training: *a}}\n")
+    with pytest.raises(UserError) as error:
+        load(merge(small[1], read_yaml(path)), [small[0], path])
+    assert "\n" not in str(error.value)
+
+
+def test_merge_keys(tmp_path):
+    """<< lays a mapping under the keys beside it; faults name the line where a value was written."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("base: &base\n  lr: 1\n  beam: 2\nmine:\n  <<: *base\n  lr: 3\n")
+    source = Source(path)
+    assert source.values["mine"] == {"lr": 3, "beam": 2}
+    assert [source.line(("mine", key)) for key in ("lr", "beam")] == [6, 3]

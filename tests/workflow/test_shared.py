@@ -1,0 +1,114 @@
+"""Results that move to another place, and that two people share."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("demo")
+GROUP, FIRST, SECOND = 61000, 61001, 61002  # people whom no machine knows
+TEXT, TOKENS = "results/demo/de-en/text/valid.de", "results/demo/de-en/tokens/valid.de"
+
+
+def rules(project):
+    return {rule for rule, _ in project.planned()}
+
+
+def test_results_that_were_moved_are_not_made_again(built, project):
+    """Into a checkout whose files are younger: only with .snakemake is known that they are the same."""
+    for path in (project.folder / "src").rglob("*.py"):
+        path.touch()
+    project.config = built.config
+    for part in ("results", ".snakemake"):
+        shutil.copytree(built.folder / part, project.folder / part)
+    assert rules(project) == rules(built)
+    shutil.rmtree(project.folder / ".snakemake")
+    assert "train" in rules(project)
+    project.snakemake("--touch")
+    assert "train" not in rules(project)
+    shutil.rmtree(project.folder / "results")
+
+
+class Person:
+    """Runs Snakemake in a shared project as a user of its own, who reads everything but writes as rights say."""
+
+    def __init__(self, project, home, user, umask):
+        self.project, self.user, self.umask = project, user, umask
+        home.mkdir()
+        os.chown(home, user, GROUP)
+        self.environment = os.environ | {
+            "HOME": str(home),
+            "USER": str(user),
+            "LOGNAME": str(user),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": str(project.folder / "src"),
+        }
+
+    def run(self, *words):
+        power = "-all,+dac_read_search"
+        rights = ["--inh-caps", power, "--ambient-caps", power.removeprefix("-all,"), "--bounding-set", power]
+        person = ["setpriv", "--reuid", str(self.user), "--regid", str(GROUP), "--clear-groups", *rights]
+        return subprocess.run(
+            [*person, *words],
+            cwd=self.project.folder,
+            env=self.environment,
+            umask=self.umask,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+
+
+@pytest.fixture
+def shared(project):
+    """A project that belongs to a group: what is made in a folder of it belongs to the group, too."""
+    project.snakemake("-n")  # writes config.yaml
+    shutil.rmtree(project.folder / ".snakemake")
+    for path in [project.folder, *project.folder.rglob("*")]:
+        os.chown(path, -1, GROUP, follow_symlinks=False)
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o2775)
+    return project
+
+
+LOCK = """
+import sys, time
+from pathlib import Path
+from synmask.engine.lock import locked
+from synmask.files import UserError
+try:
+    with locked(Path("results/run")):
+        print("locked", flush=True)
+        time.sleep(float(sys.argv[1]))
+except UserError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.cluster
+def test_two_people_go_on_in_turn_with_what_the_group_may_write(shared, tmp_path_factory):
+    homes = tmp_path_factory.mktemp("homes")
+    first = Person(shared, homes / "first", FIRST, 0o002)
+    second = Person(shared, homes / "second", SECOND, 0o002)
+    careless = Person(shared, homes / "third", SECOND, 0o022)
+    snakemake = ("snakemake", "-c1")
+    for person, target in ((first, "results/demo/raw/valid.de"), (second, TEXT), (first, TOKENS)):
+        done = person.run(*snakemake, target)
+        assert done.returncode == 0, done.stdout
+        assert (shared.folder / target).stat().st_uid == person.user
+    shutil.rmtree(shared.folder / "results/demo/de-en")
+    assert careless.run(*snakemake, TEXT).returncode == 0
+    done = first.run(*snakemake, TOKENS)
+    assert done.returncode == 1
+    assert "Permission denied: 'results/demo/de-en/" in done.stdout
+
+    python = (os.path.join(os.path.dirname(shutil.which("snakemake")), "python"), "-c", LOCK)
+    first.run("mkdir", "results/run")
+    assert careless.run(*python, "0").returncode == 0
+    second.run("sh", "-c", "umask 022; echo '{}' > results/run/lock")  # what a killed one leaves
+    done = first.run(*python, "0")
+    assert done.returncode == 1
+    assert done.stdout.count("\n") == 1
+    assert f"results/run/lock belongs to user {SECOND}" in done.stdout
