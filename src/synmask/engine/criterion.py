@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.logging import metrics
 from torch import Tensor, nn
+
+from synmask.engine.operators import smoothed_cross_entropy
 
 
 class LoggedLoss(FairseqCriterion):
@@ -54,22 +55,18 @@ class MixedLoss(LoggedLoss):
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """→ loss (a sum), its sample size (target tokens), and sums to log (nats)."""
         output = model(**sample["net_input"])
-        lprobs = model.get_normalized_probs(output, log_probs=True)
-        loss, nll = label_smoothed_nll_loss(
-            lprobs.view(-1, lprobs.size(-1)),
-            model.get_targets(sample, output).view(-1),
-            self.label_smoothing,
-            ignore_index=self.padding_idx,
+        loss, nll = smoothed_cross_entropy(
+            output[0].flatten(0, 1), sample["target"].flatten(), self.label_smoothing, self.padding_idx
         )
         log = {
-            "nll_loss": nll.data,
+            "nll_loss": nll,
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],
             "sample_size": sample["ntokens"],
         }
         if "mlm_logits" in output[1]:
-            mlm = nn.functional.cross_entropy(
-                output[1]["mlm_logits"].float(), sample["masked_target"], reduction="sum"
+            mlm, _ = smoothed_cross_entropy(
+                output[1]["mlm_logits"], sample["masked_target"], 0.0, self.padding_idx
             )
             loss = (1 - self.mlm_weight) * loss + self.mlm_weight * mlm
             log |= {"mlm_loss": mlm.data, "masked": len(sample["masked_target"])}

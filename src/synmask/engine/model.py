@@ -9,6 +9,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from torch import Tensor, nn
 
 from synmask.engine.layers import DecoderLayer, EncoderLayer
+from synmask.engine.operators import dropout, replace_dropout
 from synmask.guides import Done, Guide, Shape, Syntax, build_guide
 
 
@@ -17,6 +18,7 @@ class GuidedEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
+        replace_dropout(self)
         self.guide: Guide | None = None
 
     @property
@@ -78,6 +80,7 @@ class GuidedDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
+        replace_dropout(self)
         self.guide: Guide | None = None
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
@@ -189,5 +192,5 @@ class GuidedTransformer(TransformerModelBase):
         """states (n, B, d), masked (m,) positions in the flattened (B, n) → (m, V_source)."""
         chosen = states.transpose(0, 1).reshape(-1, states.size(-1)).index_select(0, masked)
         chosen = nn.functional.layer_norm(chosen, chosen.shape[-1:])
-        chosen = nn.functional.dropout(chosen, 0.1, self.training)
+        chosen = dropout(chosen, 0.1) if self.training else chosen
         return nn.functional.linear(chosen, self.encoder.embed_tokens.weight, self.mlm_bias)

@@ -12,6 +12,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
 from synmask.engine.binarise import read_dictionary
+from synmask.engine import operators  # noqa: F401 - registers fused_adam
 from synmask.engine.criterion import MixedLoss
 from synmask.engine.task import GuidedTranslation
 
@@ -60,7 +61,7 @@ def parsed(
 ) -> DictConfig:
     """fairseq's configuration from `words` and `flags` of its command line, and what all trainings share."""
     shared = {
-        "--optimizer": "adam",
+        "--optimizer": "fused_adam",
         "--adam-betas": str(tuple(training["adam_betas"])),
         "--weight-decay": training["weight_decay"],
         "--clip-norm": training["clip_norm"],
