@@ -15,7 +15,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """`x` of any shape with each number 0 with probability `p`, or divided by 1 - p.
 
     On a CPU, torch draws one number per element and spends ten times as long on it as on a multiplication.
-    Here four elements share a draw of 64 bits, so that p is rounded to a multiple of 2**-16. Torch's generator
+    Here four elements share a draw of 64 bits, which rounds p to a multiple of 2**-16. Torch's generator
     draws, one after the other, so the mask depends on the seed alone, not on the number of threads.
     """
     dropped = round(p * LEVELS)
@@ -64,7 +64,7 @@ def smoothed_cross_entropy(
     """Label-smoothed cross-entropy as fairseq's, and plain cross-entropy: sums over tokens, in nats.
 
     With ε = `smoothing` and V classes, a token's loss is (1 - ε - ε/(V-1))·nll + ε/(V-1)·Σ_v -log p_v, whose
-    gradient is softmax(logits) - ε/(V-1) - (1 - ε - ε/(V-1))·onehot(target): one (N, V) tensor is kept for it.
+    gradient is softmax(logits) - ε/(V-1) - (1 - ε - ε/(V-1))·onehot(target): it needs one (N, V) tensor.
 
     Args:
         logits: (N, V).

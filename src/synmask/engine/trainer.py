@@ -11,8 +11,8 @@ from fairseq.distributed import utils as distributed
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
-from synmask.engine.binarise import read_dictionary
 from synmask.engine import operators  # noqa: F401 - registers fused_adam
+from synmask.engine.binarise import read_dictionary
 from synmask.engine.criterion import MixedLoss
 from synmask.engine.task import GuidedTranslation
 
