@@ -382,3 +382,16 @@ def test_a_model_needs_the_dictionaries_it_was_trained_with(corpus, tmp_path, se
         torch.save({**whole, key: {}}, tmp_path / "lacks.pt")
         with pytest.raises(UserError, match=r"lacks\.pt: not a whole model file"):
             load_model(tmp_path / "lacks.pt")
+
+
+@pytest.mark.parametrize("guide", ["none", "grammar", "lpsi", "structformer"])
+def test_bf16_trains_on_a_cpu_and_averages_in_float32(corpus, tmp_path, settings_of, guide):
+    settings = settings_of(guide)
+    settings["training"]["precision"] = "bf16"
+    models = run(corpus, tmp_path / "run", settings)
+    assert {value.dtype for value in models["epoch3.pt"].values()} == {torch.bfloat16}
+    mean = average(tmp_path / "run/checkpoints", KEEP)
+    assert {value.dtype for value in mean.values()} == {torch.float32}
+    with (tmp_path / "run/history.csv").open() as handle:
+        losses = [float(row["valid_loss"]) for row in csv.DictReader(handle)]
+    assert losses[-1] < losses[0]

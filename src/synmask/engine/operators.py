@@ -39,12 +39,8 @@ class _Dropout(torch.autograd.Function):
         return torch.ops.aten.native_dropout_backward(grad, keep, ctx.scale), None
 
 
-class Dropout(nn.Module):
+class Dropout(FairseqDropout):
     """fairseq's dropout module, by `dropout`."""
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
         return dropout(x, self.p) if self.training and self.p else x
@@ -54,7 +50,7 @@ def replace_dropout(model: nn.Module) -> None:
     """Put `Dropout` wherever `model` has fairseq's."""
     for module in list(model.modules()):
         for name, child in module.named_children():
-            if isinstance(child, FairseqDropout):
+            if type(child) is FairseqDropout:
                 setattr(module, name, Dropout(child.p))
 
 

@@ -79,13 +79,16 @@ def parsed(
         "--no-progress-bar",
         "--load-checkpoint-on-all-dp-ranks",  # fairseq's broadcast of one is refused by torch's weights_only
     ]
-    if not torch.cuda.is_available():
+    cuda, precision = torch.cuda.is_available(), training["precision"]
+    if not cuda:
         flags.append("--cpu")
-    elif training["precision"] != "fp32":
-        flags.append(f"--{training['precision']}")
+    if precision == "bf16" or (cuda and precision == "fp16"):  # processors do not compute with fp16
+        flags.append(f"--{precision}")
     parser = options.get_training_parser()
     pairs = [str(word) for pair in (words | shared).items() for word in pair]
-    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [str(data), *pairs, *flags]))
+    args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
+    args.tpu = False  # fairseq takes bf16 for a wish for a TPU
+    return convert_namespace_to_omegaconf(args)
 
 
 def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
