@@ -1,12 +1,13 @@
 """Steps of rival systems on one batch, taken in turns: what training.py and finetuning.py have in common.
 
-A step is forward, backward and Adam: fairseq's own for the rival, the fused one for ours. Times are medians, ratios within one run. Operations are those
-of matrix products, convolutions and attention, forward and backward, as torch counts them; memory is the peak
-of forward and backward, above what is held before them.
+A step is forward, backward and Adam: the rival's is fairseq's own, ours torch's fused one, as in trainings. Times
+are medians, ratios within one run. Operations are those of matrix products, convolutions and attention, forward
+and backward, as torch counts them; memory is the peak of forward and backward, above what is held before them.
 """
 
 import statistics
 import time
+from functools import partial
 
 import torch
 from fairseq.optim.adam import Adam
@@ -26,7 +27,8 @@ class Rival:
         self.model = model.to(device).train()
         self.sample = to(sample, device)
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.optimizer = Adam(parameters, lr=1e-5) if name == STOCK else AdamW(parameters, lr=1e-5, fused=True)
+        kind = Adam if name == STOCK else partial(AdamW, fused=True)
+        self.optimizer = kind(parameters, lr=1e-5)
         self.times = []
 
     def passes(self):

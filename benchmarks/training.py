@@ -24,7 +24,12 @@ from steps import STOCK, Rival, compare
 from synmask.engine.trainer import fairseq_config
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
-SIZES = {"multi30k-small": (5000, 5000), "iwslt14": (8848, 6632), "nc11": (14000, 12000), "aspec": (40000, 40000)}
+SIZES = {
+    "multi30k-small": (5000, 5000),
+    "iwslt14": (8848, 6632),
+    "nc11": (14000, 12000),
+    "aspec": (40000, 40000),
+}
 
 
 def rival(name, corpus, batch, length, device):
