@@ -1,8 +1,8 @@
 """Steps of rival systems on one batch, taken in turns: what training.py and finetuning.py have in common.
 
-A step is forward, backward and Adam: the rival's is fairseq's own, ours torch's fused one, as in trainings. Times
-are medians, ratios within one run. Operations are those of matrix products, convolutions and attention, forward
-and backward, as torch counts them; memory is the peak of forward and backward, above what is held before them.
+A step is forward, backward and Adam: the rival's is fairseq's own, ours torch's fused one, as in trainings.
+Times are medians, ratios within one run. Operations are those of matrix products, convolutions and attention,
+forward and backward, as torch counts them; memory is the peak of both, above what is held before.
 """
 
 import statistics
