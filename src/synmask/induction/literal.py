@@ -1,0 +1,38 @@
+"""P_D as the paper defines it: the reference for the fast forms of `synmask.induction.distribution`."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def literal_distribution(
+    distance: Tensor,
+    height: Tensor,
+    padding: Tensor | None = None,
+    *,
+    distance_scale: float | Tensor = 1.0,
+    height_scale: float | Tensor = 1.0,
+) -> Tensor:
+    """P_D summed over all spans (Kai et al. 2024, Eqs. 6 to 9): O(n^4) time, O(n^3) memory.
+
+    Arguments and result are those of `dependency_distribution`; nothing is checked.
+    """
+    if padding is not None:
+        distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], 0)
+        height = height.masked_fill(padding, 0)
+    n = height.size(1)
+    i, j, k = torch.meshgrid(*[torch.arange(n, device=height.device)] * 3, indexing="ij")
+    between = (torch.minimum(i, j) <= k) & (k < torch.maximum(i, j))  # gap k lies between tokens i and j
+    gaps = F.pad(distance, (0, 1))[:, None, None, :]
+    highest = gaps.masked_fill(~between, -math.inf).amax(-1)
+    inside = (distance_scale * (height[:, :, None] - highest)).sigmoid()  # p(j in C(i))
+    if padding is not None:
+        inside = inside.masked_fill(padding[:, :, None] | padding[:, None, :], 0)
+    p_left = (inside - F.pad(inside, (1, -1))).tril()  # p_L(l|i)
+    p_right = (inside - F.pad(inside, (-1, 1))).triu()  # p_R(r|i)
+    held = (i <= k) & (k <= j)  # token k lies in the span [i, j]
+    scores = (height_scale * height)[:, None, None, :].masked_fill(~held, torch.finfo(height.dtype).min)
+    p_parent = scores.softmax(-1)  # p_Pr(j|[l, r])
+    return torch.einsum("bil,bir,blrj->bij", p_left, p_right, p_parent)
