@@ -4,10 +4,15 @@
 // sentence, every sum has a fixed order, exp is our own, and products are not fused with sums (setup.py).
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <Python.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -393,7 +398,7 @@ template <typename T>
 at::Tensor forward(const Arguments& arguments) {
   const auto batch = arguments.batch<T>();
   const auto options = arguments.height.options();
-  const auto shape = {batch.size, batch.length, batch.length};
+  const std::array<int64_t, 3> shape = {batch.size, batch.length, batch.length};
   const at::Tensor out = batch.padding ? at::zeros(shape, options) : at::empty(shape, options);
   for_sentences(batch, options, [&](int64_t begin, int64_t end, T* memory) {
     run(batch, begin, end, memory, out.data_ptr<T>());
