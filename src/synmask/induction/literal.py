@@ -35,4 +35,5 @@ def literal_distribution(
     held = (i <= k) & (k <= j)  # token k lies in the span [i, j]
     scores = (height_scale * height)[:, None, None, :].masked_fill(~held, torch.finfo(height.dtype).min)
     p_parent = scores.softmax(-1)  # p_Pr(j|[l, r])
-    return torch.einsum("bil,bir,blrj->bij", p_left, p_right, p_parent)
+    p_span = p_left[:, :, :, None] * p_right[:, :, None, :]
+    return torch.einsum("bilr,blrj->bij", p_span, p_parent)
