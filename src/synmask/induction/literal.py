@@ -24,9 +24,11 @@ def literal_distribution(
         height = height.masked_fill(padding, 0)
     n = height.size(1)
     i, j, k = torch.meshgrid(*[torch.arange(n, device=height.device)] * 3, indexing="ij")
-    between = (torch.minimum(i, j) <= k) & (k < torch.maximum(i, j))  # gap k lies between tokens i and j
-    gaps = F.pad(distance, (0, 1))[:, None, None, :]
-    highest = gaps.masked_fill(~between, -math.inf).amax(-1)
+    before = F.pad(distance, (1, 0))[:, None, :].expand(-1, n, -1)  # of the gap before token j
+    highest = (
+        before.masked_fill((j <= i)[:, :, 0], -math.inf).cummax(-1).values
+    )  # of the gaps from i to j > i
+    highest = torch.maximum(highest, highest.mT)
     inside = (distance_scale * (height[:, :, None] - highest)).sigmoid()  # p(j in C(i))
     if padding is not None:
         inside = inside.masked_fill(padding[:, :, None] | padding[:, None, :], 0)
