@@ -9,6 +9,7 @@ READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
 PINS := requirements.txt requirements-fairseq.txt
+KERNEL := setup.py src/synmask/induction/kernel.cpp
 AUDIT := .venv-audit
 
 .PHONY: demo test chaos cluster audit sbom
@@ -45,7 +46,7 @@ $(AUDIT)/.ready: requirements-audit.txt
 	$(AUDIT)/bin/pip install --quiet --require-hashes -r $<
 	@touch $@
 
-$(READY): $(PINS) pyproject.toml
+$(READY): $(PINS) pyproject.toml $(KERNEL)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON): Python 3.11, 3.12 or 3.13 is needed (make PYTHON=/path/to/python3.11)"; exit 1; }
 	@command -v $${CXX:-g++} > /dev/null || { echo "no C++ compiler: install g++ (Debian: apt-get install g++)"; exit 1; }
 	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" || { echo "no Python headers: install them (Debian: apt-get install python3-dev)"; exit 1; }

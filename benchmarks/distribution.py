@@ -1,13 +1,18 @@
-"""Time and memory of dependency_distribution, forward and backward, against the dense form.
+"""How much faster, and smaller, is P_D than by its literal definition, forward and backward?
 
     python benchmarks/distribution.py --plot docs/distribution.svg
 
-The dense form is written below from the formulas: one n x n x n array each for the spans of every token and
-for the parents of every span, as the published implementations have. Prints a Markdown table.
+The literal definition has one n x n x n array each for the spans of every token and for the parents of every
+span, as the published implementations have. Prints machine, threads and versions, then a Markdown table. Both
+are measured in turns; times are medians of CPU time, so that other work on the machine disturbs them less.
 """
 
 import argparse
 import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the memory profiler is silent; read when torch is imported
@@ -16,36 +21,16 @@ import torch
 from torch import Tensor
 
 from synmask.engine.speed import peak_bytes, seconds
-from synmask.induction.distribution import dependency_distribution
+from synmask.induction.distribution import dependency_distribution, implementation
+from synmask.induction.literal import literal_distribution
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
 TOKENS = 4096  # a batch, as on IWSLT14
-BATCHES = {256: 4, 512: 16}  # sentences at these sizes: the first so that memory suffices for the dense form
-DENSE_BYTES = 5e8  # the largest n x n x n array tried; the dense form holds several
-
-
-def dense(distance: Tensor, height: Tensor) -> Tensor:
-    """The dense form: distance (B, n-1), height (B, n) -> (B, n, n), no pads, scales 1."""
-    n = height.size(1)
-    ones = torch.ones(n, n, dtype=torch.bool, device=height.device)
-    after = torch.where(ones.triu(), distance_at(distance, n), -torch.inf).cummax(-1).values  # max of i..j
-    before = torch.where(ones.tril(-1), distance_at(distance, n), -torch.inf)  # at column j: gap j | j+1
-    before = before.flip(-1).cummax(-1).values.flip(-1)
-    inside_right = torch.sigmoid(height[:, :, None] - after[:, :, :-1])  # at column j: p(j+1 in C(i))
-    inside_right = torch.cat([inside_right.new_ones(len(height), n, 1), inside_right], -1)
-    inside_right = torch.where(ones.triu(1), inside_right, 1.0)
-    inside_left = torch.where(ones.tril(-1), torch.sigmoid(height[:, :, None] - before), 1.0)
-    left = (inside_left - torch.nn.functional.pad(inside_left[:, :, :-1], (1, 0))).tril()
-    right = (inside_right - torch.nn.functional.pad(inside_right[:, :, 1:], (0, 1))).triu()
-    span = left[:, :, :, None] * right[:, :, None, :]  # (B, i, l, r)
-    held = ones.triu()[:, None, :] & ones.tril()[None, :, :]  # (l, r, k): l <= k <= r
-    parent = height[:, None, None, :].masked_fill(~held, -1e9).softmax(-1)  # (B, l, r, j)
-    return span.flatten(2) @ parent.flatten(1, 2)
-
-
-def distance_at(distance: Tensor, n: int) -> Tensor:
-    """(B, n-1) -> (B, 1, n): distances as a row, one more column to fill up."""
-    return torch.nn.functional.pad(distance, (0, 1))[:, None, :].expand(-1, n, -1)
+BATCHES = {
+    256: 4,
+    512: 16,
+}  # sentences at these sizes: the first so that memory suffices for the literal form
+LITERAL_BYTES = 5e8  # the largest n x n x n array tried; the literal form holds several
 
 
 def step(function, distance: Tensor, height: Tensor, upstream: Tensor) -> None:
@@ -54,48 +39,76 @@ def step(function, distance: Tensor, height: Tensor, upstream: Tensor) -> None:
 
 
 def measure(n: int, batch: int, device: str, ours) -> dict:
-    """One row of the table; the dense columns are None where its arrays would be too large."""
+    """One row of the table; the literal columns are None where its arrays would be too large."""
     generator = torch.Generator().manual_seed(n)
     shapes = (batch, n - 1), (batch, n), (batch, n, n)
     distance, height, upstream = (torch.randn(s, generator=generator).to(device) for s in shapes)
     arguments = distance.requires_grad_(), height.requires_grad_(), upstream
-    if 4 * batch * n**3 > DENSE_BYTES:
-        return {"n": n, "batch": batch, "dense_time": None, "dense_memory": None} | costs(
+    if 4 * batch * n**3 > LITERAL_BYTES:
+        return {"n": n, "batch": batch, "literal_time": None, "literal_memory": None} | costs(
             {"": ours}, arguments
         )
-    torch.testing.assert_close(ours(*arguments[:2]), dense(*arguments[:2]), rtol=0, atol=5e-6)
-    return {"n": n, "batch": batch} | costs({"": ours, "dense_": dense}, arguments)
+    torch.testing.assert_close(ours(*arguments[:2]), literal_distribution(*arguments[:2]), rtol=0, atol=5e-6)
+    return {"n": n, "batch": batch} | costs({"": ours, "literal_": literal_distribution}, arguments)
 
 
 def costs(functions: dict, arguments: tuple[Tensor, ...]) -> dict[str, float]:
-    """Best time and peak memory of a step of each function, under its name."""
+    """Time (on a GPU the best) and peak memory of a step of each function, under its name."""
     steps, device = (
         [partial(step, function, *arguments) for function in functions.values()],
         arguments[0].device,
     )
     values = {}
-    for name, run, best in zip(functions, steps, seconds(steps, device), strict=True):
+    times = seconds(steps, device) if device.type == "cuda" else cpu_seconds(steps)
+    for name, run, best in zip(functions, steps, times, strict=True):
         values |= {f"{name}time": best, f"{name}memory": peak_bytes(run, device)}
     return values
+
+
+def cpu_seconds(steps: Sequence[Callable[[], None]], turns: int = 5) -> list[float]:
+    """The median CPU time of each step over `turns`, in turns of 20 ms at least."""
+
+    def turn(run: Callable[[], None], count: int) -> float:
+        start = time.process_time()
+        for _ in range(count):
+            run()
+        return (time.process_time() - start) / count
+
+    for run in steps:
+        run()
+    counts = [max(1, int(0.02 / turn(run, 1))) for run in steps]
+    spent = [[turn(run, count) for run, count in zip(steps, counts, strict=True)] for _ in range(turns)]
+    return [statistics.median(times) for times in zip(*spent, strict=True)]
+
+
+def processor() -> str:
+    """The name of the processor, from Linux."""
+    with open("/proc/cpuinfo") as lines:
+        return next(
+            (line.split(": ")[1].strip() for line in lines if line.startswith("model name")), "unknown"
+        )
 
 
 def table(rows: list[dict]) -> str:
     """The rows as Markdown."""
     lines = [
-        "| n | B | dense ms | ours ms | times faster | dense MB | ours MB | times smaller |",
+        "| n | B | literal ms | ours ms | times faster | literal MB | ours MB | times smaller |",
         "| --: | --: | --: | --: | --: | --: | --: | --: |",
     ]
     for row in rows:
-        dense_time, faster, dense_memory, smaller = "–", "–", "–", "–"
-        if row["dense_time"] is not None:
-            dense_time, faster = f"{1e3 * row['dense_time']:.1f}", f"{row['dense_time'] / row['time']:.1f}"
-            dense_memory, smaller = (
-                f"{row['dense_memory'] / 1e6:.1f}",
-                f"{row['dense_memory'] / row['memory']:.1f}",
+        literal_time, faster, literal_memory, smaller = "–", "–", "–", "–"
+        if row["literal_time"] is not None:
+            literal_time, faster = (
+                f"{1e3 * row['literal_time']:.1f}",
+                f"{row['literal_time'] / row['time']:.1f}",
+            )
+            literal_memory, smaller = (
+                f"{row['literal_memory'] / 1e6:.1f}",
+                f"{row['literal_memory'] / row['memory']:.1f}",
             )
         lines.append(
-            f"| {row['n']} | {row['batch']} | {dense_time} | {1e3 * row['time']:.2f} | {faster} "
-            f"| {dense_memory} | {row['memory'] / 1e6:.1f} | {smaller} |"
+            f"| {row['n']} | {row['batch']} | {literal_time} | {1e3 * row['time']:.2f} | {faster} "
+            f"| {literal_memory} | {row['memory'] / 1e6:.1f} | {smaller} |"
         )
     return "\n".join(lines)
 
@@ -112,7 +125,7 @@ def plot(rows: list[dict], path: str) -> None:
     for panel, key, unit, label in zip(
         panels, ("time", "memory"), (1e3, 1e-6), ("ms a sentence", "MB a sentence"), strict=True
     ):
-        for prefix, name, marker in (("dense_", "dense", "s"), ("", "factorised", "o")):
+        for prefix, name, marker in (("literal_", "literal", "s"), ("", "factorised", "o")):
             known = [r for r in rows if r[prefix + key] is not None]
             values = [unit * r[prefix + key] / r["batch"] for r in known]
             panel.loglog([r["n"] for r in known], values, marker=marker, label=name)
@@ -132,7 +145,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of tokens")
     parser.add_argument("--batch", type=int, help="sentences (default: 4,096 tokens; n 256: 4, 512: 16)")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
-    parser.add_argument("--threads", type=int, default=2, help="CPU threads (default: 2)")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default: 1)")
     parser.add_argument("--compile", action="store_true", help="put ours through torch.compile")
     parser.add_argument("--plot", metavar="FILE.svg", help="also draw time and memory against n")
     options = parser.parse_args()
@@ -142,6 +155,10 @@ def main() -> None:
     for n in options.sizes:
         batch = options.batch or BATCHES.get(n, max(1, TOKENS // n))
         rows.append(measure(n, batch, options.device, ours))
+    where = torch.cuda.get_device_name() if options.device == "cuda" else processor()
+    kind = implementation(torch.device(options.device))
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    print(f"{where}, {options.threads} threads, {versions}, P_D in {kind}\n")
     print(table(rows))
     if options.plot:
         plot(rows, options.plot)

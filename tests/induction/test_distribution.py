@@ -1,4 +1,4 @@
-"""P_D and the calibration against their literal definitions, in float64, span by span."""
+"""P_D, in each of its implementations, and the calibration against loops over spans, in float64."""
 
 import math
 
@@ -7,13 +7,26 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synmask.induction import distribution
 from synmask.induction.distribution import calibrate, dependency_distribution, height_range
+from synmask.induction.literal import literal_distribution
 
 FEW = settings(max_examples=40, deadline=None)
+IMPLEMENTATIONS = ["C++", "PyTorch"]
 
 
-def literal_distribution(distance, height, padding, distance_scale=1.0, height_scale=1.0):
-    """docs/method.md §2 word by word: a sum over all spans of every token."""
+@pytest.fixture(params=IMPLEMENTATIONS, scope="module")
+def implementation(request):
+    """Run a test with each implementation of `dependency_distribution`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "PyTorch":
+            patch.setattr(distribution, "_KERNEL", False)
+        assert distribution.implementation(torch.device("cpu")) == request.param, "not built: run `make`"
+        yield request.param
+
+
+def looped_distribution(distance, height, padding, distance_scale=1.0, height_scale=1.0):
+    """docs/method.md word by word: a sum over all spans of every token."""
     batch, n = height.shape
     height, distance = height.double(), distance.double()
     result = torch.zeros(batch, n, n, dtype=torch.float64)
@@ -37,7 +50,7 @@ def literal_distribution(distance, height, padding, distance_scale=1.0, height_s
     return result
 
 
-def literal_calibration(distance, height, padding):
+def looped_calibration(distance, height, padding):
     """docs/method.md §1.7 word by word."""
     result = distance.clone()
     for b in range(len(height)):
@@ -78,24 +91,25 @@ scales = st.floats(0.2, 1.5)
 
 @FEW
 @given(batches(), scales, scales)
-def test_agrees_with_the_sum_over_spans(batch, distance_scale, height_scale):
+def test_agrees_with_the_sum_over_spans(implementation, batch, distance_scale, height_scale):
     factors = {"distance_scale": distance_scale, "height_scale": height_scale}
-    found = dependency_distribution(*batch, **factors)
-    assert (found - literal_distribution(*batch, **factors)).abs().max() <= 1e-12
+    expected = looped_distribution(*batch, **factors)
+    for function in (dependency_distribution, literal_distribution):
+        assert (function(*batch, **factors) - expected).abs().max() <= 1e-12
 
 
 @FEW
 @given(batches(), st.sampled_from([0.5, 1.0]))
-def test_agrees_in_single_precision(batch, scale):
+def test_agrees_in_single_precision(implementation, batch, scale):
     distance, height, padding = batch[0].float(), batch[1].float(), batch[2]
     found = dependency_distribution(distance, height, padding, distance_scale=scale, height_scale=scale)
     assert found.dtype == torch.float32
-    assert (found - literal_distribution(distance, height, padding, scale, scale)).abs().max() <= 2e-6
+    assert (found - looped_distribution(distance, height, padding, scale, scale)).abs().max() <= 2e-6
 
 
 @FEW
 @given(batches(spread=(1.0, 100.0, 1e5)), scales)
-def test_rows_are_distributions_over_real_tokens(batch, scale):
+def test_rows_are_distributions_over_real_tokens(implementation, batch, scale):
     padding = batch[2]
     found = dependency_distribution(*batch, distance_scale=scale)
     assert found.min() >= -1e-12
@@ -105,7 +119,7 @@ def test_rows_are_distributions_over_real_tokens(batch, scale):
 
 @FEW
 @given(batches())
-def test_padding_changes_nothing(batch):
+def test_padding_changes_nothing(implementation, batch):
     distance, height, padding = batch
     together = dependency_distribution(*batch)
     shifted = calibrate(*batch)
@@ -117,7 +131,7 @@ def test_padding_changes_nothing(batch):
         assert torch.equal(shifted[b, real[:-1]], calibrate(alone_distance, alone_height)[0])
 
 
-def test_values_at_pads_are_ignored():
+def test_values_at_pads_are_ignored(implementation):
     torch.manual_seed(0)
     distance, height = torch.randn(1, 4), torch.randn(1, 5)
     padding = torch.tensor([[True, False, False, False, True]])
@@ -138,7 +152,7 @@ def test_values_at_pads_are_ignored():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
-def test_gradients(n):
+def test_gradients(implementation, n):
     torch.manual_seed(n)
     distance, height = torch.randn(2, n - 1, dtype=torch.float64), torch.randn(2, n, dtype=torch.float64) * 3
     factors = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.7, 1.3)]
@@ -161,7 +175,7 @@ def test_gradients(n):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_exact_up_to_the_stated_range_and_sensible_beyond(dtype):
+def test_exact_up_to_the_stated_range_and_sensible_beyond(implementation, dtype):
     """Heights spread over the whole range: values and gradients agree with wider arithmetic; n = 16."""
     torch.manual_seed(0)
     reach = height_range(dtype)
@@ -171,7 +185,7 @@ def test_exact_up_to_the_stated_range_and_sensible_beyond(dtype):
     none = torch.zeros(1, 16, dtype=torch.bool)
     found = dependency_distribution(distance, height, distance_scale=0.05)
     tolerance = 2e-6 if dtype == torch.float32 else 1e-12
-    assert (found - literal_distribution(distance, height, none, 0.05)).abs().max() <= tolerance
+    assert (found - looped_distribution(distance, height, none, 0.05)).abs().max() <= tolerance
 
     upstream = torch.randn(1, 16, 16, dtype=torch.float64)
     gradients = []
@@ -192,18 +206,22 @@ def test_exact_up_to_the_stated_range_and_sensible_beyond(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_narrow_types_are_computed_in_single_precision(dtype):
+def test_narrow_types_are_computed_in_single_precision(implementation, dtype):
     torch.manual_seed(0)
     distance, height = torch.randn(2, 11).to(dtype) * 50, torch.randn(2, 12).to(dtype) * 50
-    expected = dependency_distribution(distance.float(), height.float()).to(dtype)
-    with torch.autocast("cpu", dtype=dtype):
+    inputs = distance.requires_grad_(), height.requires_grad_()
+
+    def results(distance, height):
         found = dependency_distribution(distance, height)
-        single = dependency_distribution(distance.float(), height.float())
-    assert found.dtype == dtype
-    assert torch.equal(found, expected)
-    assert torch.equal(single.to(dtype), expected)
-    assert calibrate(distance, height).dtype == dtype
-    assert calibrate(distance, height).isfinite().all()
+        gradients = torch.autograd.grad(found[0, 0, 1] + found[1, 3, 5], inputs)
+        return calibrate(distance, height), found, *gradients
+
+    expected = results(distance.float(), height.float())
+    with torch.autocast("cpu", dtype=dtype):
+        found = results(*inputs)
+    assert found[0].dtype == found[1].dtype == torch.float32
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert all(value.isfinite().all() for value in found)
 
 
 @FEW
@@ -211,7 +229,7 @@ def test_narrow_types_are_computed_in_single_precision(dtype):
 def test_calibration_agrees_and_leaves_no_proper_span_cut_off(batch):
     _, height, padding = batch
     found = calibrate(*batch)
-    assert torch.allclose(found, literal_calibration(*batch), atol=1e-12)
+    assert torch.allclose(found, looped_calibration(*batch), atol=1e-12)
     again = calibrate(found, height, padding)
     assert torch.allclose(again, found, atol=1e-12)
 
@@ -222,17 +240,17 @@ def test_calibration_is_per_sentence():
     assert calibrate(distance, height).tolist() == [[0.0, -1.0], [0.0, 0.0]]
 
 
-def test_one_and_two_tokens():
+def test_one_and_two_tokens(implementation):
     assert dependency_distribution(torch.zeros(3, 0), torch.randn(3, 1)).tolist() == [[[1.0]]] * 3
     assert calibrate(torch.zeros(3, 0), torch.randn(3, 1)).shape == (3, 0)
     found = dependency_distribution(torch.tensor([[0.5]]), torch.tensor([[1.0, 2.0]]))
-    expected = literal_distribution(
+    expected = looped_distribution(
         torch.tensor([[0.5]]), torch.tensor([[1.0, 2.0]]), torch.zeros(1, 2, dtype=torch.bool)
     )
     assert torch.allclose(found.double(), expected, atol=1e-6)
 
 
-def test_equal_heights_and_flat_distances_give_the_known_answer():
+def test_equal_heights_and_flat_distances_give_the_known_answer(implementation):
     """Distances far below the heights: the constituent is the sentence, the parent uniform over it."""
     found = dependency_distribution(torch.full((1, 3), -100.0), torch.zeros(1, 4))
     assert torch.allclose(found, torch.full((1, 4, 4), 0.25))
@@ -254,9 +272,83 @@ PADS = torch.zeros(2, 4, dtype=torch.bool)
         (torch.zeros(2, 3), torch.zeros(2, 4, dtype=torch.long), None, r"height \(2, 4\).*int64"),
         (torch.zeros(2, 3), torch.zeros(2, 4), PADS[:, :3], r"padding .*\(2, 3\)"),
         (torch.zeros(2, 3), torch.zeros(2, 4), PADS.float(), r"padding .*float32"),
-        (torch.zeros(2, 3), torch.zeros(2, 4), ~PADS, r"padding \(2, 4\).*without a real token"),
     ],
 )
 def test_wrong_arguments(function, distance, height, padding, name):
     with pytest.raises(ValueError, match=name):
         function(distance, height, padding)
+
+
+def test_a_sentence_without_tokens():
+    with pytest.raises(ValueError, match=r"padding \(2, 4\).*without a real token"):
+        dependency_distribution(torch.zeros(2, 3), torch.zeros(2, 4), ~PADS)
+
+
+@FEW
+@given(batches(spread=(1.0, 10.0, 60.0, 1e5)), scales, scales, st.booleans())
+def test_gradients_agree(batch, distance_scale, height_scale, ties):
+    """C++ and PyTorch on the same heights and distances; of equal distances the same one gets the gradient."""
+    distance, height, padding = batch
+    inputs = [distance.round() if ties else distance, height]
+    inputs += [torch.tensor(value, dtype=torch.float64) for value in (distance_scale, height_scale)]
+    upstream = torch.randn(*height.shape, height.size(1), dtype=torch.float64)
+    gradients = []
+    for kernel in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(distribution, "_KERNEL", kernel)
+            leaves = [value.clone().requires_grad_() for value in inputs]
+            found = dependency_distribution(
+                *leaves[:2], padding, distance_scale=leaves[2], height_scale=leaves[3]
+            )
+            gradients.append(torch.autograd.grad((found * upstream).sum(), leaves))
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+def results(n, dtype=torch.float32, batch=5):
+    """P_D and its gradients of random sentences of up to n tokens, pads on either side."""
+    generator = torch.Generator().manual_seed(n)
+    distance, height, upstream = (
+        torch.randn(*shape, generator=generator).to(dtype)
+        for shape in ((batch, n - 1), (batch, n), (batch, n, n))
+    )
+    padding = torch.zeros(batch, n, dtype=torch.bool)
+    padding[0, n // 2 + 1 :] = padding[1, : n // 3] = True
+    inputs = distance.requires_grad_(), height.requires_grad_()
+    found = dependency_distribution(3 * distance, 3 * height, padding)
+    return found.detach(), *torch.autograd.grad((found * upstream).sum(), inputs)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 33, 200])
+def test_the_same_bytes_for_any_number_of_threads(implementation, n):
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(results(n, batch=16))
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+def test_long_sentences(implementation):
+    """1,024 tokens: P_D and its gradients in single precision agree with double."""
+    for single, double in zip(results(1024, batch=2), results(1024, torch.float64, batch=2), strict=True):
+        assert single.isfinite().all()
+        assert (single - double).abs().max() <= 1e-5 * max(1.0, double.abs().max())
+
+
+def test_nan_is_not_hidden(implementation):
+    distance, height = torch.zeros(3, 5), torch.zeros(3, 6)
+    distance[0, 2] = height[1, 3] = math.nan
+    found = dependency_distribution(distance, height)
+    assert found.isnan().flatten(1).any(1).tolist() == [True, True, False]
+
+
+def test_an_operator_of_another_source_is_not_used(monkeypatch):
+    module = type("kernel", (), {"SOURCE": "another"})
+    monkeypatch.setattr(distribution, "import_module", lambda name: module)
+    with pytest.warns(UserWarning, match="out of date: build it anew with `make`"):
+        assert not distribution._load_kernel()

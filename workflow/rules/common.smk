@@ -111,7 +111,7 @@ wildcard_constraints:
 
 def code(*paths):
     """Source files of a stage: a change in them reruns it."""
-    return [f"{SRC}/{path}.py" for path in paths]
+    return [f"{SRC}/{path}" if path.endswith(".cpp") else f"{SRC}/{path}.py" for path in paths]
 
 
 def option(flag, value):

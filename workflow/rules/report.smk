@@ -174,7 +174,13 @@ rule speed_figure:
 
 rule diagram:
     input:
-        code=code("reporting/diagram", "reporting/style", "induction/distribution", "text/labels"),
+        code=code(
+            "reporting/diagram",
+            "reporting/style",
+            "induction/distribution",
+            "induction/kernel.cpp",
+            "text/labels",
+        ),
     output:
         **captioned("results/figures/method", "method", {"figure": "the method"}, "Method"),
     log:

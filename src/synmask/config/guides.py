@@ -42,7 +42,10 @@ class GrammarOptions(GuideOptions):
     """Options of the guide `grammar`."""
 
     induces = frozenset({"distances", "heads"})
-    code = ("guides/grammar", "guides/attention", "induction/distribution", "induction/parser")
+    code = (
+        "guides/grammar", "guides/attention",
+        "induction/distribution", "induction/kernel.cpp", "induction/parser",
+    )  # fmt: skip
 
     bpe: Literal["none", "add", "concatenate"] = "add"
     bpe_dim: Count = 256

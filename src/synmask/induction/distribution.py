@@ -3,12 +3,17 @@
 The distribution of StructFormer (Shen et al. 2021), which Kai et al. 2024 put into a Transformer. Token i
 has a random constituent C(i) = [l, r]; its parent is one token j of it, the likelier the higher j is.
 
-The literal definition sums over all spans, O(n^4) time and O(n^3) memory. Here it is factorised, exactly:
-two n x n matrix products and two cumulative sums, O(n^3) time and O(n^2) memory (docs/method.md).
+The literal definition (`synmask.induction.literal`) sums over all spans, O(n^4) time and O(n^3) memory. Here
+it is factorised, exactly: O(n^3) time and O(n^2) memory (docs/method.md). It is written twice: in C++
+(kernel.cpp) for CPUs, and in PyTorch for GPUs and where no C++ compiler was found at set-up.
 """
 
 import math
-from typing import Any
+import warnings
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +31,28 @@ def height_range(dtype: torch.dtype) -> float:
     142 in float32 (and for narrower types, which are computed in float32), 1135 in float64.
     """
     return 2 * _ROOM * math.log(torch.finfo(torch.promote_types(dtype, torch.float32)).max)
+
+
+def _load_kernel() -> bool:
+    """Load the C++ operator; False where there is none of the present source for the present PyTorch."""
+    try:
+        built_from = import_module("synmask.induction.kernel").SOURCE
+    except ModuleNotFoundError:
+        return False
+    except ImportError:
+        built_from = None
+    if built_from == sha256(Path(__file__).with_name("kernel.cpp").read_bytes()).hexdigest():
+        return True
+    warnings.warn("the C++ operator of P_D is out of date: build it anew with `make`", stacklevel=2)
+    return False
+
+
+_KERNEL = _load_kernel()
+
+
+def implementation(device: torch.device) -> Literal["C++", "PyTorch"]:
+    """Which implementation of P_D is used on a device. They agree but for the last bits."""
+    return "C++" if _KERNEL and device.type == "cpu" else "PyTorch"
 
 
 def dependency_distribution(
@@ -50,26 +77,21 @@ def dependency_distribution(
 
     Returns:
         (B, n, n): row i is the distribution of token i's parent over the real tokens, itself included. Rows
-        and columns of pads are 0. Differentiable in distance, height and the scales. Computed in float32 at
-        least, also under autocast; returned in the inputs' type.
+        and columns of pads are 0. Differentiable once in distance, height and the scales. In float32, also
+        for narrower types and under autocast, or float64.
 
     Raises:
         ValueError: an argument has a wrong shape or type, or a sentence is all pads (looked for on the
             CPU only: on a GPU it would make the host wait).
     """
-    kind = _check(distance, height, padding)
-    exact = torch.promote_types(kind, torch.float32)
-    with torch.autocast(height.device.type, enabled=False):
-        distance, height = distance.to(exact), height.to(exact)
-        outside = None
-        if padding is not None:
-            height = height.masked_fill(padding, 0)
-            distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], 0)
-            outside = padding[:, None, :] | padding[:, :, None]
-        logits = _centred(height_scale * height, padding)
-        return _ParentDistribution.apply(
-            distance_scale * distance, distance_scale * height, logits, outside
-        ).to(kind)
+    _check(distance, height, padding)
+    if padding is not None and padding.device.type == "cpu" and padding.all(1).any():
+        raise ValueError(f"padding {tuple(padding.shape)} has a row without a real token")
+    distance, height = _exact(distance, height)
+    if implementation(height.device) == "PyTorch":
+        return _in_pytorch(distance, height, padding, distance_scale, height_scale)
+    scales = (torch.as_tensor(scale, dtype=height.dtype) for scale in (distance_scale, height_scale))
+    return _InCpp.apply(distance, height, padding, *scales)
 
 
 def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
@@ -83,20 +105,18 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
         distance: (B, n-1); height: (B, n); padding: (B, n) bool or None: as in `dependency_distribution`.
 
     Returns:
-        (B, n-1), the calibrated distances in the inputs' type (beside pads: of no meaning).
+        (B, n-1), the calibrated distances, in float32 at least (beside pads: of no meaning).
 
     Raises:
-        ValueError: as `dependency_distribution`.
+        ValueError: an argument has a wrong shape or type.
     """
-    kind = _check(distance, height, padding)
-    return (distance - calibration_margin(distance, height, padding)).to(kind)
+    return distance - calibration_margin(distance, height, padding)
 
 
 def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
     """What `calibrate` subtracts from each sentence's distances: (B, 1), in float32 at least."""
-    kind = _check(distance, height, padding)
-    exact = torch.promote_types(kind, torch.float32)
-    distance, height = distance.to(exact), height.to(exact)
+    _check(distance, height, padding)
+    distance, height = _exact(distance, height)
     n = height.size(1)
     border = distance
     if padding is not None:
@@ -116,8 +136,8 @@ def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None 
     return torch.where(margin > 0, cut_off, margin)
 
 
-def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> torch.dtype:
-    """Raise ValueError unless the arguments fit together; return the type of the answer."""
+def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> None:
+    """Raise ValueError unless shapes and types fit together."""
     if height.dim() != 2 or height.size(1) < 1:
         raise ValueError(f"height must be (B, n) with n >= 1, not {tuple(height.shape)}")
     batch, n = height.shape
@@ -128,14 +148,53 @@ def _check(distance: Tensor, height: Tensor, padding: Tensor | None) -> torch.dt
     for name, value in (("distance", distance), ("height", height)):
         if not value.is_floating_point():
             raise ValueError(f"{name} {tuple(value.shape)} must be of a floating type, not {value.dtype}")
+    if padding is not None and (padding.shape != height.shape or padding.dtype != torch.bool):
+        raise ValueError(
+            f"padding must be (B, n) = {(batch, n)} bool, not {tuple(padding.shape)} {padding.dtype}"
+        )
+
+
+def _exact(distance: Tensor, height: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the wider of their types, float32 at least."""
+    kind = torch.promote_types(torch.promote_types(distance.dtype, height.dtype), torch.float32)
+    return distance.to(kind), height.to(kind)
+
+
+class _InCpp(torch.autograd.Function):
+    """Distance, height, padding, distance_scale, height_scale -> P_D (B, n, n), by kernel.cpp's operators.
+
+    Only the arguments are kept: the backward pass computes a sentence's matrices again, in the cache.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Tensor | None) -> Tensor:
+        ctx.save_for_backward(*arguments)
+        return torch.ops.synmask.parent_distribution(*arguments, height_range(arguments[0].dtype))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        reach = height_range(grad.dtype)
+        backward = torch.ops.synmask.parent_distribution_backward
+        distance, height, distance_scale, height_scale = backward(grad, *ctx.saved_tensors, reach)
+        return distance, height, None, distance_scale, height_scale
+
+
+def _in_pytorch(
+    distance: Tensor,
+    height: Tensor,
+    padding: Tensor | None,
+    distance_scale: float | Tensor,
+    height_scale: float | Tensor,
+) -> Tensor:
+    outside = None
     if padding is not None:
-        if padding.shape != height.shape or padding.dtype != torch.bool:
-            raise ValueError(
-                f"padding must be (B, n) = {(batch, n)} bool, not {tuple(padding.shape)} {padding.dtype}"
-            )
-        if padding.device.type == "cpu" and padding.all(1).any():
-            raise ValueError(f"padding {tuple(padding.shape)} has a row without a real token")
-    return torch.promote_types(distance.dtype, height.dtype)
+        height = height.masked_fill(padding, 0)
+        distance = distance.masked_fill(padding[:, 1:] | padding[:, :-1], 0)
+        outside = padding[:, None, :] | padding[:, :, None]
+    logits = _centred(height_scale * height, padding)
+    with torch.autocast(height.device.type, enabled=False):
+        return _InPyTorch.apply(distance_scale * distance, distance_scale * height, logits, outside)
 
 
 def _centred(logits: Tensor, padding: Tensor | None) -> Tensor:
@@ -153,7 +212,7 @@ def _centred(logits: Tensor, padding: Tensor | None) -> Tensor:
     return centred if padding is None else centred.masked_fill(padding, 0)
 
 
-class _ParentDistribution(torch.autograd.Function):
+class _InPyTorch(torch.autograd.Function):
     """Scaled distances (B, n-1), scaled heights (B, n), logits of the parent (B, n) -> P_D (B, n, n).
 
     `outside` (B, n, n) bool or None is True where a token is a pad. The names follow docs/method.md: inside
@@ -188,6 +247,11 @@ class _ParentDistribution(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        with torch.autocast(grad.device.type, enabled=False):
+            return _InPyTorch._gradients(ctx, grad)
+
+    @staticmethod
+    def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         where, inside, left, right, inverse, from_left, from_right, share, weight = ctx.saved_tensors
         lower, upper, above = ctx.triangles
         grad_weight = (grad * share).sum(1)
