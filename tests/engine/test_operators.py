@@ -74,7 +74,7 @@ def test_cross_entropy_and_its_gradient_are_fairseqs(smoothing):
     # the right one is computed in float32, as in a training under mixed precision
     theirs = label_smoothed_nll_loss(logits.log_softmax(-1), target, smoothing, ignore_index=PAD)
     ours = smoothed_cross_entropy(logits, target, smoothing, PAD)
-    assert [float(x) for x in ours] == pytest.approx([float(x) for x in theirs], rel=1e-6)
+    assert [x.item() for x in ours] == pytest.approx([x.item() for x in theirs], rel=1e-6)
     expected = torch.autograd.grad(0.7 * theirs[0], logits)[0]
     result = torch.autograd.grad(0.7 * ours[0], logits)[0]
     assert torch.allclose(result, expected, atol=1e-6)

@@ -306,6 +306,7 @@ class _Loop:
     def _finish(self) -> None:
         seconds = sum(row["seconds"] for row in self.history)
         speed = sum(row["tokens_per_second"] * row["seconds"] for row in self.history) / seconds
+        induction = sys.modules.get("synmask.induction.distribution")  # loaded by the guides that need it
         summary = {
             "parameters": sum(p.numel() for p in self.trainer.get_model().parameters()),
             "train_seconds": round(seconds, 1),
@@ -318,6 +319,7 @@ class _Loop:
             "threads": torch.get_num_threads(),
             "workers": self.job.processes,
             "accumulated_batches": self.update_freq,
+            "distribution": induction and induction.implementation(self.trainer.device),  # decides last bits
             "versions": versions(),
             "commit": commit(),
         }
