@@ -10,6 +10,7 @@ from torch import nn
 
 from synmask.config import load, read_yaml
 from synmask.engine.model import GuidedTransformer
+from synmask.engine.operators import replace_dropout
 from synmask.engine.trainer import fairseq_config
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,7 @@ def test_transformer_is_stock_fairseq_bit_for_bit(settings):
     stock = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg.model), task)
     for layer in stock.encoder.layers:
         layer.can_use_fastpath = False
+    replace_dropout(stock)  # draws other masks
     inputs = batch([6, 4, 6, 2])
     inputs.pop("annotations")
     for mode in ("train", "eval"):
