@@ -46,7 +46,7 @@ def test_our_sweeps_are_right():
         ([], []),
         (["demo", "-n"], []),
         (["sweep-bpe-dim"], ["sweep-bpe-dim"]),
-        (["sweeps"], [f"sweep-{name}" for name in ("mlm-weight-iwslt14", "mlm-weight-nc11", "mlm-weight-aspec", "bpe-dim", "layers", "bpe-labels")]),
+        (["sweeps"], [f"sweep-{name}" for name in ("mlm-weight-iwslt14", "mlm-weight-nc11", "mlm-weight-aspec", "bpe-dim", "bpe-labels", "layers")]),
         (["results/tables/sweep-layers.md"], ["sweep-layers"]),
         (["results/tables/sweep-layers.runs.csv"], ["sweep-layers"]),
         (["results/figures/sweep-bpe-dim-sweep.svg", "results/report-sweep-layers.html"], ["sweep-bpe-dim", "sweep-layers"]),
