@@ -129,7 +129,7 @@ def _unlike(jobs, verb, loaded, **wildcards):
     files = {file for file in jobs.code(verb)(SimpleNamespace(**wildcards)) if file.endswith(".py")}
     stems = {SOURCES.joinpath(*name.split(".")[1:]) for name in loaded if not _plumbing(name)}
     paths = {stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py") for stem in stems}
-    loaded = {str(path) for path in paths if path.stat().st_size}
+    loaded = {str(path) for path in paths if path.is_file() and path.stat().st_size}  # some are compiled
     return files - loaded, loaded - files
 
 
