@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import yaml
 
 from synmask.config import load
 from synmask.workflow.jobs import Jobs
-from synmask.workflow.sources import PLUMBING
+from synmask.workflow.sources import PLUMBING, loaded_with, path_of
 from synmask.workflow.sources import ROOT as SOURCES
 
 ROOT = Path(__file__).parents[2]
@@ -124,13 +125,23 @@ def _plumbing(name):
     return name == "synmask" or (bool(parents & PLUMBING) and name != "synmask.config.published")
 
 
+@functools.cache
+def _behind_plumbing():
+    """Files that Python loads for the plumbing: the settings of a task, say, name what tasks there are."""
+    found, left = set(), {*PLUMBING}
+    while left:
+        found |= left
+        left = {other for module in left for other in loaded_with(module)} - found
+    return {str(path_of(module)) for module in found if not _plumbing(module)}
+
+
 def _unlike(jobs, verb, loaded, **wildcards):
     """Source files of a step that it did not load, and those that it loaded and has not among its sources."""
     files = {file for file in jobs.code(verb)(SimpleNamespace(**wildcards)) if file.endswith(".py")}
     stems = {SOURCES.joinpath(*name.split(".")[1:]) for name in loaded if not _plumbing(name)}
     paths = {stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py") for stem in stems}
     loaded = {str(path) for path in paths if path.is_file() and path.stat().st_size}  # some are compiled
-    return files - loaded, loaded - files
+    return files - loaded, loaded - files - _behind_plumbing()
 
 
 def _check_loaded(project):

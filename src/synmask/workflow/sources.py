@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# Modules, with all that they import and hold, that decide how a step runs or fails, not what it makes.
+# Modules, with those inside of them, that decide how a step runs or fails, not what it makes. What these import
+# counts for a step that imports it for its own work, too.
 PLUMBING = frozenset(
     {
         "synmask",  # the version, which is not code
@@ -50,11 +51,11 @@ def _sources(verb: str, chosen: frozenset[tuple[str, str]]) -> tuple[str, ...]:
     left = _imports_of_verb(verb)
     while left:
         found |= left
-        loaded = {module for one in left for module in _loaded_with(one)}
+        loaded = {module for one in left for module in loaded_with(one)}
         loaded |= {module for loader, module in chosen if loader in left}
         left = {module for module in loaded - found if not _is_plumbing(module)}
     found = {module for module in found if not _is_plumbing(module)}
-    paths = {path for module in found for path in (_path(module), *_data(_path(module)))}
+    paths = {path for module in found for path in (path_of(module), *_data(path_of(module)))}
     return tuple(sorted(str(path) for path in paths if path.stat().st_size))
 
 
@@ -64,7 +65,8 @@ def _is_plumbing(module: str) -> bool:
     return module in PLUMBING or any(f"{module}.".startswith(f"{name}.") for name in PLUMBING - {"synmask"})
 
 
-def _path(module: str) -> Path:
+def path_of(module: str) -> Path:
+    """The file of a module, or of a package its __init__.py."""
     stem = ROOT.joinpath(*module.split(".")[1:])
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.is_file():
@@ -81,9 +83,9 @@ def _data(path: Path) -> Iterator[Path]:
 
 
 @cache
-def _loaded_with(module: str) -> tuple[str, ...]:
+def loaded_with(module: str) -> tuple[str, ...]:
     """The modules that Python loads with a module: its package, and what stands outside of functions."""
-    tree = ast.parse(_path(module).read_text(encoding="utf-8"))
+    tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
     package = module.rpartition(".")[0]
     return (*([package] if package else []), *_imported(_outside_functions(tree)))
 
