@@ -11,7 +11,6 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/common_report.smk"
 
 
 if not CONFIG.partial:  # else there is nothing that could start a training
@@ -22,7 +21,6 @@ if not CONFIG.partial:  # else there is nothing that could start a training
     include: "workflow/rules/train.smk"
     include: "workflow/rules/decode.smk"
     include: "workflow/rules/parse.smk"
-    include: "workflow/rules/common_nlu.smk"
     include: "workflow/rules/weights.smk"
     include: "workflow/rules/nlu.smk"
     include: "workflow/rules/nlu_syntax.smk"
@@ -35,7 +33,7 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        [path for target in CONFIG.targets for path in target_files(target)],
+        [path for target in CONFIG.targets for path in TARGETS.files(target)],
         [] if CONFIG.partial else "results/report.html",
     localrule: True
 
@@ -47,8 +45,8 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
         name:
             name
         input:
-            target_files(name),
-            target_page(name),
+            TARGETS.files(name),
+            TARGETS.page(name),
         localrule: True
 
 
@@ -69,6 +67,6 @@ rule:
 
 rule download:
     input:
-        [path for target in CONFIG.targets for path in downloaded_files(target)],
+        [path for target in CONFIG.targets for path in TARGETS.downloads(target)],
     # everything that the chosen targets need from the network; the rest then runs offline
     localrule: True

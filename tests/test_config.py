@@ -258,9 +258,6 @@ def test_only_numbers_have_a_figure(values):
 @pytest.mark.parametrize(
     ("setting", "tried", "systems", "said"),
     [
-        ("mlm_weight", [0.3], ["grammar"], "experiments.demo.sweep: 'grammar' and 'grammar-mlm-weight-0.3' are the same in de-en; leave one out"),
-        ("mlm_weight", [0.1, 0], ["grammar", "grammar-mask"], "'grammar-mask' and 'grammar-mlm-weight-0' are the same in de-en"),
-        ("mlm_weight", [0.1], ["grammar", "grammar-nobpe"], "experiments.demo.sweep: its systems differ in system.options.bpe, too; leave out those that do"),
         ("mlm_weight", [1.5], ["grammar"], "experiments.demo.sweep.mlm_weight: must be below 1 or 'corpus' (given: 1.5)"),
         ("mlm_weigth", [0.5], ["grammar"], "experiments.demo.sweep.mlm_weigth: unknown key 'mlm_weigth'; did you mean 'mlm_weight'?"),
         ("options.layer", [2], ["grammar"], "experiments.demo.sweep.options.layer: unknown key 'layer'; did you mean 'layers'?"),

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src/synmask"
 FLOORS = {
     "": 1, "files": 1, "gpus": 1, "config": 1, "provenance": 1, "corpora": 1, "text": 1, "syntax": 1, "induction": 1,
-    "guides": 2, "evaluation": 2,
+    "guides": 2, "evaluation": 2, "workflow": 2,
     "engine": 3, "reporting": 3,
     "cli": 4,
 }  # fmt: skip

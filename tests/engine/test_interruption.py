@@ -18,7 +18,7 @@ import torch
 
 from synmask.engine import checkpoints
 from synmask.engine.average import average, save_model
-from synmask.engine.train import Translation, average_file, train
+from synmask.engine.train import Translation, train
 from synmask.files import TryAgain
 
 DYING = Path(__file__).with_name("dying.py")
@@ -295,7 +295,7 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
     shutil.copytree(undisturbed, run)
     folder, model = run / "checkpoints", run / "model.pt"
     expected = outcome(corpus, run, settings)
-    checkpoints.retire(folder, model, average_file(KEEP))
+    checkpoints.retire(folder, model, checkpoints.average_file(KEEP))
     assert {path.name for path in folder.iterdir()} == {"average2.pt", "stamp.json", "finished.json"}
     model.unlink()  # as Snakemake does before it averages again
     assert outcome(corpus, run, settings) == expected
@@ -323,7 +323,7 @@ def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, und
 
     monkeypatch.setattr(Path, "unlink", failing)
     with pytest.raises(KeyboardInterrupt):
-        checkpoints.retire(run / "checkpoints", run / "model.pt", average_file(KEEP))
+        checkpoints.retire(run / "checkpoints", run / "model.pt", checkpoints.average_file(KEEP))
     monkeypatch.undo()
     (run / "model.pt").unlink()
     assert outcome(corpus, run, settings) == expected

@@ -9,7 +9,7 @@ from synmask.config import load, read_yaml
 from synmask.engine import checkpoints
 from synmask.engine.average import average, save_model
 from synmask.engine.plan import count_parameters, finetunings, lines, parsing_lines, plan
-from synmask.engine.train import average_file, train
+from synmask.engine.train import train
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
 
@@ -88,7 +88,7 @@ def test_the_forecast_is_what_a_training_takes(
         "vocabulary": None,
     }
     save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, settings)
-    checkpoints.retire(run / "checkpoints", run / "average.pt", average_file(keep))
+    checkpoints.retire(run / "checkpoints", run / "average.pt", checkpoints.average_file(keep))
     kept = len({path.stat().st_ino for path in run.rglob("*.pt")}) * (run / "average.pt").stat().st_size
 
     def as_here(values):

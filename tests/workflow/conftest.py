@@ -1,14 +1,24 @@
 """A copy of the project in a temporary folder, with a demo that trains in seconds."""
 
+import contextlib
 import copy
+import functools
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
+
+from synmask.config import load
+from synmask.workflow.jobs import Jobs
+from synmask.workflow.sources import PLUMBING, loaded_with, path_of
+from synmask.workflow.sources import ROOT as SOURCES
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -27,10 +37,15 @@ TINY = {
 
 
 class Project:
-    """The project's files in a folder of their own; `config` is what its config.yaml holds."""
+    """The project's files in a folder of their own; `config` is what its config.yaml holds.
+
+    `loaded` is a folder with a file for each `synmask VERB` that ran: its words and the modules that it loaded.
+    """
 
     def __init__(self, folder):
         self.folder = folder
+        self.loaded = folder.with_name(f"{folder.name}-loaded")
+        self.loaded.mkdir()
         shutil.copytree(
             ROOT / "src/synmask", folder / "src/synmask", ignore=shutil.ignore_patterns("*cache*")
         )
@@ -46,7 +61,9 @@ class Project:
     def start(self, *words):
         """Start snakemake with these words as the head of a process group; what it says comes as `stdout`."""
         (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
-        environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "OMP_NUM_THREADS": "1"}
+        places = (self.folder / "src", Path(__file__).with_name("recorder"))
+        environment = os.environ | {"PYTHONPATH": ":".join(map(str, places)), "OMP_NUM_THREADS": "1"}
+        environment["SYNMASK_LOADED"] = str(self.loaded)
         own = self.folder / "bin"  # a test may put programs there that go before all others
         environment["PATH"] = f"{own}:{Path(sys.executable).parent}:{environment['PATH']}"
         return subprocess.Popen(
@@ -100,3 +117,54 @@ def built(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("built"))
     project.first = project.snakemake()
     return project
+
+
+def _plumbing(name):
+    parts = name.split(".")
+    parents = {".".join(parts[:count]) for count in range(2, len(parts) + 1)}
+    return name == "synmask" or (bool(parents & PLUMBING) and name != "synmask.config.published")
+
+
+@functools.cache
+def _behind_plumbing():
+    """Files that Python loads for the plumbing: the settings of a task, say, name what tasks there are."""
+    found, left = set(), {*PLUMBING}
+    while left:
+        found |= left
+        left = {other for module in left for other in loaded_with(module)} - found
+    return {str(path_of(module)) for module in found if not _plumbing(module)}
+
+
+def _unlike(jobs, verb, loaded, **wildcards):
+    """Source files of a step that it did not load, and those that it loaded and has not among its sources."""
+    files = {file for file in jobs.code(verb)(SimpleNamespace(**wildcards)) if file.endswith(".py")}
+    stems = {SOURCES.joinpath(*name.split(".")[1:]) for name in loaded if not _plumbing(name)}
+    paths = {stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py") for stem in stems}
+    loaded = {str(path) for path in paths if path.is_file() and path.stat().st_size}  # some are compiled
+    return files - loaded, loaded - files - _behind_plumbing()
+
+
+def _check_loaded(project):
+    """Compare what the verbs have loaded that a project ran with their sources; the verbs."""
+    verbs, jobs = set(), Jobs(load(project.config, []))
+    for path in project.loaded.iterdir():
+        found = json.loads(path.read_text())
+        verb, words = found["words"][1], " ".join(found["words"][2:])
+        if verb in ("download", "jar"):  # what they fetch is known by its checksum
+            continue
+        systems = [name for name in re.findall(r"/([\w.-]+)/seed", words) if name in jobs.config.systems]
+        wildcards = {"experiment": "demo"} if verb == "speed" else {"system": systems[0]} if systems else {}
+        assert _unlike(jobs, verb, found["modules"], **wildcards) == (set(), set()), (verb, words[:200])
+        verbs.add(verb)
+    return verbs
+
+
+@pytest.fixture
+def unlike():
+    return _unlike
+
+
+@pytest.fixture
+def check_loaded():
+    with contextlib.chdir(ROOT):
+        yield _check_loaded

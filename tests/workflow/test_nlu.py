@@ -104,6 +104,10 @@ def test_a_hugging_face_folder_is_converted(understood):
     assert made == {"model.pt", "encoder.json", "vocab.bpe", "dict.txt", "logs", "benchmarks"}
 
 
+def test_the_steps_load_their_sources(understood, check_loaded):
+    assert len(check_loaded(understood)) >= 10
+
+
 def test_what_runs_again(understood):
     def rules(*words):
         return {rule for rule, _ in understood.planned("nlu-demo", *words)}

@@ -1,89 +1,144 @@
-"""A rule names the source files behind it: what these import belongs to them, or a change in it reruns nothing."""
+"""The source files behind a step are those that Python loads when it runs, but for the plumbing."""
 
-import ast
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SRC = ROOT / "src/synmask"
-# What decides how a step is run or how it fails, and the settings, which are parameters of the rules.
-NEUTRAL = re.compile(
-    r"files|gpus|provenance|config/(?!published).*|(?!guides).*__init__|engine/(lock|stopping|progress)"
-)
-# What is imported for another use: how a model is trained, where one is only used; decoding where trees are
-# induced; scores of other tasks; archives where none is read; the formats that a rule chooses from.
-TRAINING = {f"engine/{name}" for name in ("checkpoints", "loop", "stage", "task", "train", "trainer")}
-OTHER_USE = [
-    (
-        ("average", "decode", "speed", "parse", "predict", "encode_task", "encode_text", "annotate_task"),
-        TRAINING,
-    ),
-    (("parse",), {"text/bpe", "text/tokenise"}),
-    (
-        ("predict", "encode_task", "encode_text", "annotate_task"),
-        {"engine/criterion", "engine/roberta", "engine/weights"},
-    ),
-    (
-        ("predict", "encode_task", "annotate_task", "finetune", "convert_roberta", "pretrain"),
-        {"corpora/archive", "text/gpt2"},
-    ),
-    (("predict", "encode_task", "bleu_figure", "source_figure", "sweep_figure"), {"evaluation/nlu"}),
-    (("finetune", "pretrain"), {"engine/task"}),
-    (("prepare",), {"corpora/aspec", "corpora/iwslt14", "corpora/nc11"}),
-]
+from synmask.config import load, read_yaml
+from synmask.workflow.jobs import Jobs
+from synmask.workflow.sources import PLUMBING, ROOT, sources
+
+PROJECT = Path(__file__).parents[2]
 
 
-def blocks():
-    """Rule → what it says of its source files; with it what the functions say that collect them."""
-    text = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
-    shared = {
-        name: re.search(rf"^(def )?{name}\b.*?\n\n\n", text, re.S | re.M)[0]
-        for name in ("engine_code", "roberta_code", "measured_code", "FIGURE_CODE")
-    }
-    for name, block in re.findall(r"^rule (\w+):\n(.*?)^    output:", text, re.S | re.M):
-        if said := re.search(r"code=(.*)", block, re.S):
-            more = [part for function, part in shared.items() if function in said[1]]
-            yield name, said[1] + "".join(more)
+@pytest.fixture(autouse=True)
+def in_the_project(monkeypatch):
+    monkeypatch.chdir(PROJECT)
 
 
-def named(said):
-    """Modules that a rule lists, such as engine/train."""
-    found = set(re.findall(r'"([a-z0-9_]+/[a-z0-9_/]+)"', said))
-    for prefix, names in re.findall(r'f"(\w+)/\{name\}" for name in \(?(.*?)\)', said, re.S):
-        found |= {f"{prefix}/{name}" for name in re.findall(r'"(\w+)"', names)}
-    for names in re.findall(r"(?:names|engine) = \((.*?)\)", said, re.S):
-        found |= {f"engine/{name}" for name in re.findall(r'"(\w+)"', names)}
-    return found
+@pytest.fixture
+def jobs():
+    return Jobs(load(read_yaml("config.yaml"), []))
 
 
-def imported(module):
-    """The modules of synmask that a module needs to be imported."""
-    for node in ast.parse((SRC / f"{module}.py").read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("synmask."):
-            base = node.module.removeprefix("synmask.").replace(".", "/")
-            for name in [f"{base}/{alias.name}" for alias in node.names] + [base]:
-                if (SRC / f"{name}.py").exists():
-                    yield name
-                elif (SRC / name / "__init__.py").exists():
-                    yield f"{name}/__init__"
+def behind(jobs, verb, **wildcards):
+    """Source files of a job without folder and ending, such as engine/train; others as they are."""
+    files = jobs.code(verb)(SimpleNamespace(**wildcards))
+    return {file.removeprefix(f"{ROOT}/").removesuffix(".py") for file in files}
 
 
-RULES = dict(blocks())
+def rules():
+    """Rule → the verb whose sources it has, and the one that it runs."""
+    for path in sorted(PROJECT.glob("workflow/rules/*.smk")):
+        for name, text in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(), re.S | re.M):
+            code, shell = re.search(r'JOBS\.code\("([\w-]+)"\)', text), re.search(r"synmask ([\w-]+) ", text)
+            if code or shell:
+                yield name, code and code[1], shell and shell[1]
 
 
-def test_all_rules_with_sources_are_seen():
-    assert len(RULES) > 30
-    assert "engine/train" in named(RULES["train"])
+def without_sources(verb):
+    return verb in ("download", "jar")  # what they fetch is known by its checksum
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_what_listed_sources_import_is_listed(rule):
-    listed = named(RULES[rule])
-    for module in sorted(listed):
-        if (SRC / f"{module}.py").exists():
-            missing = {name for name in imported(module) if not NEUTRAL.fullmatch(name)} - listed
-            for rules, modules in OTHER_USE:
-                missing -= modules if rule in rules else set()
-            assert not missing, f"{module} imports {', '.join(sorted(missing))}"
+@pytest.mark.parametrize(("rule", "code", "shell"), [*rules()])
+def test_a_rule_has_the_sources_of_the_verb_that_it_runs(rule, code, shell):
+    assert code == (None if without_sources(shell) else shell)
+    assert without_sources(shell) or sources(shell)
+
+
+def test_all_rules_are_seen():
+    assert len([*rules()]) > 40
+
+
+def test_a_system_has_its_own_guide_alone(jobs):
+    plain, grammar, pascal = (
+        behind(jobs, "train", corpus="demo", system=name) for name in ("transformer", "grammar", "pascal")
+    )
+    induction = {"induction/distribution", "induction/kernel.cpp", "induction/parser"}
+    assert grammar - plain == {"guides/grammar", "guides/attention", *induction}
+    assert pascal - plain >= {"guides/pascal", "guides/attention"}
+    assert plain >= {"engine/train", "engine/loop", "engine/layers", "engine/compat", "guides/__init__"}
+    assert not {name for name in plain if name.startswith(("guides/", "induction/"))} - {"guides/__init__"}
+
+
+def test_only_systems_that_read_a_parser_are_trained_by_what_reads_annotations(jobs):
+    reading = {
+        name for name in ("transformer", "grammar", "lpsi", "structformer", "pascal", "lisa", "distance")
+        if "syntax/annotations" in behind(jobs, "train", corpus="demo", system=name)
+    }  # fmt: skip
+    assert reading == {"pascal", "lisa", "distance"}
+
+
+def test_scores_have_no_models_sources(jobs):
+    assert behind(jobs, "score", corpus="demo", system="grammar") == {"evaluation/bleu"}
+
+
+def test_a_figure_of_speed_has_the_guides_of_its_experiment(jobs):
+    guides = {name for name in behind(jobs, "speed", experiment="demo-all") if name.startswith("guides/")}
+    assert {"guides/grammar", "guides/lpsi", "guides/structformer"} <= guides
+    assert "guides/sla" not in guides
+
+
+def test_false_edges_stay_cut(jobs):
+    assert "engine/loop" not in behind(jobs, "average", corpus="demo", system="grammar")
+    assert not {"engine/task", "engine/dataset", "engine/train"} & behind(jobs, "finetune", system="roberta")
+    archives = {f"corpora/{name}" for name in ("aspec", "iwslt14", "nc11")}
+    assert behind(jobs, "prepare", corpus="iwslt14") & archives == {"corpora/iwslt14"}
+
+
+def test_other_files_are_sources_of_what_reads_them(jobs):
+    assert "syntax/Parse.java" in behind(jobs, "constituency")
+    page = {f"reporting/page/page.{kind}" for kind in ("html", "css", "js")}
+    assert page | {"reporting/page/tree_page.js"} <= behind(jobs, "report")
+    everything = {file for _, code, _ in rules() if code for file in sources(code)}
+    others = {str(path) for kind in ("cpp", "java", "html", "css", "js") for path in ROOT.rglob(f"*.{kind}")}
+    assert len(others) == 7
+    assert others <= everything
+
+
+def test_published_numbers_are_no_settings(jobs):
+    assert {name for name in behind(jobs, "table") if name.startswith("config/")} == {"config/published"}
+
+
+def test_plumbing_exists():
+    for name in PLUMBING:
+        stem = Path("src", *name.split("."))
+        assert stem.with_suffix(".py").exists() or stem.is_dir(), name
+
+
+def test_unknown_verbs_and_modules_are_faults():
+    with pytest.raises(ValueError, match="trian: no function of this name"):
+        sources("trian")
+    with pytest.raises(ValueError, match=r"synmask\.guides\.no: no such module"):
+        sources("train", {"synmask.guides": ["synmask.guides.no"]})
+
+
+@pytest.mark.xdist_group("demo")
+def test_the_steps_of_the_demo_load_their_sources(built, check_loaded):
+    assert len(check_loaded(built)) >= 25
+
+
+IMPORTING = """
+import json, sys
+from synmask.workflow.sources import _imports_of_verb
+for name in [*_imports_of_verb(sys.argv[1]), *sys.argv[2:]]:
+    __import__(name)
+print(json.dumps([name for name in sys.modules if name.split(".")[0] == "synmask"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "wildcards"),
+    [("prepare", {"corpus": "nc11"}), ("constituency", {}), ("glue", {}), ("task-sentences", {}), ("annotate", {}), ("tree-page", {})],
+)  # fmt: skip
+def test_other_steps_load_their_sources(jobs, unlike, verb, wildcards):
+    chosen = [f"synmask.corpora.{wildcards['corpus']}"] if wildcards else []
+    command = [sys.executable, "-c", IMPORTING, verb, *chosen]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = {name for name in json.loads(done.stdout) if not name.startswith("synmask.workflow")}
+    assert unlike(jobs, verb, loaded, **wildcards) == (set(), set())

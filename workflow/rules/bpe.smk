@@ -3,15 +3,15 @@
 
 rule tokenise:
     input:
-        text=of_pair("text/{split}.{language}"),
-        jars=tokeniser_jars,
-        code=code("text/tokenise", "text/segment", "text/parallel"),
+        text=PAIR + "text/{split}.{language}",
+        jars=JOBS.tokeniser_jars,
+        code=JOBS.code("tokenise"),
     output:
-        of_pair("tokens/{split}.{language}"),
+        PAIR + "tokens/{split}.{language}",
     log:
-        of_pair("logs/tokenise.{split}.{language}.log"),
+        PAIR + "logs/tokenise.{split}.{language}.log",
     benchmark:
-        of_pair("benchmarks/tokenise.{split}.{language}.tsv")
+        PAIR + "benchmarks/tokenise.{split}.{language}.tsv"
     group:
         "text"
     conda:
@@ -20,7 +20,7 @@ rule tokenise:
     resources:
         mem_mb=lambda w: 6000 if CONFIG.tokeniser(w.corpus, w.language) == "stanford" else 2000,
     params:
-        settings=section("text", include={"tokeniser", "lowercase"}),
+        settings=JOBS.section("text", include={"tokeniser", "lowercase"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
         " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
@@ -28,23 +28,23 @@ rule tokenise:
 
 rule clean:
     input:
-        source=of_pair("tokens/train.{source}"),
-        target=of_pair("tokens/train.{target}"),
-        code=code("text/clean"),
+        source=PAIR + "tokens/train.{source}",
+        target=PAIR + "tokens/train.{target}",
+        code=JOBS.code("clean"),
     output:
-        source=of_pair("clean/train.{source}"),
-        target=of_pair("clean/train.{target}"),
-        kept=of_pair("clean/kept.{source}-{target}"),
+        source=PAIR + "clean/train.{source}",
+        target=PAIR + "clean/train.{target}",
+        kept=PAIR + "clean/kept.{source}-{target}",
     log:
-        of_pair("logs/clean.{source}-{target}.log"),
+        PAIR + "logs/clean.{source}-{target}.log",
     benchmark:
-        of_pair("benchmarks/clean.{source}-{target}.tsv")
+        PAIR + "benchmarks/clean.{source}-{target}.tsv"
     group:
         "text"
     conda:
         "../envs/synmask.yaml"
     params:
-        settings=section("text", exclude={"tokeniser", "lowercase"}),
+        settings=JOBS.section("text", exclude={"tokeniser", "lowercase"}),
     shell:
         "synmask clean --source-in {input.source:q} --target-in {input.target:q} --source-out {output.source:q}"
         " --target-out {output.target:q} --kept {output.kept:q} --settings {params.settings:q} 2> {log:q}"
@@ -52,21 +52,21 @@ rule clean:
 
 rule learn_bpe:
     input:
-        text=[of_pair("clean/train.{source}"), of_pair("clean/train.{target}")],
-        code=code("text/bpe", "text/parallel"),
+        text=[PAIR + "clean/train.{source}", PAIR + "clean/train.{target}"],
+        code=JOBS.code("learn-bpe"),
     output:
-        codes=of_pair("bpe/codes"),
-        vocabularies=[of_pair("bpe/vocabulary.{source}"), of_pair("bpe/vocabulary.{target}")],
+        codes=PAIR + "bpe/codes",
+        vocabularies=[PAIR + "bpe/vocabulary.{source}", PAIR + "bpe/vocabulary.{target}"],
     log:
-        of_pair("logs/learn_bpe.log"),
+        PAIR + "logs/learn_bpe.log",
     benchmark:
-        of_pair("benchmarks/learn_bpe.tsv")
+        PAIR + "benchmarks/learn_bpe.tsv"
     group:
         "text"
     conda:
         "../envs/synmask.yaml"
     params:
-        merges=lambda wildcards: corpus_of(wildcards).bpe.merges,
+        merges=lambda wildcards: JOBS.corpus(wildcards).bpe.merges,
     shell:
         "synmask learn-bpe --inputs {input.text:q} --codes {output.codes:q} --vocabularies {output.vocabularies:q}"
         " --merges {params.merges} 2> {log:q}"
@@ -74,23 +74,23 @@ rule learn_bpe:
 
 rule apply_bpe:
     input:
-        text=lambda w: of_pair(f"{'clean' if w.split == 'train' else 'tokens'}/{{split}}.{{language}}"),
-        codes=of_pair("bpe/codes"),
-        vocabulary=of_pair("bpe/vocabulary.{language}"),
-        code=code("text/bpe", "text/parallel"),
+        text=lambda w: PAIR + f"{'clean' if w.split == 'train' else 'tokens'}/{{split}}.{{language}}",
+        codes=PAIR + "bpe/codes",
+        vocabulary=PAIR + "bpe/vocabulary.{language}",
+        code=JOBS.code("apply-bpe"),
     output:
-        of_pair("bpe/{split}.{language}"),
+        PAIR + "bpe/{split}.{language}",
     log:
-        of_pair("logs/apply_bpe.{split}.{language}.log"),
+        PAIR + "logs/apply_bpe.{split}.{language}.log",
     benchmark:
-        of_pair("benchmarks/apply_bpe.{split}.{language}.tsv")
+        PAIR + "benchmarks/apply_bpe.{split}.{language}.tsv"
     group:
         "text"
     conda:
         "../envs/synmask.yaml"
     threads: 2
     params:
-        threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
+        threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
     shell:
         "synmask apply-bpe --input {input.text:q} --output {output:q} --codes {input.codes:q}"
         " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold} --threads {threads} 2> {log:q}"
@@ -98,20 +98,20 @@ rule apply_bpe:
 
 rule binarise:
     input:
-        text=[f"{PAIR}/bpe/{split}.{side}" for split in TRAINED for side in ("{source}", "{target}")],
-        code=code("engine/binarise", "engine/compat"),
+        text=[PAIR + f"bpe/{split}.{side}" for split in TRAINED for side in ("{source}", "{target}")],
+        code=JOBS.code("binarise"),
     output:
         [
-            f"{PAIR}/bin/{split}.{{source}}-{{target}}.{side}.{kind}"
+            PAIR + f"bin/{split}.{{source}}-{{target}}.{side}.{kind}"
             for split in TRAINED
             for side in ("{source}", "{target}")
             for kind in ("bin", "idx")
         ],
-        [f"{PAIR}/bin/dict.{side}.txt" for side in ("{source}", "{target}")],
+        [PAIR + f"bin/dict.{side}.txt" for side in ("{source}", "{target}")],
     log:
-        of_pair("logs/binarise.{source}-{target}.log"),
+        PAIR + "logs/binarise.{source}-{target}.log",
     benchmark:
-        of_pair("benchmarks/binarise.{source}-{target}.tsv")
+        PAIR + "benchmarks/binarise.{source}-{target}.tsv"
     group:
         "text"
     conda:
@@ -127,16 +127,16 @@ rule binarise:
 rule annotate:
     input:
         unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
-        subwords=of_pair("bpe/{split}.{source}"),
-        kept=lambda wildcards: of_pair("clean/kept.{source}-{target}") if wildcards.split == "train" else [],
-        code=code("syntax/annotations", "syntax/tree", "syntax/treebank"),
+        subwords=PAIR + "bpe/{split}.{source}",
+        kept=lambda wildcards: PAIR + "clean/kept.{source}-{target}" if wildcards.split == "train" else [],
+        code=JOBS.code("annotate"),
     output:
-        annotations=of_pair("bin/syntax.{split}.{source}.npy"),
-        counts=of_pair("bin/syntax.{split}.{source}.json"),
+        annotations=PAIR + "bin/syntax.{split}.{source}.npy",
+        counts=PAIR + "bin/syntax.{split}.{source}.json",
     log:
-        of_pair("logs/annotate.{split}.{source}-{target}.log"),
+        PAIR + "logs/annotate.{split}.{source}-{target}.log",
     benchmark:
-        of_pair("benchmarks/annotate.{split}.{source}-{target}.tsv")
+        PAIR + "benchmarks/annotate.{split}.{source}-{target}.tsv"
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"

@@ -3,20 +3,11 @@
 
 rule demo_corpus:
     input:
-        code=code(
-            "corpora/demo/__init__",
-            "corpora/demo/abstract",
-            "corpora/demo/english",
-            "corpora/demo/german",
-            "corpora/demo/grammar",
-            "corpora/demo/lexicon",
-            "corpora/demo/phrases",
-            "syntax/treebank",
-        ),
+        code=JOBS.code("demo-corpus"),
     output:
         expand(
             "results/{{corpus}}/raw/{split}.{language}{kind}",
-            split=settings.SPLITS,
+            split=SPLITS,
             language=("de", "en"),
             kind=("", ".trees", ".heads"),
         ),
@@ -25,13 +16,13 @@ rule demo_corpus:
     benchmark:
         "results/{corpus}/benchmarks/demo_corpus.tsv"
     wildcard_constraints:
-        corpus=any_of(GENERATED),
+        corpus=any_of(JOBS.corpora_from("generate")),
     group:
         "text"
     conda:
         "../envs/synmask.yaml"
     params:
-        settings=section("generate"),
+        settings=JOBS.section("generate"),
         folder=folder_of("output"),
     shell:
         "synmask demo-corpus --output {params.folder} --settings {params.settings:q} 2> {log:q}"
@@ -45,7 +36,7 @@ rule download_file:
     benchmark:
         "results/benchmarks/download/{download}/{file}.tsv"
     wildcard_constraints:
-        download=any_of(DOWNLOADED),
+        download=any_of(JOBS.downloaded()),
         file="[^/]+",
     # on the machine where Snakemake runs, since compute nodes often have no network
     localrule: True
@@ -64,17 +55,11 @@ rule download_file:
 rule prepare:
     input:
         archives=lambda wildcards: CONFIG.downloads(wildcards.corpus),
-        code=lambda wildcards: code(
-            *(f"corpora/{name}" for name in ("archive", "plain", "prepare", corpus_of(wildcards).format)),
-            "text/clean",
-            "text/parallel",
-            "text/segment",
-            "text/tokenise",
-        ),
+        code=JOBS.code("prepare"),
     output:
         expand(
             "results/{{corpus}}/raw/{{first}}-{{second}}/{split}.{side}",
-            split=settings.SPLITS,
+            split=SPLITS,
             side=("{first}", "{second}"),
         ),
     log:
@@ -82,13 +67,13 @@ rule prepare:
     benchmark:
         "results/{corpus}/benchmarks/prepare.{first}-{second}.tsv"
     wildcard_constraints:
-        corpus=any_of(ARCHIVED),
+        corpus=any_of(JOBS.corpora_from("format")),
     conda:
         "../envs/synmask.yaml"
-    threads: need("threads")
+    threads: JOBS.need("threads")
     params:
-        format=lambda wildcards: corpus_of(wildcards).format,
-        pairs=lambda wildcards: settings.as_json(corpus_of(wildcards).pairs),
+        format=lambda wildcards: JOBS.corpus(wildcards).format,
+        pairs=lambda wildcards: as_json(JOBS.corpus(wildcards).pairs),
         folder=folder_of("output"),
     shell:
         "synmask prepare --name {wildcards.corpus} --format {params.format} --archives {input.archives:q}"
@@ -99,20 +84,20 @@ rule text:
     input:
         source=lambda w: CONFIG.raw_file(w.corpus, w.split, w.source),
         target=lambda w: CONFIG.raw_file(w.corpus, w.split, w.target),
-        code=code("corpora/plain"),
+        code=JOBS.code("text"),
     output:
-        source=of_pair("text/{split}.{source}"),
-        target=of_pair("text/{split}.{target}"),
+        source=PAIR + "text/{split}.{source}",
+        target=PAIR + "text/{split}.{target}",
     log:
-        of_pair("logs/text.{split}.{source}-{target}.log"),
+        PAIR + "logs/text.{split}.{source}-{target}.log",
     benchmark:
-        of_pair("benchmarks/text.{split}.{source}-{target}.tsv")
+        PAIR + "benchmarks/text.{split}.{source}-{target}.tsv"
     group:
         "text"
     conda:
         "../envs/synmask.yaml"
     params:
-        pairs=pair_counts,
+        pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"
         " --source-out {output.source:q} --target-out {output.target:q} {params.pairs} 2> {log:q}"

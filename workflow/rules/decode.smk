@@ -1,33 +1,29 @@
 # Translations of the validation and the test set, and their scores.
 
-HYPOTHESES = [of_run(f"hypothesis.{split}") for split in DECODED]
+HYPOTHESES = [RUN + f"hypothesis.{split}" for split in DECODED]
 
 
 rule decode:
     input:
-        model=of_run("average.pt"),
-        sources=[of_pair(f"bpe/{split}.{{source}}") for split in DECODED],
-        annotations=annotations(*DECODED),
-        code=engine_code(
-            "engine/decode", "engine/average", "text/bpe", "text/parallel", "text/segment", "text/tokenise"
-        ),
+        model=RUN + "average.pt",
+        sources=[PAIR + f"bpe/{split}.{{source}}" for split in DECODED],
+        annotations=JOBS.annotations(*DECODED),
+        code=JOBS.code("decode"),
     output:
         [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json")],
     log:
-        of_run("logs/decode.{source}-{target}.log"),
+        RUN + "logs/decode.{source}-{target}.log",
     benchmark:
-        of_run("benchmarks/decode.{source}-{target}.tsv")
+        RUN + "benchmarks/decode.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
         "../envs/synmask.yaml"
-    threads: need("threads")
+    threads: JOBS.need("threads")
     resources:
-        cpus_per_task=need("threads"),
-        mem_mb=need("mem_mb"),
-        gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
+        **USING,
     params:
-        settings=section("decoding"),
+        settings=JOBS.section("decoding"),
         outputs=HYPOTHESES,
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
@@ -37,23 +33,23 @@ rule decode:
 rule score:
     input:
         hypotheses=rules.decode.output,
-        train=of_run("train.json"),
-        references=[of_pair(f"text/{split}.{{target}}") for split in DECODED],
-        reference_tokens=[of_pair(f"tokens/{split}.{{target}}") for split in DECODED],
-        code=code("evaluation/bleu"),
+        train=RUN + "train.json",
+        references=[PAIR + f"text/{split}.{{target}}" for split in DECODED],
+        reference_tokens=[PAIR + f"tokens/{split}.{{target}}" for split in DECODED],
+        code=JOBS.code("score"),
     output:
-        of_run("scores.json"),
+        RUN + "scores.json",
     log:
-        of_run("logs/score.{source}-{target}.log"),
+        RUN + "logs/score.{source}-{target}.log",
     benchmark:
-        of_run("benchmarks/score.{source}-{target}.tsv")
+        RUN + "benchmarks/score.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
         "../envs/synmask.yaml"
     params:
-        run=lambda w: run_name(w, decoding=corpus_of(w).decoding.model_dump(mode="json")),
-        lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
+        run=JOBS.decoded_run,
+        lowercase=lowercase,
         splits=DECODED,
         hypotheses=HYPOTHESES,
     shell:
@@ -64,22 +60,22 @@ rule score:
 
 rule sentences:
     input:
-        hypothesis=of_run("hypothesis.test.txt"),
-        reference=of_pair("text/test.{target}"),
-        source=of_pair("bpe/test.{source}"),
-        code=code("evaluation/sentences", "evaluation/bleu"),
+        hypothesis=RUN + "hypothesis.test.txt",
+        reference=PAIR + "text/test.{target}",
+        source=PAIR + "bpe/test.{source}",
+        code=JOBS.code("sentences"),
     output:
-        of_run("sentences.csv"),
+        RUN + "sentences.csv",
     log:
-        of_run("logs/sentences.{source}-{target}.log"),
+        RUN + "logs/sentences.{source}-{target}.log",
     benchmark:
-        of_run("benchmarks/sentences.{source}-{target}.tsv")
+        RUN + "benchmarks/sentences.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
         "../envs/synmask.yaml"
     params:
-        lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
+        lowercase=lowercase,
     shell:
         "synmask sentences --hypothesis {input.hypothesis:q} --reference {input.reference:q} --source {input.source:q}"
         " --language {wildcards.target} {params.lowercase} --output {output:q} 2> {log:q}"

@@ -3,21 +3,19 @@
 
 rule task_sentences:
     input:
-        parts=lambda wildcards: [
-            of_task("{part}.tsv").format(**wildcards, part=part) for part in task_of(wildcards).rows
-        ],
-        code=code("corpora/tasks"),
+        parts=JOBS.task_rows,
+        code=JOBS.code("task-sentences"),
     output:
-        f"{SENTENCES}.text",
+        TASK + "syntax/{number}.text",
     log:
-        of_task("logs/task_sentences.{number}.log"),
+        TASK + "logs/task_sentences.{number}.log",
     benchmark:
-        of_task("benchmarks/task_sentences.{number}.tsv")
+        TASK + "benchmarks/task_sentences.{number}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
     params:
-        files=lambda wildcards: len(CONFIG.task_parses(wildcards.benchmark, wildcards.task, "train")),
+        files=JOBS.sentence_files,
     shell:
         "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output:q}"
         " --number {wildcards.number} --files {params.files} 2> {log:q}"
@@ -25,21 +23,21 @@ rule task_sentences:
 
 rule tokenise_sentences:
     input:
-        text=f"{SENTENCES}.text",
-        code=code("text/tokenise", "text/segment", "text/parallel"),
+        text=TASK + "syntax/{number}.text",
+        code=JOBS.code("tokenise"),
     output:
-        f"{SENTENCES}.tokens",
+        TASK + "syntax/{number}.tokens",
     log:
-        of_task("logs/tokenise_sentences.{number}.log"),
+        TASK + "logs/tokenise_sentences.{number}.log",
     benchmark:
-        of_task("benchmarks/tokenise_sentences.{number}.tsv")
+        TASK + "benchmarks/tokenise_sentences.{number}.tsv"
     group:
         "task-text"
     conda:
         "../envs/synmask.yaml"
     threads: 2
     params:
-        settings=settings.as_json({"tokeniser": "moses"}),
+        settings=as_json({"tokeniser": "moses"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language en"
         " --settings {params.settings:q} --threads {threads} 2> {log:q}"
@@ -47,17 +45,17 @@ rule tokenise_sentences:
 
 rule parse_sentences:
     input:
-        tokens=f"{SENTENCES}.tokens",
+        tokens=TASK + "syntax/{number}.tokens",
         jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
-        code=[*code("syntax/corenlp", "syntax/jvm", "syntax/treebank"), f"{SRC}/syntax/Parse.java"],
+        code=JOBS.code("constituency"),
     output:
-        trees=f"{SENTENCES}.trees",
-        heads=f"{SENTENCES}.heads",
-        report=f"{SENTENCES}.json",
+        trees=TASK + "syntax/{number}.trees",
+        heads=TASK + "syntax/{number}.heads",
+        report=TASK + "syntax/{number}.json",
     log:
-        of_task("logs/parse_sentences.{number}.log"),
+        TASK + "logs/parse_sentences.{number}.log",
     benchmark:
-        of_task("benchmarks/parse_sentences.{number}.tsv")
+        TASK + "benchmarks/parse_sentences.{number}.tsv"
     conda:
         "../envs/corenlp.yaml"
     threads: CONFIG.corenlp.threads
@@ -76,33 +74,24 @@ rule parse_sentences:
 
 rule annotate_task:
     input:
-        tsv=of_task("{part}.tsv"),
-        data=of_task("ids/{part}.npz"),
-        vocabulary=lambda wildcards: weights_files(wildcards)[1:],
-        parses=lambda wildcards: [f"{prefix}.{kind}" for prefix in task_parses(wildcards) for kind in PARSES],
-        code=code(
-            "corpora/tasks",
-            "engine/sentences",
-            "engine/task_syntax",
-            "syntax/corenlp",
-            "syntax/jvm",
-            "syntax/treebank",
-            "syntax/pieces",
-            "text/gpt2",
-        ),
+        tsv=TASK + "{part}.tsv",
+        data=TASK + "ids/{part}.npz",
+        vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
+        parses=JOBS.parse_files,
+        code=JOBS.code("annotate-task"),
     output:
-        syntax=of_task("ids/syntax.{part}.npy"),
-        counts=of_task("ids/syntax.{part}.json"),
+        syntax=TASK + "ids/syntax.{part}.npy",
+        counts=TASK + "ids/syntax.{part}.json",
     log:
-        of_task("logs/annotate_task.{part}.log"),
+        TASK + "logs/annotate_task.{part}.log",
     benchmark:
-        of_task("benchmarks/annotate_task.{part}.tsv")
+        TASK + "benchmarks/annotate_task.{part}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
     params:
-        weights=weights_folder,
-        parses=task_parses,
+        weights=JOBS.weights_folder,
+        parses=JOBS.task_parses,
     shell:
         "synmask annotate-task --task {wildcards.task} --input {input.tsv:q} --data {input.data:q}"
         " --weights {params.weights:q} --parses {params.parses:q} 2> {log:q}"

@@ -3,27 +3,25 @@
 
 rule parse:
     input:
-        model=of_run("average.pt"),
-        source=of_pair("bpe/valid.{source}"),
-        code=engine_code("engine/decode", "engine/average"),
+        model=RUN + "average.pt",
+        source=PAIR + "bpe/valid.{source}",
+        code=JOBS.code("parse"),
     output:
-        trees=of_run("trees.jsonl"),
-        distribution=of_run("distribution.json"),
+        trees=RUN + "trees.jsonl",
+        distribution=RUN + "distribution.json",
     log:
-        of_run("logs/parse.{source}-{target}.log"),
+        RUN + "logs/parse.{source}-{target}.log",
     benchmark:
-        of_run("benchmarks/parse.{source}-{target}.tsv")
+        RUN + "benchmarks/parse.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
         "../envs/synmask.yaml"
-    threads: need("threads")
+    threads: JOBS.need("threads")
     resources:
-        cpus_per_task=need("threads"),
-        mem_mb=need("mem_mb"),
-        gpu=lambda wildcards: min(1, corpus_of(wildcards).resources.gpus),
+        **USING,
     params:
-        sentence=lambda wildcards: option("sentence", corpus_of(wildcards).sentence),
+        sentence=lambda wildcards: option("sentence", JOBS.corpus(wildcards).sentence),
     shell:
         "synmask parse --model {input.model:q} --input {input.source:q} --output {output.trees:q}"
         " --distribution {output.distribution:q} {params.sentence} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
@@ -31,29 +29,22 @@ rule parse:
 
 rule parseval:
     input:
-        unpack(lambda wildcards: gold(wildcards.corpus, "valid", wildcards.source)),
-        trees=of_run("trees.jsonl"),
-        code=code(
-            "evaluation/parseval",
-            "evaluation/protocols",
-            "evaluation/attachment",
-            "syntax/parses",
-            "syntax/tree",
-            "syntax/treebank",
-        ),
+        unpack(JOBS.gold),
+        trees=RUN + "trees.jsonl",
+        code=JOBS.code("parseval"),
     output:
-        scores=of_run("parse.json"),
-        counts=of_run("parse_counts.json"),
+        scores=RUN + "parse.json",
+        counts=RUN + "parse_counts.json",
     log:
-        of_run("logs/parseval.{source}-{target}.log"),
+        RUN + "logs/parseval.{source}-{target}.log",
     benchmark:
-        of_run("benchmarks/parseval.{source}-{target}.tsv")
+        RUN + "benchmarks/parseval.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
         "../envs/synmask.yaml"
     params:
-        run=lambda wildcards: run_name(wildcards),
+        run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
         "synmask parseval --gold {input.gold:q} {params.heads} --predicted {input.trees:q} --run {params.run:q}"
@@ -62,20 +53,12 @@ rule parseval:
 
 rule tree_figure:
     input:
-        gold=gold_of_experiment,
-        trees=first_runs("trees.jsonl", inducing),
-        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment)[:1]),
-        code=code(
-            "evaluation/protocols",
-            "reporting/style",
-            "reporting/tree_figure",
-            "reporting/tree_nodes",
-            "syntax/parses",
-            "syntax/tree",
-            "syntax/treebank",
-        ),
+        gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
+        trees=first_runs("trees.jsonl", TARGETS.inducing),
+        distribution=first_runs("distribution.json", lambda experiment: TARGETS.inducing(experiment)[:1]),
+        code=JOBS.code("tree-figure"),
     output:
-        **captioned(of_figure("{direction}-tree"), "tree", {"figure": "trees, {direction}"}),
+        **captioned(FIGURE + "{direction}-tree", "tree", {"figure": "trees, {direction}"}),
     log:
         "results/logs/tree_figure.{experiment}.{direction}.log",
     benchmark:
@@ -84,8 +67,8 @@ rule tree_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        labels=inducing_labels,
-        output=of_figure("{direction}-tree"),
+        labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
+        output=FIGURE + "{direction}-tree",
     shell:
         "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
         " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
@@ -93,18 +76,9 @@ rule tree_figure:
 
 rule tree_page:
     input:
-        gold=gold_of_experiment,
-        trees=first_runs("trees.jsonl", inducing),
-        code=code(
-            "evaluation/protocols",
-            "reporting/html",
-            "reporting/tree_nodes",
-            "reporting/tree_page",
-            "syntax/parses",
-            "syntax/tree",
-            "syntax/treebank",
-        ),
-        page=[f"{SRC}/reporting/page/tree_page.css", f"{SRC}/reporting/page/tree_page.js"],
+        gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
+        trees=first_runs("trees.jsonl", TARGETS.inducing),
+        code=JOBS.code("tree-page"),
     output:
         report(
             "results/figures/{experiment}-{direction}-trees.html",
@@ -121,8 +95,8 @@ rule tree_page:
     conda:
         "../envs/synmask.yaml"
     params:
-        labels=inducing_labels,
-        title=lambda wildcards: f"{CONFIG.plain_experiments[wildcards.experiment].title}, {wildcards.direction}: trees",
+        labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
+        title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:
         "synmask tree-page --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
         " --title {params.title:q} --output {output:q} 2> {log:q}"

@@ -1,24 +1,12 @@
 # Scores → figures and the page. All but `speed` are local: each takes a second.
 
 
-FIGURE_CODE = code(
-    "evaluation/bleu",
-    "evaluation/sentences",
-    "reporting/bleu_figures",
-    "reporting/layout",
-    "reporting/runs",
-    "reporting/style",
-)
-
-
 rule curves:
     input:
-        histories=lambda wildcards: run_files(
-            wildcards.experiment, "history.csv", direction=wildcards.direction
-        ),
-        code=code("reporting/figures", "reporting/style"),
+        histories=run_files("history.csv"),
+        code=JOBS.code("curves"),
     output:
-        **captioned(of_figure("{direction}-curves"), "curves", {"figure": "training curves, {direction}"}),
+        **captioned(FIGURE + "{direction}-curves", "curves", {"figure": "training curves, {direction}"}),
     log:
         "results/logs/curves.{experiment}.{direction}.log",
     benchmark:
@@ -27,25 +15,19 @@ rule curves:
     conda:
         "../envs/synmask.yaml"
     params:
-        runs=lambda wildcards: settings.as_json(
-            [
-                [system, seed]
-                for system in CONFIG.plain_experiments[wildcards.experiment].systems
-                for seed in CONFIG.experiment_seeds(wildcards.experiment)
-            ]
-        ),
+        runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
         labels=system_labels,
-        output=of_figure("{direction}-curves"),
+        output=FIGURE + "{direction}-curves",
     shell:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
 rule bleu_figure:
     input:
-        sentences=lambda wildcards: run_files(wildcards.experiment, "sentences.csv"),
-        code=FIGURE_CODE,
+        sentences=run_files("sentences.csv"),
+        code=JOBS.code("bleu-figure"),
     output:
-        **captioned(of_figure("bleu"), "bleu", {"figure": "BLEU"}),
+        **captioned(FIGURE + "bleu", "bleu", {"figure": "BLEU"}),
     log:
         "results/logs/bleu_figure.{experiment}.log",
     benchmark:
@@ -54,9 +36,9 @@ rule bleu_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        runs=lambda wildcards: run_triples(wildcards.experiment),
+        runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
-        output=of_figure("bleu"),
+        output=FIGURE + "bleu",
     shell:
         "synmask bleu-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -64,12 +46,10 @@ rule bleu_figure:
 
 rule source_figure:
     input:
-        sentences=lambda wildcards: run_files(
-            wildcards.experiment, "sentences.csv", direction=wildcards.direction
-        ),
-        code=FIGURE_CODE,
+        sentences=run_files("sentences.csv"),
+        code=JOBS.code("source-figure"),
     output:
-        **captioned(of_figure("{direction}-source"), "source", {"figure": "BLEU by source, {direction}"}),
+        **captioned(FIGURE + "{direction}-source", "source", {"figure": "BLEU by source, {direction}"}),
     log:
         "results/logs/source_figure.{experiment}.{direction}.log",
     benchmark:
@@ -78,9 +58,9 @@ rule source_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        runs=lambda wildcards: run_triples(wildcards.experiment, wildcards.direction),
+        runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
-        output=of_figure("{direction}-source"),
+        output=FIGURE + "{direction}-source",
     shell:
         "synmask source-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -89,7 +69,7 @@ rule source_figure:
 rule task_figure:
     input:
         table=["results/tables/{table}.csv", "results/tables/{table}.runs.csv"],
-        code=code("reporting/task_figures", "reporting/style"),
+        code=JOBS.code("task-figure"),
     output:
         **captioned("results/figures/{table}-tasks", "tasks", {"figure": "tasks"}, "{table}"),
     log:
@@ -97,7 +77,7 @@ rule task_figure:
     benchmark:
         "results/benchmarks/task_figure.{table}.tsv"
     wildcard_constraints:
-        table=any_of(BENCHMARK_TABLES),
+        table=any_of(TARGETS.benchmark_tables),
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -110,10 +90,10 @@ rule task_figure:
 
 rule sweep_figure:
     input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "scores.json"),
-        code=FIGURE_CODE,
+        scores=run_files("scores.json"),
+        code=JOBS.code("sweep-figure"),
     output:
-        **captioned(of_figure("sweep"), "sweep", {"figure": "sweep"}),
+        **captioned(FIGURE + "sweep", "sweep", {"figure": "sweep"}),
     log:
         "results/logs/sweep_figure.{experiment}.log",
     benchmark:
@@ -123,15 +103,15 @@ rule sweep_figure:
         "../envs/synmask.yaml"
     params:
         setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
-        output=of_figure("sweep"),
+        output=FIGURE + "sweep",
     shell:
         "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
 
 
 rule speed:
     input:
-        models=first_runs("average.pt", lambda experiment: CONFIG.plain_experiments[experiment].systems),
-        code=lambda wildcards: measured_code(CONFIG.plain_experiments[wildcards.experiment].systems),
+        models=first_runs("average.pt", lambda experiment: TARGETS.entry(experiment).systems),
+        code=JOBS.code("speed"),
     output:
         "results/speed/{experiment}.{direction}.json",
     log:
@@ -140,13 +120,11 @@ rule speed:
         "results/benchmarks/speed.{experiment}.{direction}.tsv"
     conda:
         "../envs/synmask.yaml"
-    threads: of_experiment("threads")
+    threads: JOBS.need("threads")
     resources:
-        cpus_per_task=of_experiment("threads"),
-        mem_mb=of_experiment("mem_mb"),
-        gpu=lambda wildcards: min(1, of_experiment("gpus")(wildcards)),
+        **USING,
     params:
-        systems=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].systems,
+        systems=lambda wildcards: TARGETS.entry(wildcards.experiment).systems,
     shell:
         "synmask speed --models {input.models:q} --labels {params.systems} --output {output:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
@@ -155,9 +133,9 @@ rule speed:
 rule speed_figure:
     input:
         costs=rules.speed.output,
-        code=code("reporting/figures", "reporting/style"),
+        code=JOBS.code("speed-figure"),
     output:
-        **captioned(of_figure("{direction}-speed"), "speed", {"figure": "time and memory, {direction}"}),
+        **captioned(FIGURE + "{direction}-speed", "speed", {"figure": "time and memory, {direction}"}),
     log:
         "results/logs/speed_figure.{experiment}.{direction}.log",
     benchmark:
@@ -167,20 +145,14 @@ rule speed_figure:
         "../envs/synmask.yaml"
     params:
         labels=system_labels,
-        output=of_figure("{direction}-speed"),
+        output=FIGURE + "{direction}-speed",
     shell:
         "synmask speed-figure --input {input.costs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
 rule diagram:
     input:
-        code=code(
-            "reporting/diagram",
-            "reporting/style",
-            "induction/distribution",
-            "induction/kernel.cpp",
-            "text/labels",
-        ),
+        code=JOBS.code("diagram"),
     output:
         **captioned("results/figures/method", "method", {"figure": "the method"}, "Method"),
     log:
@@ -198,10 +170,12 @@ rule diagram:
 
 rule distribution_figure:
     input:
-        distribution=first_runs("distribution.json", lambda experiment: inducing(experiment, "heads")[-1:]),
-        code=code("reporting/figures", "reporting/style"),
+        distribution=first_runs(
+            "distribution.json", lambda experiment: TARGETS.inducing(experiment, "heads")[-1:]
+        ),
+        code=JOBS.code("distribution-figure"),
     output:
-        **captioned(of_figure("{direction}-distribution"), "distribution", {"figure": "P_D, {direction}"}),
+        **captioned(FIGURE + "{direction}-distribution", "distribution", {"figure": "P_D, {direction}"}),
     log:
         "results/logs/distribution_figure.{experiment}.{direction}.log",
     benchmark:
@@ -210,8 +184,8 @@ rule distribution_figure:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: CONFIG.label(inducing(wildcards.experiment, "heads")[-1]),
-        output=of_figure("{direction}-distribution"),
+        title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
+        output=FIGURE + "{direction}-distribution",
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -219,19 +193,9 @@ rule distribution_figure:
 
 rule page:
     input:
-        files=page_files,
+        files=lambda wildcards: TARGETS.page_files(wildcards.page),
         captions=sorted(glob.glob("workflow/report/*.rst")),
-        template=expand("{src}/reporting/page/page.{kind}", src=SRC, kind=["html", "css", "js"]),
-        trees=f"{SRC}/reporting/page/tree_page.js",
-        code=code(
-            "reporting/entries",
-            "reporting/examples",
-            "reporting/html",
-            "reporting/layout",
-            "reporting/report",
-            "evaluation/nlu",
-            "corpora/tasks",
-        ),
+        code=JOBS.code("report"),
     output:
         "results/{page}.html",
     log:
@@ -242,7 +206,7 @@ rule page:
     conda:
         "../envs/synmask.yaml"
     params:
-        plan=page_plan,
+        plan=lambda wildcards: TARGETS.page_plan(wildcards.page),
         captions=lambda wildcards, input: os.path.dirname(input.captions[0]),
     shell:
         "synmask report --plan {params.plan:q} --captions {params.captions:q} --output {output:q} 2> {log:q}"

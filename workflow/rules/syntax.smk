@@ -26,22 +26,22 @@ rule corenlp_jar:
 # The parser needs upper case: of a lower-cased corpus the text is tokenised once more.
 rule tokenise_cased:
     input:
-        text=of_pair("text/{split}.{language}"),
-        jars=tokeniser_jars,
-        code=code("text/tokenise", "text/segment", "text/parallel"),
+        text=PAIR + "text/{split}.{language}",
+        jars=JOBS.tokeniser_jars,
+        code=JOBS.code("tokenise"),
     output:
-        of_pair("syntax/{split}.{language}.cased"),
+        PAIR + "syntax/{split}.{language}.cased",
     log:
-        of_pair("logs/tokenise_cased.{split}.{language}.log"),
+        PAIR + "logs/tokenise_cased.{split}.{language}.log",
     benchmark:
-        of_pair("benchmarks/tokenise_cased.{split}.{language}.tsv")
+        PAIR + "benchmarks/tokenise_cased.{split}.{language}.tsv"
     group:
         "text"
     conda:
         "../envs/synmask.yaml"
     threads: 2
     params:
-        settings=section("text", include={"tokeniser"}),
+        settings=JOBS.section("text", include={"tokeniser"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
         " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
@@ -49,18 +49,18 @@ rule tokenise_cased:
 
 rule constituency:
     input:
-        cased=cased_tokens,
-        tokens=of_pair("tokens/{split}.{language}"),
+        cased=JOBS.cased_tokens,
+        tokens=PAIR + "tokens/{split}.{language}",
         jars=lambda wildcards: list(CONFIG.corenlp_jars(wildcards.language)),
-        code=[*code("syntax/corenlp", "syntax/jvm", "syntax/treebank"), f"{SRC}/syntax/Parse.java"],
+        code=JOBS.code("constituency"),
     output:
-        trees=of_pair("syntax/{split}.{language}.trees"),
-        heads=of_pair("syntax/{split}.{language}.heads"),
-        report=of_pair("syntax/{split}.{language}.json"),
+        trees=PAIR + "syntax/{split}.{language}.trees",
+        heads=PAIR + "syntax/{split}.{language}.heads",
+        report=PAIR + "syntax/{split}.{language}.json",
     log:
-        of_pair("logs/constituency.{split}.{language}.log"),
+        PAIR + "logs/constituency.{split}.{language}.log",
     benchmark:
-        of_pair("benchmarks/constituency.{split}.{language}.tsv")
+        PAIR + "benchmarks/constituency.{split}.{language}.tsv"
     wildcard_constraints:
         language=any_of(CONFIG.corenlp.languages),
     conda:

@@ -3,17 +3,17 @@
 
 rule significance:
     input:
-        hypothesis=[of_run("hypothesis.test.txt"), of_run("hypothesis.test.tok")],
-        baseline=[f"{PAIR}/{{baseline}}/seed{{seed}}/hypothesis.test.{kind}" for kind in ("txt", "tok")],
-        reference=of_pair("text/test.{target}"),
-        reference_tokens=of_pair("tokens/test.{target}"),
-        code=code("evaluation/significance", "evaluation/bleu"),
+        hypothesis=[RUN + "hypothesis.test.txt", RUN + "hypothesis.test.tok"],
+        baseline=[PAIR + f"{{baseline}}/seed{{seed}}/hypothesis.test.{kind}" for kind in ("txt", "tok")],
+        reference=PAIR + "text/test.{target}",
+        reference_tokens=PAIR + "tokens/test.{target}",
+        code=JOBS.code("significance"),
     output:
-        of_run("significance-{baseline}.json"),
+        RUN + "significance-{baseline}.json",
     log:
-        of_run("logs/significance-{baseline}.{source}-{target}.log"),
+        RUN + "logs/significance-{baseline}.{source}-{target}.log",
     benchmark:
-        of_run("benchmarks/significance-{baseline}.{source}-{target}.tsv")
+        RUN + "benchmarks/significance-{baseline}.{source}-{target}.tsv"
     group:
         "significance"
     conda:
@@ -22,16 +22,8 @@ rule significance:
         mem_mb=2000,
         runtime=10,
     params:
-        run=lambda w: settings.as_json(
-            {
-                "corpus": w.corpus,
-                "direction": f"{w.source}-{w.target}",
-                "system": w.system,
-                "seed": int(w.seed),
-                "baseline": w.baseline,
-            }
-        ),
-        lowercase=lambda wildcards: "--lowercase" if corpus_of(wildcards).text.lowercase else "",
+        run=JOBS.compared_run,
+        lowercase=lowercase,
         hypothesis=lambda wildcards, input: os.path.splitext(input.hypothesis[0])[0],
         baseline=lambda wildcards, input: os.path.splitext(input.baseline[0])[0],
     shell:
@@ -42,18 +34,12 @@ rule significance:
 
 rule table:
     input:
-        scores=table_runs("scores.json"),
-        parses=table_runs("parse.json"),
-        tasks=table_tasks,
-        comparisons=table_comparisons,
+        scores=lambda wildcards: TARGETS.table_runs(wildcards.table, "scores.json"),
+        parses=lambda wildcards: TARGETS.table_runs(wildcards.table, "parse.json"),
+        tasks=lambda wildcards: TARGETS.table_tasks(wildcards.table),
+        comparisons=lambda wildcards: TARGETS.table_comparisons(wildcards.table),
         published=CONFIG.published,
-        code=code(
-            *(f"reporting/{name}" for name in ("cells", "layout", "notes", "runs", "tables")),
-            "evaluation/significance",
-            "config/published",
-            "evaluation/nlu",
-            "corpora/tasks",
-        ),
+        code=JOBS.code("table"),
     output:
         md=report(
             "results/tables/{table}.md",
@@ -73,7 +59,7 @@ rule table:
     conda:
         "../envs/synmask.yaml"
     params:
-        plan=lambda wildcards: settings.as_json(TABLES[wildcards.table]),
+        plan=lambda wildcards: as_json(TARGETS.plan(wildcards.table)),
         output="results/tables/{table}",
     shell:
         "synmask table --plan {params.plan:q} --published {input.published:q} --scores {input.scores:q}"
@@ -82,17 +68,15 @@ rule table:
 
 rule tables:
     input:
-        [path for target in CONFIG.targets for path in target_tables(target)],
+        [path for target in CONFIG.targets for path in TARGETS.target_tables(target)],
     localrule: True
 
 
 rule parse_table:
     input:
-        scores=lambda wildcards: run_files(wildcards.experiment, "parse.json", inducing(wildcards.experiment)),
-        counts=lambda wildcards: run_files(
-            wildcards.experiment, "parse_counts.json", inducing(wildcards.experiment)
-        ),
-        code=code("reporting/parse_tables", "reporting/layout", "evaluation/parse_significance"),
+        scores=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse.json"),
+        counts=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse_counts.json"),
+        code=JOBS.code("parse-table"),
     output:
         md=report(
             "results/tables/{experiment}-parsing.md",
@@ -111,9 +95,9 @@ rule parse_table:
     conda:
         "../envs/synmask.yaml"
     params:
-        title=lambda wildcards: f"{CONFIG.plain_experiments[wildcards.experiment].title}: parsing",
-        labels=lambda wildcards: labels(inducing(wildcards.experiment)),
-        directions=lambda wildcards: CONFIG.plain_experiments[wildcards.experiment].directions,
+        title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}: parsing",
+        labels=lambda wildcards: as_json(TARGETS.labels(TARGETS.inducing(wildcards.experiment))),
+        directions=lambda wildcards: TARGETS.entry(wildcards.experiment).directions,
         output="results/tables/{experiment}-parsing",
     shell:
         "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"

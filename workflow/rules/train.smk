@@ -4,33 +4,26 @@
 rule train:
     input:
         data=rules.binarise.output,
-        annotations=annotations(*TRAINED),
-        code=engine_code("engine/train", "engine/loop", "engine/stage", "engine/checkpoints"),
+        annotations=JOBS.annotations(*TRAINED),
+        code=JOBS.code("train"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself moves stale checkpoints aside.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash and tee wait.
-    # Snakemake cuts `threads` down to the cores at hand; the process takes `cpus_per_task`, which stays as it is,
-    # since another number of threads gives other bytes.
     output:
-        summary=of_run("train.json"),
-        history=of_run("history.csv"),
+        summary=RUN + "train.json",
+        history=RUN + "history.csv",
     log:
-        of_run("train.log"),
+        RUN + "train.log",
     benchmark:
-        of_run("benchmarks/train.{source}-{target}.tsv")
+        RUN + "benchmarks/train.{source}-{target}.tsv"
     conda:
         "../envs/synmask.yaml"
-    threads: need("threads")
+    threads: JOBS.need("threads")
     resources:
-        cpus_per_task=need("threads"),
-        mem_mb=need("mem_mb"),
-        runtime=need("runtime"),
-        gpu=need("gpus"),
-        # here, not in params: how often is saved must not rerun what depends on it
-        checkpoint_minutes=need("checkpoint_minutes"),
+        **TRAINING,
     params:
-        settings=run_settings,
-        keep=lambda wildcards: CONFIG.training_of(wildcards.corpus, wildcards.system).kept,
+        settings=JOBS.run_settings,
+        keep=JOBS.kept,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
@@ -42,28 +35,28 @@ rule train:
 
 rule average:
     input:
-        trained=of_run("train.json"),
+        trained=RUN + "train.json",
         data=rules.binarise.output,
-        codes=of_pair("bpe/codes"),
-        vocabulary=of_pair("bpe/vocabulary.{source}"),
-        code=engine_code("engine/average", "engine/checkpoints", "engine/train", "text/bpe", "text/parallel"),
+        codes=PAIR + "bpe/codes",
+        vocabulary=PAIR + "bpe/vocabulary.{source}",
+        code=JOBS.code("average"),
     output:
-        of_run("average.pt"),
+        RUN + "average.pt",
     log:
-        of_run("logs/average.{source}-{target}.log"),
+        RUN + "logs/average.{source}-{target}.log",
     benchmark:
-        of_run("benchmarks/average.{source}-{target}.tsv")
+        RUN + "benchmarks/average.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
         "../envs/synmask.yaml"
     resources:
-        keep_checkpoints=lambda wildcards: int(corpus_of(wildcards).resources.keep_checkpoints),
+        keep_checkpoints=lambda wildcards: int(JOBS.resources(wildcards).keep_checkpoints),
     params:
-        settings=run_settings,
-        text=section("text", include={"tokeniser", "lowercase"}),
-        threshold=lambda wildcards: corpus_of(wildcards).bpe.vocabulary_threshold,
-        last=lambda wildcards: CONFIG.training_of(wildcards.corpus, wildcards.system).kept,
+        settings=JOBS.run_settings,
+        text=JOBS.section("text", include={"tokeniser", "lowercase"}),
+        threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
+        last=JOBS.kept,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:

@@ -4,15 +4,15 @@
 rule roberta_archive:
     input:
         files=lambda wildcards: CONFIG.weights_sources(wildcards.weights),
-        code=code("corpora/archive", "engine/checkpoints", "engine/compat", "engine/weights", "text/gpt2"),
+        code=JOBS.code("roberta-weights"),
     output:
         MODEL,
     log:
-        f"{WEIGHTS}/logs/roberta_archive.log",
+        WEIGHTS + "logs/roberta_archive.log",
     benchmark:
-        f"{WEIGHTS}/benchmarks/roberta_archive.tsv"
+        WEIGHTS + "benchmarks/roberta_archive.tsv"
     wildcard_constraints:
-        weights=weights_of("archive"),
+        weights=any_of(JOBS.weights_from("archive")),
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -26,15 +26,15 @@ rule roberta_archive:
 rule convert_roberta:
     input:
         folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface,
-        code=code("engine/checkpoints", "engine/compat", "engine/huggingface", "engine/weights", "text/gpt2"),
+        code=JOBS.code("convert-roberta"),
     output:
         MODEL,
     log:
-        f"{WEIGHTS}/logs/convert_roberta.log",
+        WEIGHTS + "logs/convert_roberta.log",
     benchmark:
-        f"{WEIGHTS}/benchmarks/convert_roberta.tsv"
+        WEIGHTS + "benchmarks/convert_roberta.tsv"
     wildcard_constraints:
-        weights=weights_of("huggingface"),
+        weights=any_of(JOBS.weights_from("huggingface")),
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -46,22 +46,22 @@ rule convert_roberta:
 
 rule learn_gpt2_bpe:
     input:
-        text=lambda wildcards: pretraining(wildcards).text["train"],
-        code=code("text/gpt2"),
+        text=lambda wildcards: JOBS.pretraining(wildcards).text["train"],
+        code=JOBS.code("learn-gpt2-bpe"),
     output:
         VOCABULARY,
     log:
-        f"{WEIGHTS}/logs/learn_gpt2_bpe.log",
+        WEIGHTS + "logs/learn_gpt2_bpe.log",
     benchmark:
-        f"{WEIGHTS}/benchmarks/learn_gpt2_bpe.tsv"
+        WEIGHTS + "benchmarks/learn_gpt2_bpe.tsv"
     wildcard_constraints:
-        weights=weights_of("pretrain"),
+        weights=any_of(JOBS.weights_from("pretrain")),
     group:
         "pretraining-text"
     conda:
         "../envs/synmask.yaml"
     params:
-        merges=lambda wildcards: pretraining(wildcards).merges,
+        merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
         output=folder_of("output"),
     shell:
         "synmask learn-gpt2-bpe --text {input.text:q} --merges {params.merges} --output {params.output:q} 2> {log:q}"
@@ -69,23 +69,23 @@ rule learn_gpt2_bpe:
 
 rule encode_text:
     input:
-        train=lambda wildcards: pretraining(wildcards).text["train"],
-        valid=lambda wildcards: pretraining(wildcards).text["valid"],
+        train=lambda wildcards: JOBS.pretraining(wildcards).text["train"],
+        valid=lambda wildcards: JOBS.pretraining(wildcards).text["valid"],
         vocabulary=rules.learn_gpt2_bpe.output,
-        code=code("engine/binarise", "engine/compat", "engine/pretrain", "text/gpt2"),
+        code=JOBS.code("encode-text"),
     output:
         expand(
-            f"{WEIGHTS}/text/{{split}}.{{kind}}",
+            WEIGHTS + "text/{split}.{kind}",
             split=("train", "valid"),
             kind=("bin", "idx"),
             allow_missing=True,
         ),
     log:
-        f"{WEIGHTS}/logs/encode_text.log",
+        WEIGHTS + "logs/encode_text.log",
     benchmark:
-        f"{WEIGHTS}/benchmarks/encode_text.tsv"
+        WEIGHTS + "benchmarks/encode_text.tsv"
     wildcard_constraints:
-        weights=weights_of("pretrain"),
+        weights=any_of(JOBS.weights_from("pretrain")),
     group:
         "pretraining-text"
     conda:
@@ -102,31 +102,25 @@ rule pretrain:
     input:
         text=rules.encode_text.output,
         vocabulary=rules.learn_gpt2_bpe.output,
-        code=roberta_code("engine/checkpoints", "engine/loop", "engine/stage", "engine/pretrain"),
+        code=JOBS.code("pretrain"),
     output:
-        model=f"{WEIGHTS}/model.pt",
-        summary=f"{WEIGHTS}/train.json",
-        history=f"{WEIGHTS}/history.csv",
+        model=WEIGHTS + "model.pt",
+        summary=WEIGHTS + "train.json",
+        history=WEIGHTS + "history.csv",
     log:
-        f"{WEIGHTS}/train.log",
+        WEIGHTS + "train.log",
     benchmark:
-        f"{WEIGHTS}/benchmarks/pretrain.tsv"
+        WEIGHTS + "benchmarks/pretrain.tsv"
     wildcard_constraints:
-        weights=weights_of("pretrain"),
+        weights=any_of(JOBS.weights_from("pretrain")),
     conda:
         "../envs/synmask.yaml"
-    threads: pretraining_need("threads")
+    threads: JOBS.need("threads")
     resources:
-        cpus_per_task=pretraining_need("threads"),
-        mem_mb=pretraining_need("mem_mb"),
-        runtime=pretraining_need("runtime"),
-        gpu=pretraining_need("gpus"),
-        checkpoint_minutes=pretraining_need("checkpoint_minutes"),
+        **TRAINING,
     params:
-        settings=lambda wildcards: settings.as_json(
-            pretraining(wildcards).model_dump(mode="json", include={"model", "training"})
-        ),
-        seed=lambda wildcards: pretraining(wildcards).seed,
+        settings=JOBS.pretraining_settings,
+        seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=folder_of("output"),
     shell:

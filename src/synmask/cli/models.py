@@ -119,9 +119,8 @@ def _train(a: Arguments) -> None:
 
 def _average(a: Arguments) -> None:
     from synmask.engine.average import average, save_model
-    from synmask.engine.checkpoints import retire
+    from synmask.engine.checkpoints import average_file, retire
     from synmask.engine.lock import locked
-    from synmask.engine.train import average_file
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
 

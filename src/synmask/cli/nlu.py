@@ -32,7 +32,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     )
     option("output", "the weights folder: model.pt, dict.txt, encoder.json, vocab.bpe")
 
-    option = add(verbs, "learn-gpt2-bpe", _learn, "Learn a byte-level BPE in GPT-2's format.")
+    option = add(verbs, "learn-gpt2-bpe", _learn_gpt2_bpe, "Learn a byte-level BPE in GPT-2's format.")
     option("text", "plain text files", nargs="+")
     option("merges", "how many merge operations", type=int)
     option("output", "folder for encoder.json, vocab.bpe and dict.txt")
@@ -64,7 +64,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option("output", "PART.npz")
 
     option = add(
-        verbs, "task-sentences", _sentences, "Write each distinct sentence of a task once, for a parser."
+        verbs, "task-sentences", _task_sentences, "Write each distinct sentence of a task once, for a parser."
     )
     option("task", "cola, rte, … ", type=str)
     option("inputs", "outputs of `glue`, one a part", nargs="+")
@@ -75,7 +75,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
     option = add(
         verbs,
         "annotate-task",
-        _annotate,
+        _annotate_task,
         "Write words and dependency heads of a part's sub-words beside PART.npz, for systems that read them.",
     )
     option("task", "cola, rte, … ", type=str)
@@ -134,7 +134,7 @@ def _convert_roberta(a: Arguments) -> None:
     print(convert_huggingface(a.input, a.output), file=sys.stderr)
 
 
-def _learn(a: Arguments) -> None:
+def _learn_gpt2_bpe(a: Arguments) -> None:
     from synmask.files import read_lines
     from synmask.text.gpt2 import learn
 
@@ -163,14 +163,14 @@ def _encode_task(a: Arguments) -> None:
     write_encoded(a.output, encode_file(examples, a.task, a.weights, a.max_tokens))
 
 
-def _sentences(a: Arguments) -> None:
+def _task_sentences(a: Arguments) -> None:
     from synmask.corpora.tasks import write_sentences
 
     count = write_sentences(a.task, a.inputs, a.output, a.number, a.files)
     print(f"{a.task}: {count:,} different sentences", file=sys.stderr)
 
 
-def _annotate(a: Arguments) -> None:
+def _annotate_task(a: Arguments) -> None:
     from synmask.engine.task_syntax import annotate_task
 
     counts = annotate_task(a.task, a.input, a.data, a.weights, a.parses)

@@ -23,7 +23,7 @@ def add_verbs(verbs: argparse._SubParsersAction) -> None:
 
 
 def _plan(a: Arguments) -> None:
-    from synmask.config import Fault, fault, load, read_yaml
+    from synmask.config import Fault, check_sweeps, fault, load, read_yaml
     from synmask.config.machine import check_size
     from synmask.engine.plan import finetuning_lines, finetunings, lines, parsing_lines, plan
 
@@ -35,6 +35,7 @@ def _plan(a: Arguments) -> None:
             known = ", ".join([*config.experiments, *config.tables])
             raise UserError(f"{a.config}: no experiment or table {target!r}; there are: {known}")
     try:
+        check_sweeps(config, [name for target in targets for name in config.members(target)])
         for experiment in (name for target in targets if not a.force for name in config.members(target)):
             check_size(config, experiment)
     except Fault as found:

@@ -7,6 +7,7 @@ from synmask.config.machine import check_machine
 from synmask.config.schema import Config, as_json
 from synmask.config.sections import SPLITS
 from synmask.config.sources import read_yaml
+from synmask.config.sweeps import asked_sweeps, check_sweeps
 
 __all__ = [
     "GUIDES",
@@ -14,7 +15,9 @@ __all__ = [
     "Config",
     "Fault",
     "as_json",
+    "asked_sweeps",
     "check_machine",
+    "check_sweeps",
     "fault",
     "load",
     "merge",

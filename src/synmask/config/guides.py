@@ -19,12 +19,10 @@ class GuideOptions(Section):
         reads: the annotations it takes from a parser (docs/systems.md): "heads" or "distances" for
             translation, "words" for RoBERTa's tasks.
         induces: what it finds out about a sentence by itself, "distances" or "heads".
-        code: its source files, so that a change in them trains its systems again.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
     induces: ClassVar[frozenset[str]] = frozenset()
-    code: ClassVar[tuple[str, ...]] = ()
 
     @property
     def needs(self) -> frozenset[str]:
@@ -42,10 +40,6 @@ class GrammarOptions(GuideOptions):
     """Options of the guide `grammar`."""
 
     induces = frozenset({"distances", "heads"})
-    code = (
-        "guides/grammar", "guides/attention",
-        "induction/distribution", "induction/kernel.cpp", "induction/parser",
-    )  # fmt: skip
 
     bpe: Literal["none", "add", "concatenate"] = "add"
     bpe_dim: Count = 256
@@ -80,7 +74,6 @@ class StructformerOptions(GuideOptions):
     """Options of the guide `structformer`."""
 
     induces = GrammarOptions.induces
-    code = ("guides/structformer", *GrammarOptions.code)
 
     conv_layers: Annotated[int, Field(ge=0)] = 3
     conv_kernel: Count = 9
@@ -91,7 +84,6 @@ class PascalOptions(HeadOptions):
     """Options of the guide `pascal`."""
 
     reads = frozenset({"heads"})
-    code = ("guides/pascal", "guides/attention")
 
     sigma: Positive = 1.0
     ignore: Rate = 0.0
@@ -101,7 +93,6 @@ class LisaOptions(GuideOptions):
     """Options of the guide `lisa`."""
 
     reads = frozenset({"heads"})
-    code = ("guides/lisa", "guides/attention")
 
     parse_weight: Weight = 1.0
 
@@ -110,7 +101,6 @@ class DistanceOptions(HeadOptions):
     """Options of the guide `distance`."""
 
     reads = frozenset({"distances"})
-    code = ("guides/distance", "guides/attention")
 
     temperature: Positive = 10.0
 
@@ -119,7 +109,6 @@ class LpsiOptions(HeadOptions):
     """Options of the guide `lpsi`."""
 
     induces = frozenset({"distances"})
-    code = ("guides/lpsi", "guides/attention")
 
     temperature: Positive = 10.0
     sync: Literal["none", "mse", "rank"] = "none"
@@ -134,7 +123,6 @@ class SlaOptions(GuideOptions):
     """Options of the guide `sla`."""
 
     reads = frozenset({"words"})
-    code = ("guides/sla", "guides/dependencies", "guides/attention")
 
     edges: Count = 3
     start: Share = 0.01
@@ -144,7 +132,6 @@ class SyntaxOptions(GuideOptions):
     """Options of the guide `syntax`."""
 
     reads = frozenset({"words"})
-    code = ("guides/syntax", "guides/dependencies", "guides/attention")
 
     distance: Count = 4
     aggregation: Literal["sum", "topical"] = "topical"

@@ -15,7 +15,7 @@ from synmask.config.published import Published
 from synmask.config.schema import PARSED, Config
 from synmask.config.sections import Experiment
 from synmask.config.sources import COMMON, Source, where
-from synmask.config.sweeps import check_sweeps, expand_sweeps
+from synmask.config.sweeps import expand_sweeps
 from synmask.corpora.tasks import GENERATED, GLUE
 from synmask.files import UserError
 
@@ -62,7 +62,6 @@ def _checked(values: Mapping[str, Any]) -> Config:
     check_folders(config)
     check_corpora(config)
     check_runs(config)
-    check_sweeps(config)
     check_depth(config)
     check_labels(config, published)
     return config

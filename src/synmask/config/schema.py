@@ -318,7 +318,7 @@ class Config(Section):
         entry = self.plain_experiments[experiment]
         if entry.sweep is None:
             return None
-        values = (run[entry.sweep.key] for run in self.varied(experiment, entry.directions[0]).values())
+        values = (run.get(entry.sweep.key) for run in self.varied(experiment, entry.directions[0]).values())
         return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
 
 

@@ -1,6 +1,7 @@
 """The systems of a sweep: an experiment's first one with other values of one setting."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -45,9 +46,41 @@ def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def check_sweeps(config: Config) -> None:
-    """The systems of a sweep differ in what is swept and in nothing else, and no value is trained twice."""
-    for name, entry in config.plain_experiments.items():
+def asked_sweeps(config: Config, words: Iterable[str]) -> list[str]:
+    """The experiments with a `sweep` that Snakemake's command line asks for.
+
+    It names a target, or a file of results/ such as results/tables/NAME.md; else `targets` counts.
+    """
+    words = list(words)
+    known = {**config.experiments, **config.all_tables}
+    targets = [word for word in words if word in known]
+    if not targets and not any(word.startswith("results/") for word in words):
+        targets = list(config.targets)
+    members = {name for target in targets for name in config.members(target)}
+    return [
+        name
+        for name, entry in config.plain_experiments.items()
+        if entry.sweep and (name in members or any(_is_file_of(name, word) for word in words))
+    ]
+
+
+def _is_file_of(experiment: str, path: str) -> bool:
+    """Whether it is the table, a figure or the page of an experiment."""
+    figure = rf"figures/{experiment}-([a-z]{{2,3}}-[a-z]{{2,3}}-)?[a-z]+"
+    return bool(re.fullmatch(rf"results/(tables/{experiment}|report-{experiment}|{figure})\.[a-z.]+", path))
+
+
+def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
+    """The systems of a sweep differ in what is swept and in nothing else, and no value is trained twice.
+
+    Args:
+        experiments: those that are asked for; other sweeps are nobody's concern.
+
+    Raises:
+        Fault: they differ in more, or two have the same value.
+    """
+    for name in experiments:
+        entry = config.plain_experiments[name]
         if entry.sweep is None:
             continue
         path = ("experiments", name, "sweep")

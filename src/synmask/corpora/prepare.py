@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from synmask.corpora import aspec, iwslt14, nc11
 from synmask.corpora.plain import Expected, check_count, count_pairs
 from synmask.files import UserError
 
-FORMATS = {"iwslt14": iwslt14, "nc11": nc11, "aspec": aspec}
 SPLITS = ("train", "valid", "test")
 
 
@@ -28,13 +27,13 @@ def prepare(
 
     Args:
         name: the corpus', for messages.
-        format: a key of `FORMATS`, which says how its archives become text.
+        format: the module of synmask.corpora that says how its archives become text.
         archives: its files, known by their base names.
         pairs: for each split how many pairs there should be: a number, or the least and the most.
     Raises:
         UserError: an archive is missing or damaged, its text is not as it should be, or a count is not.
     """
-    module = FORMATS[format]
+    module = import_module(f"synmask.corpora.{format}")
     given = {path.name: path for path in archives}
     if missing := [wanted for wanted in module.ARCHIVES if wanted not in given]:
         raise UserError(f"{name}: archives: {format} needs {missing[0]}; name it in config.yaml")

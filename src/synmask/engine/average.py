@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
-from synmask.engine.checkpoints import load, save
+from synmask.engine.checkpoints import average_file, load, save
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
-from synmask.engine.train import average_file
 from synmask.engine.trainer import fairseq_config
 from synmask.files import UserError, machine_fault
 

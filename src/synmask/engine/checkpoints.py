@@ -27,6 +27,11 @@ from synmask.files import UserError, read_json, renamed, sha256, write_json, wri
 Models = Callable[[Any], Iterable[int]]
 
 
+def average_file(last: int) -> str:
+    """What the average of the last `last` epochs is called beside their checkpoints."""
+    return f"average{last}.pt"
+
+
 def digest(paths: Iterable[Path]) -> str:
     """A checksum of the names and the content of files, whatever their order."""
     lines = sorted(f"{path.name} {sha256(path)}" for path in paths)

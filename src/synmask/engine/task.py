@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,7 +14,9 @@ from synmask.engine.binarise import read_binary
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.engine.model import GuidedTransformer
 from synmask.files import UserError
-from synmask.syntax.annotations import Annotations
+
+if TYPE_CHECKING:
+    from synmask.syntax.annotations import Annotations
 
 PARSED = frozenset({"heads", "distances"})  # annotations that come from a parser
 
@@ -87,7 +89,7 @@ def read_split(
     languages: Sequence[str],
     dictionaries: Sequence[Dictionary],
     parsed: bool,
-) -> tuple[MMapIndexedDataset, MMapIndexedDataset, Annotations | None]:
+) -> tuple[MMapIndexedDataset, MMapIndexedDataset, "Annotations | None"]:
     """Source, target and, if `parsed`, the syntax of the source of a split in a folder of binarised data.
 
     Raises:
@@ -100,8 +102,11 @@ def read_split(
     )
     if len(source) != len(target):
         raise UserError(f"{prefix}.*: binarised data missing or damaged; delete its folder and rerun")
-    syntax = Annotations(annotation_file(data, split, languages[0]), source.sizes) if parsed else None
-    return source, target, syntax
+    if not parsed:
+        return source, target, None
+    from synmask.syntax.annotations import Annotations  # here: no other system depends on that file
+
+    return source, target, Annotations(annotation_file(data, split, languages[0]), source.sizes)
 
 
 def annotation_file(data: Path, split: str, language: str) -> Path:

@@ -14,16 +14,12 @@ from omegaconf import DictConfig
 
 from synmask.config.guides import GUIDES
 from synmask.engine.binarise import read_dictionary
+from synmask.engine.checkpoints import average_file
 from synmask.engine.loop import run_stage
 from synmask.engine.stage import History, Stage
 from synmask.engine.task import read_split
 from synmask.engine.trainer import build_trainer, fairseq_config
 from synmask.files import UserError
-
-
-def average_file(last: int) -> str:
-    """What the average of the last `last` epochs is called beside their checkpoints."""
-    return f"average{last}.pt"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from omegaconf import DictConfig, open_dict
 from synmask.engine import operators  # noqa: F401 - registers fused_adam
 from synmask.engine.binarise import read_dictionary
 from synmask.engine.criterion import MixedLoss
-from synmask.engine.task import GuidedTranslation
 
 
 def fairseq_config(
@@ -105,6 +104,8 @@ def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
 
 def build_trainer(cfg: DictConfig, settings: dict[str, Any], seed: int) -> Trainer:
     """fairseq's trainer around our task, model and criterion, with the data loaded."""
+    from synmask.engine.task import GuidedTranslation  # here: RoBERTa's trainings have tasks of their own
+
     torch.manual_seed(seed)
     data = Path(cfg.task.data)
     languages = (cfg.task.source_lang, cfg.task.target_lang)

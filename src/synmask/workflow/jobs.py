@@ -1,0 +1,225 @@
+"""What a job is told, by its wildcards: settings as JSON, inputs that not all systems have, source files."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from synmask.config import GUIDES, Config, as_json
+from synmask.config.guides import GuideOptions
+from synmask.config.nlu import Benchmark, NluTask, Pretrain
+from synmask.config.sections import Corpus, Resources
+from synmask.workflow.paths import PAIR, TASK, WEIGHTS
+from synmask.workflow.sources import sources
+
+Wildcards = Any  # Snakemake's: an attribute each
+Told = Callable[[Wildcards], Any]
+VOCABULARY = [f"{WEIGHTS}{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
+MODEL = [f"{WEIGHTS}model.pt", *VOCABULARY]  # of a RoBERTa
+PARSES = ("text", "tokens", "trees", "heads")  # a line each of a parsed sentence
+
+
+class Jobs:
+    """What the jobs of a configuration are told. Methods take the wildcards, or give a function that does."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    # ---- all jobs ------------------------------------------------------------------------------------------
+
+    def code(self, verb: str) -> Told:
+        """The source files behind a verb, for the systems of the job alone."""
+        return lambda wildcards: sources(verb, self._loaded_by_name(wildcards))
+
+    def _loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
+        """Modules that load others by name → those that they load here."""
+        guides = {self.config.systems[name].guide for name in self._systems(wildcards)} - {"none"}
+        annotated = any(GUIDES[guide].reads for guide in guides)
+        formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
+        return {
+            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides},
+            "synmask.engine.task": {"synmask.syntax.annotations"} if annotated else set(),
+            "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
+        }
+
+    def _systems(self, wildcards: Wildcards) -> Iterable[str]:
+        """The system of a run, or those of an experiment."""
+        if hasattr(wildcards, "system"):
+            return [wildcards.system]
+        if hasattr(wildcards, "experiment"):
+            return self.config.plain_experiments[wildcards.experiment].systems
+        return []
+
+    def resources(self, wildcards: Wildcards) -> Resources:
+        """What a training, or what follows from it, asks of the machine."""
+        if hasattr(wildcards, "weights"):
+            return self.pretraining(wildcards).resources
+        if hasattr(wildcards, "benchmark"):
+            return self.benchmark(wildcards).resources
+        if hasattr(wildcards, "experiment"):
+            return self.config.corpora[self.config.plain_experiments[wildcards.experiment].corpus].resources
+        return self.corpus(wildcards).resources
+
+    def need(self, name: str) -> Told:
+        """One of the `resources`."""
+        return lambda wildcards: getattr(self.resources(wildcards), name)
+
+    # ---- corpora -------------------------------------------------------------------------------------------
+
+    def corpus(self, wildcards: Wildcards) -> Corpus:
+        return self.config.corpora[wildcards.corpus]
+
+    def section(self, name: str, **how: Any) -> Told:
+        """A section of a corpus' settings, or what `how` includes or excludes, as JSON."""
+        return lambda w: as_json(getattr(self.corpus(w), name).model_dump(mode="json", **how))
+
+    def corpora_from(self, kind: str) -> list[str]:
+        """Names of the corpora that are made by `generate`, or come in archives of a `format`."""
+        return [name for name, corpus in self.config.corpora.items() if getattr(corpus, kind) is not None]
+
+    def downloaded(self) -> set[str]:
+        """Names under which something is downloaded, CoreNLP's apart."""
+        corpora = self.config.corpora.values()
+        return {c.download for c in corpora if c.url or c.format} | {*self.config.downloaded_nlu}
+
+    def pairs(self, wildcards: Wildcards) -> str | None:
+        """How many pairs a split should have, as JSON."""
+        expected = self.corpus(wildcards).pairs.get(wildcards.split)
+        return None if expected is None else as_json(expected)
+
+    def tokeniser(self, wildcards: Wildcards) -> str:
+        return self.config.tokeniser(wildcards.corpus, wildcards.language)
+
+    def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
+        return self.config.tokeniser_jars(self.tokeniser(wildcards))
+
+    def cased_tokens(self, wildcards: Wildcards) -> str:
+        """Tokens in their true case: those of the corpus, unless they are lower-cased."""
+        lowercase = self.corpus(wildcards).text.lowercase
+        return PAIR + ("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
+
+    def gold(self, wildcards: Wildcards) -> dict[str, str]:
+        """The gold trees of the validation set, as "gold", and where there are some its gold heads."""
+        place = (wildcards.corpus, "valid", wildcards.source)
+        files = {"gold": self.config.gold_trees(*place), "heads": self.config.gold_heads(*place)}
+        return {name: path for name, path in files.items() if path}
+
+    # ---- trainings -----------------------------------------------------------------------------------------
+
+    def guide(self, wildcards: Wildcards) -> type[GuideOptions]:
+        """What is known of a system's guide: what it reads and induces."""
+        return GUIDES[self.config.systems[wildcards.system].guide]
+
+    def annotations(self, *splits: str) -> Told:
+        """The annotations that a system reads of these splits: none, or a file each."""
+        files = [PAIR + f"bin/syntax.{split}.{{source}}.npy" for split in splits]
+        return lambda wildcards: files if self.guide(wildcards).reads else []
+
+    def run_settings(self, wildcards: Wildcards) -> str:
+        """All that a training depends on besides its data and seed, as JSON."""
+        return self.config.run_settings(
+            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
+        )
+
+    def kept(self, wildcards: Wildcards) -> int:
+        """How many epochs' models make the final one."""
+        return self.config.training_of(wildcards.corpus, wildcards.system).kept
+
+    def run(self, wildcards: Wildcards, **more: Any) -> str:
+        """What was run, for score files, as JSON."""
+        return as_json(
+            {
+                "corpus": wildcards.corpus,
+                "direction": f"{wildcards.source}-{wildcards.target}",
+                "system": wildcards.system,
+                "seed": int(wildcards.seed),
+                **more,
+            }
+        )
+
+    def parsed_run(self, wildcards: Wildcards) -> str:
+        return self.run(wildcards, settings=json.loads(self.run_settings(wildcards)))
+
+    def decoded_run(self, wildcards: Wildcards) -> str:
+        decoding = self.corpus(wildcards).decoding.model_dump(mode="json")
+        return self.run(wildcards, settings=json.loads(self.run_settings(wildcards)), decoding=decoding)
+
+    def compared_run(self, wildcards: Wildcards) -> str:
+        return self.run(wildcards, baseline=wildcards.baseline)
+
+    # ---- language understanding ----------------------------------------------------------------------------
+
+    def pretraining(self, wildcards: Wildcards) -> Pretrain:
+        return self.config.weights[wildcards.weights].pretrain
+
+    def pretraining_settings(self, wildcards: Wildcards) -> str:
+        return as_json(self.pretraining(wildcards).model_dump(mode="json", include={"model", "training"}))
+
+    def weights_from(self, kind: str) -> list[str]:
+        """Names of the weights from an `archive`, from `huggingface` or from a `pretrain`ing."""
+        return [name for name, entry in self.config.weights.items() if getattr(entry, kind)]
+
+    def benchmarks_from(self, *, generated: bool) -> list[str]:
+        """Names of the benchmarks whose tasks are generated, or are not."""
+        benchmarks = self.config.benchmarks.items()
+        return [name for name, entry in benchmarks if (entry.generate is not None) == generated]
+
+    def benchmark(self, wildcards: Wildcards) -> Benchmark:
+        return self.config.benchmarks[wildcards.benchmark]
+
+    def task(self, wildcards: Wildcards) -> NluTask:
+        return self.benchmark(wildcards).tasks[wildcards.task]
+
+    def weights_folder(self, wildcards: Wildcards) -> str:
+        return f"results/weights/{self.benchmark(wildcards).weights}"
+
+    def weights_files(self, wildcards: Wildcards) -> list[str]:
+        """The weights that a benchmark's systems start from."""
+        return [path.format(weights=self.benchmark(wildcards).weights) for path in MODEL]
+
+    def of_parts(self, path: str) -> Told:
+        """A file of each part of a task that is predicted."""
+        return lambda wildcards: [path.replace("{part}", part) for part in self.task(wildcards).parts]
+
+    def task_rows(self, wildcards: Wildcards) -> list[str]:
+        """The TSV of each part of a task."""
+        return [f"{TASK}{part}.tsv" for part in self.task(wildcards).rows]
+
+    def task_sizes(self, wildcards: Wildcards) -> str:
+        """Sizes and seed of a generated task, as JSON."""
+        return as_json({"seed": self.benchmark(wildcards).generate, **self.task(wildcards).rows})
+
+    def task_parses(self, wildcards: Wildcards) -> list[str]:
+        """Prefixes of the parsed sentences of a part."""
+        return self.config.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
+
+    def parse_files(self, wildcards: Wildcards) -> list[str]:
+        return [f"{prefix}.{kind}" for prefix in self.task_parses(wildcards) for kind in PARSES]
+
+    def sentence_files(self, wildcards: Wildcards) -> int:
+        """In how many files a task's sentences are parsed."""
+        return len(self.config.task_parses(wildcards.benchmark, wildcards.task, "train"))
+
+    def task_syntax(self, *parts: str) -> Told:
+        """The annotations that a system reads of these parts, "valid" the one that chooses the best epoch."""
+
+        def files(wildcards: Wildcards) -> list[str]:
+            names = [self.task(wildcards).parts[0] if part == "valid" else part for part in parts]
+            return [TASK + f"ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
+
+        return files
+
+    def finetuning_settings(self, wildcards: Wildcards) -> str:
+        return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
+
+    def finetuned_run(self, wildcards: Wildcards) -> str:
+        """What was fine-tuned, for score files, as JSON."""
+        return as_json(
+            {
+                "corpus": wildcards.benchmark,
+                "task": wildcards.task,
+                "system": wildcards.system,
+                "seed": int(wildcards.seed),
+                "settings": json.loads(self.finetuning_settings(wildcards)),
+                "weights": self.benchmark(wildcards).weights,
+            }
+        )

@@ -1,0 +1,32 @@
+"""Where the workflow's files lie: folders as patterns of Snakemake's wildcards, files of a run or table."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+PAIR = "results/{corpus}/{source}-{target}/"  # what all systems of a direction share
+RUN = PAIR + "{system}/seed{seed}/"  # one training
+TASK = "results/{benchmark}/{task}/"  # what all systems share of a task of language understanding
+FINETUNING = TASK + "{system}/seed{seed}/"
+WEIGHTS = "results/weights/{weights}/"  # of a RoBERTa
+FIGURE = "results/figures/{experiment}-"
+METHOD = "results/figures/method.svg"
+
+
+def run_file(run: dict[str, Any], name: str) -> str:
+    """A file of a run that is given by corpus, direction, system and seed."""
+    return "results/{corpus}/{direction}/{system}/seed{seed}/".format(**run) + name
+
+
+def table_file(name: str) -> str:
+    return f"results/tables/{name}.md"
+
+
+def task_figure(table: str) -> str:
+    """The figure of a benchmark's table."""
+    return f"results/figures/{table}-tasks.svg"
+
+
+def any_of(names: Iterable[str]) -> str:
+    """A regular expression that matches these names and nothing else."""
+    return "|".join(map(re.escape, names)) or "(?!)"  # nothing matches the second

@@ -1,0 +1,150 @@
+"""The source files behind a step, read from imports: a change in one of them runs the step again.
+
+A step is the function in `synmask.cli` that has its verb's name. Behind it are the modules that this function
+imports, and whatever these import in turn when Python loads them. An import inside any other function counts
+for nobody: it is a choice made while the step runs, and whoever knows the choice names the module.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+ROOT = Path("src/synmask")  # from the Snakefile's folder
+# Modules, with those inside of them, that decide how a step runs or fails, not what it makes. What these import
+# counts for a step that imports it for its own work, too.
+PLUMBING = frozenset(
+    {
+        "synmask",  # the version, which is not code
+        "synmask.cli",  # reads command lines; what a step is told stands in the rule
+        "synmask.config",  # settings: those that a step depends on are parameters of its rule
+        "synmask.files",  # whole files or none, and what is wrong with them
+        "synmask.gpus",  # who has which GPU
+        "synmask.provenance",  # the commit and versions in a score file
+        "synmask.engine.lock",  # one training at a time in a folder
+        "synmask.engine.progress",  # lines for logs
+        "synmask.engine.stopping",  # signals
+    }
+)
+DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js))["']""")  # files beside a module that it names
+
+
+def sources(verb: str, chosen: Mapping[str, Iterable[str]] = MappingProxyType({})) -> list[str]:
+    """Paths of the source files that decide what a step makes.
+
+    Args:
+        chosen: module that loads others by name → those that it loads here, such as {"synmask.guides":
+            ["synmask.guides.grammar"]}; they count where the step loads the first.
+
+    Raises:
+        ValueError: no verb, or no module, of this name.
+    """
+    pairs = frozenset((loader, module) for loader, modules in chosen.items() for module in modules)
+    return list(_sources(verb, pairs))
+
+
+@cache
+def _sources(verb: str, chosen: frozenset[tuple[str, str]]) -> tuple[str, ...]:
+    found: set[str] = set()
+    left = _imports_of_verb(verb)
+    while left:
+        found |= left
+        loaded = {module for one in left for module in loaded_with(one)}
+        loaded |= {module for loader, module in chosen if loader in left}
+        left = {module for module in loaded - found if not _is_plumbing(module)}
+    found = {module for module in found if not _is_plumbing(module)}
+    paths = {path for module in found for path in (path_of(module), *_data(path_of(module)))}
+    return tuple(sorted(str(path) for path in paths if path.stat().st_size))
+
+
+def _is_plumbing(module: str) -> bool:
+    if module == "synmask.config.published":  # the numbers that tables show: read, not set
+        return False
+    return module in PLUMBING or any(f"{module}.".startswith(f"{name}.") for name in PLUMBING - {"synmask"})
+
+
+def path_of(module: str) -> Path:
+    """The file of a module, or of a package its __init__.py."""
+    stem = ROOT.joinpath(*module.split(".")[1:])
+    for path in (stem.with_suffix(".py"), stem / "__init__.py"):
+        if path.is_file():
+            return path
+    raise ValueError(f"{module}: no such module in {ROOT}")
+
+
+def _data(path: Path) -> Iterator[Path]:
+    """Files in a module's folder, or in the folder `page` of it, that it names, and those that they name."""
+    for name in DATA.findall(path.read_text(encoding="utf-8")):
+        for other in (path.with_name(name), path.parent / "page" / name):
+            if other.is_file():
+                yield from (other, *_data(other))
+
+
+@cache
+def loaded_with(module: str) -> tuple[str, ...]:
+    """The modules that Python loads with a module: its package, and what stands outside of functions."""
+    tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
+    package = module.rpartition(".")[0]
+    return (*([package] if package else []), *_imported(_outside_functions(tree)))
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _for_types(child):
+            continue
+        yield child
+        yield from _outside_functions(child)
+
+
+def _for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The modules of synmask among what import statements name."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.split(".")[0] == "synmask")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "synmask":
+            for name in node.names:
+                yield _module_of(node.module, name.name)
+
+
+def _module_of(module: str, name: str) -> str:
+    """`module.name` if that is a module, else `module`, which has `name` inside."""
+    stem = ROOT.joinpath(*module.split(".")[1:], name)
+    return f"{module}.{name}" if stem.with_suffix(".py").is_file() or stem.is_dir() else module
+
+
+def _imports_of_verb(verb: str) -> set[str]:
+    """What the function of a verb imports, and the functions of its file that it calls."""
+    name = verb.replace("-", "_")
+    for path in sorted((ROOT / "cli").glob("*.py")):
+        functions = _functions(path)
+        found = [function for function in (name, f"_{name}") if function in functions][:1]
+        for function in found:  # grows
+            found += [other for other in _called(functions[function]) & {*functions} if other not in found]
+        if found:
+            return {*_imported(node for function in found for node in ast.walk(functions[function]))}
+    raise ValueError(f"{verb}: no function of this name in {ROOT}/cli")
+
+
+@cache
+def _functions(path: Path) -> dict[str, ast.FunctionDef]:
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def _called(function: ast.FunctionDef) -> set[str]:
+    """The names that a function reads from its file: neither its own variables nor what it imports itself."""
+    read, own = set(), set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else own).add(node.id)
+        elif isinstance(node, ast.arg):
+            own.add(node.arg)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            own |= {name.asname or name.name for name in node.names}
+    return read - own

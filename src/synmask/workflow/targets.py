@@ -1,0 +1,268 @@
+"""What each target consists of: its tables, figures, pages and models, and the runs that they show."""
+
+import itertools
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from synmask.config import GUIDES, Config, as_json
+from synmask.config.published import Published
+from synmask.config.sections import Experiment
+from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_files
+from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
+
+SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # what a page reads of each run
+
+
+class Targets:
+    """The targets of a configuration.
+
+    With `partial` in the configuration they are of the files that are there, and nothing else is made.
+    """
+
+    def __init__(self, config: Config, published: Published) -> None:
+        self.config = config
+        self.published = published
+        self._plans: dict[str, Plan] = {}
+
+    # ---- all of them ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> list[str]:
+        return table_names(self.config)
+
+    @cached_property
+    def benchmark_tables(self) -> list[str]:
+        return [name for name, table in self.config.all_tables.items() if table.benchmark]
+
+    def plan(self, table: str) -> Plan:
+        """What a table consists of: see `config.tables.plan`."""
+        if table not in self._plans:
+            self._plans[table] = plan(self.config, self.published, table)
+        return self._plans[table]
+
+    def files(self, target: str) -> list[str]:
+        """The tables, figures and models of a target; with `partial`, its tables."""
+        if self.config.partial:
+            return self.target_tables(target)
+        drawn = [task_figure(n) for n in self.config.tables_of(target) if n in self.benchmark_tables]
+        whole = (
+            path
+            for name in self.config.own_experiments(target)
+            for path in [*self.figures(name), *self._pages(name), *self.run_files(name, "average.pt")]
+        )
+        return [*self.target_tables(target), *drawn, *whole]
+
+    def page(self, target: str) -> list[str]:
+        """The page of a target; `partial` makes it when asked for by its name."""
+        paged = target in self.config.experiments or target in self.benchmark_tables
+        return [f"results/report-{target}.html"] if paged and not self.config.partial else []
+
+    def target_tables(self, target: str) -> list[str]:
+        """The tables of a target alone."""
+        own = [path for name in self.config.own_experiments(target) for path in self.experiment_tables(name)]
+        return list(dict.fromkeys([*own, *map(table_file, self.config.tables_of(target))]))
+
+    def downloads(self, target: str) -> list[str]:
+        """What a target needs from the network.
+
+        Files of its corpora, CoreNLP's jars that tokenise and parse them, of benchmarks the tasks and
+        RoBERTa's weights.
+        """
+        config, files = self.config, set()
+        for table in (config.all_tables[name] for name in config.tables_of(target)):
+            if table.benchmark:
+                benchmark = config.benchmarks[table.benchmark]
+                files.update(config.weights_sources(benchmark.weights))
+                if benchmark.generate is None and config.reads_words(table):
+                    files.update(config.corenlp_jars("en"))
+                if benchmark.folder is None:
+                    tasks = config.tasks_of(table)
+                    files.update(*(config.task_sources(table.benchmark, task) for task in tasks))
+        for entry in map(config.plain_experiments.get, config.members(target)):
+            languages = {language for direction in entry.directions for language in direction.split("-")}
+            for source in {direction.split("-")[0] for direction in entry.directions}:
+                if pair := config.parsed_pair(entry.corpus, source):
+                    files.update(config.corenlp_jars(source))
+                    languages.update(pair.split("-"))
+            files.update(config.downloads(entry.corpus, languages))
+            for language in languages:
+                files.update(config.tokeniser_jars(config.tokeniser(entry.corpus, language)))
+        return sorted(files)
+
+    # ---- an experiment -------------------------------------------------------------------------------------
+
+    def entry(self, experiment: str) -> Experiment:
+        return self.config.plain_experiments[experiment]
+
+    def available(self, paths: list[str]) -> list[str]:
+        """With `partial`, the files that are there; else all of them."""
+        return [path for path in paths if os.path.exists(path)] if self.config.partial else paths
+
+    def runs(self, experiment: str, direction: str | None = None) -> list[tuple[str, str, int]]:
+        """Direction, system and seed of an experiment's runs, in this order."""
+        entry = self.entry(experiment)
+        directions = [direction] if direction else entry.directions
+        return [*itertools.product(directions, entry.systems, self.config.experiment_seeds(experiment))]
+
+    def run_files(
+        self, experiment: str, name: str, systems: Iterable[str] | None = None, direction: str | None = None
+    ) -> list[str]:
+        """A file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
+        corpus = self.entry(experiment).corpus
+        return self.available(
+            [
+                f"results/{corpus}/{pair}/{system}/seed{seed}/{name}"
+                for pair, system, seed in self.runs(experiment, direction)
+                if systems is None or system in systems
+            ]
+        )
+
+    def first_runs(self, experiment: str, direction: str, name: str, systems: Iterable[str]) -> list[str]:
+        """A file of the first seed of each of `systems`, in one direction of an experiment."""
+        corpus, seed = self.entry(experiment).corpus, self.config.experiment_seeds(experiment)[0]
+        return [f"results/{corpus}/{direction}/{system}/seed{seed}/{name}" for system in systems]
+
+    def parsed_files(self, experiment: str, name: str) -> list[str]:
+        """A file of every run of an experiment whose system induces trees."""
+        return self.run_files(experiment, name, self.inducing(experiment))
+
+    def inducing(self, experiment: str, what: str = "distances") -> list[str]:
+        """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
+        guides = {name: self.config.systems[name].guide for name in self.entry(experiment).systems}
+        return [name for name, guide in guides.items() if what in GUIDES[guide].induces]
+
+    def gold_trees(self, experiment: str, direction: str) -> str | None:
+        """The gold trees of the validation set's source side."""
+        return self.config.gold_trees(self.entry(experiment).corpus, "valid", direction.split("-")[0])
+
+    def labels(self, systems: Iterable[str]) -> list[list[str]]:
+        """Systems and their labels, in the order of a table's rows."""
+        return [[name, self.config.label(name)] for name in systems]
+
+    def experiment_tables(self, experiment: str) -> list[str]:
+        """The tables of one experiment."""
+        chosen = self.entry(experiment).tables
+        parsed = "parsing" in chosen and self.run_files(experiment, "parse.json", self.inducing(experiment))
+        return [
+            *([table_file(experiment)] if "translation" in chosen else []),
+            *([table_file(f"{experiment}-parsing")] if parsed else []),
+            *map(table_file, self.config.tables_of(experiment)),
+        ]
+
+    def figures(self, experiment: str) -> list[str]:
+        """The figures of one experiment."""
+        stem = f"results/figures/{experiment}"
+        files = [f"{stem}-bleu.svg"]
+        if self.config.swept_setting(experiment):
+            files.append(f"{stem}-sweep.svg")
+        for direction in self.entry(experiment).directions:
+            files += [f"{stem}-{direction}-{name}.svg" for name in ("source", "curves", "speed")]
+            if self.inducing(experiment, "heads"):
+                files.append(f"{stem}-{direction}-distribution.svg")
+            if self._drawn(experiment, direction):
+                files.append(f"{stem}-{direction}-tree.svg")
+        return files
+
+    def tree_pages(self, experiment: str) -> list[tuple[str, str]]:
+        """Heading and path of the pages of trees."""
+        return [
+            (
+                "Trees, " + "→".join(map(str.capitalize, direction.split("-"))),
+                f"results/figures/{experiment}-{direction}-trees.html",
+            )
+            for direction in self.entry(experiment).directions
+            if self._drawn(experiment, direction)
+        ]
+
+    def _pages(self, experiment: str) -> list[str]:
+        return [path for _, path in self.tree_pages(experiment)]
+
+    def _drawn(self, experiment: str, direction: str) -> bool:
+        """Whether there are induced trees, and gold ones beside which they can be drawn."""
+        return bool(self.inducing(experiment) and self.gold_trees(experiment, direction))
+
+    # ---- a table -------------------------------------------------------------------------------------------
+
+    def table_runs(self, table: str, name: str) -> list[str]:
+        """A file of every run of a table, where the table reads it."""
+        read = self.plan(table)
+        return self.available([run_file(run, name) for run in asked_runs(read) if name in read["files"]])
+
+    def table_tasks(self, table: str) -> list[str]:
+        """What a benchmark's table reads: the scores of its runs, and its baselines'."""
+        read = self.plan(table)
+        return self.available(task_files(read)) if "glue" in read["metrics"] else []
+
+    def table_comparisons(self, table: str) -> list[str]:
+        """The tests of a table's runs against its baseline."""
+        return [
+            run_file(run, f"significance-{baseline['system']}.json")
+            for run, baseline in compared(self.plan(table))
+            if len(self.available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
+        ]
+
+    # ---- a page --------------------------------------------------------------------------------------------
+
+    def page_files(self, page: str) -> list[str]:
+        """What a page shows; with `partial`, it takes figures as they are."""
+        made, tables = not self.config.partial, self._page_benchmarks(page)
+        files = [METHOD, *map(table_file, tables), *(map(task_figure, tables) if made else ())]
+        for name in self._page_experiments(page):
+            files += self.experiment_tables(name)
+            files += [path for shown in SHOWN for path in self.run_files(name, shown)]
+            files += [*self.figures(name), *self._pages(name)] if made else []
+        return files
+
+    def page_plan(self, page: str) -> str:
+        """What a page consists of, as JSON."""
+        parts = [self._experiment_part(name) for name in self._page_experiments(page)]
+        parts += map(self._benchmark_part, self._page_benchmarks(page))
+        title = "Report: " + " · ".join(part["title"] for part in parts)
+        return as_json({"title": title, "figures": [METHOD], "experiments": parts})
+
+    def _page_experiments(self, page: str) -> list[str]:
+        """results/report.html shows the experiments of `targets`, report-NAME.html those of NAME."""
+        names = [page.removeprefix("report-")] if page != "report" else self.config.targets
+        return list(dict.fromkeys(name for target in names for name in self.config.own_experiments(target)))
+
+    def _page_benchmarks(self, page: str) -> list[str]:
+        """The tables of benchmarks on a page: results/report.html also has those that were built before."""
+        if page != "report":
+            name = page.removeprefix("report-")
+            return [table for table in [name, *self.config.tables_of(name)] if table in self.benchmark_tables]
+        listed = {table for name in self.config.targets for table in [name, *self.config.tables_of(name)]}
+        whole = [name for name in self.benchmark_tables if name in self.config.tables]
+        return [name for name in whole if name in listed or os.path.exists(table_file(name))]
+
+    def _experiment_part(self, name: str) -> dict[str, Any]:
+        entry = self.entry(name)
+        return {
+            "name": name,
+            "title": entry.title,
+            "corpus": entry.corpus,
+            "directions": entry.directions,
+            "systems": self.labels(entry.systems),
+            "seeds": self.config.experiment_seeds(name),
+            "tables": self.experiment_tables(name),
+            "figures": self.figures(name),
+            "pages": self.tree_pages(name),
+        }
+
+    def _benchmark_part(self, name: str) -> dict[str, Any]:
+        table = self.config.all_tables[name]
+        tasks = self.config.tasks_of(table)
+        parts = list(dict.fromkeys(part for task in tasks.values() for part in task.parts))
+        return {
+            "name": name,
+            "title": table.title,
+            "corpus": table.benchmark,
+            "directions": list(tasks),
+            "systems": self.labels(system for system in table.systems if system in self.config.systems),
+            "seeds": self.config.benchmark_seeds(table.benchmark),
+            "tables": [table_file(name)],
+            "figures": [task_figure(name)],
+            "columns": {column: task for task, entry in tasks.items() for column in entry.columns},
+            "metrics": {part: part.replace("_", ", ") for part in parts},
+        }

@@ -1,0 +1,183 @@
+"""What targets consist of, and what their jobs are told."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from synmask.config import load, merge, read_published, read_yaml
+from synmask.workflow.jobs import Jobs
+from synmask.workflow.paths import any_of
+from synmask.workflow.targets import Targets
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def configure(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    return lambda over=(): load(merge(read_yaml("config.yaml"), dict(over)), [])
+
+
+@pytest.fixture
+def targets(configure):
+    return lambda over=(): Targets(configure(over), read_published("workflow/published.yaml"))
+
+
+@pytest.fixture
+def jobs(configure):
+    return lambda over=(): Jobs(configure(over))
+
+
+def wildcards(**values):
+    return SimpleNamespace(**values)
+
+
+DEMO = {"experiments": {"demo": {"systems": ["transformer", "grammar"], "seeds": [1, 2]}}}
+
+
+def test_an_experiment_has_tables_figures_pages_and_models(targets):
+    files = targets(DEMO).files("demo")
+    tables = ["demo", "demo-parsing", "demo-cost"]
+    assert files[:3] == [f"results/tables/{name}.md" for name in tables]
+    figures = ["bleu", *(f"de-en-{name}" for name in ("source", "curves", "speed", "distribution", "tree"))]
+    assert files[3:10] == [
+        *(f"results/figures/demo-{name}.svg" for name in figures),
+        "results/figures/demo-de-en-trees.html",
+    ]
+    runs = [f"{system}/seed{seed}" for system in ("transformer", "grammar") for seed in (1, 2)]
+    assert files[10:] == [f"results/demo/de-en/{run}/average.pt" for run in runs]
+
+
+def test_without_induced_trees_nothing_shows_any(targets):
+    files = targets({"experiments": {"demo": {"systems": ["transformer"], "tables": ["translation"]}}}).files(
+        "demo"
+    )
+    assert not [file for file in files if re.search("tree|distribution|parsing", file)]
+
+
+def test_a_group_has_what_its_members_have_and_its_tables_once(targets):
+    paper = targets()
+    files = paper.files("paper")
+    assert {*paper.files("iwslt14")} <= {*files}
+    tables = [file for file in files if file.startswith("results/tables/")]
+    assert len(tables) == len({*tables})
+    assert "results/figures/glue-tasks.svg" in files
+
+
+def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypatch):
+    partial, whole = targets(merge(DEMO, {"partial": True})), targets(DEMO)
+    monkeypatch.chdir(tmp_path)
+    for run in ("transformer/seed1", "transformer/seed2", "grammar/seed2"):
+        folder = tmp_path / f"results/demo/de-en/{run}"
+        folder.mkdir(parents=True)
+        (folder / "scores.json").touch()
+    found = [
+        f"results/demo/de-en/{run}/scores.json"
+        for run in ("transformer/seed1", "transformer/seed2", "grammar/seed2")
+    ]
+    assert partial.table_runs("demo", "scores.json") == found
+    assert partial.table_comparisons("demo") == [
+        "results/demo/de-en/grammar/seed2/significance-transformer.json"
+    ]
+    assert partial.files("demo") == [
+        "results/tables/demo.md",
+        "results/tables/demo-cost.md",
+    ]  # none is parsed
+    assert partial.page("demo") == []
+    assert whole.page("demo") == ["results/report-demo.html"]
+
+
+def test_tables_read_what_their_metrics_need(targets):
+    ours = targets()
+    assert ours.table_runs("bpe-labels", "scores.json")
+    assert ours.table_runs("parsing", "scores.json") == []
+    assert ours.table_runs("parsing", "parse.json")
+    assert ours.table_tasks("demo") == []
+    assert "results/nlu-demo/acceptability/baselines.json" in ours.table_tasks("nlu-demo")
+
+
+def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_path, monkeypatch):
+    ours = targets({"targets": ["demo"]})
+    monkeypatch.chdir(tmp_path)
+    assert "results/tables/nlu-demo.md" not in ours.page_files("report")
+    (tmp_path / "results/tables").mkdir(parents=True)
+    (tmp_path / "results/tables/nlu-demo.md").touch()
+    assert {"results/tables/nlu-demo.md", "results/figures/nlu-demo-tasks.svg"} <= {
+        *ours.page_files("report")
+    }
+    plan = json.loads(ours.page_plan("report"))
+    assert [part["name"] for part in plan["experiments"]] == ["demo", "nlu-demo"]
+    alone = json.loads(ours.page_plan("report-demo"))
+    assert [part["name"] for part in alone["experiments"]] == ["demo"]
+    assert alone["experiments"][0]["pages"] == [["Trees, De→En", "results/figures/demo-de-en-trees.html"]]
+
+
+def test_what_is_downloaded_before_a_machine_goes_offline(targets):
+    ours = targets()
+    multi30k = ours.downloads("multi30k-small")
+    assert "data/multi30k/train.de.gz" in multi30k
+    assert "data/corenlp/stanford-corenlp-4.5.10-models-german.jar" in multi30k
+    assert not [file for file in multi30k if "chinese" in file]
+    assert ours.downloads("demo") == []
+    assert {"data/roberta-base/encoder.json", "data/glue/RTE.zip"} <= {*ours.downloads("glue-rte")}
+
+
+def test_resources_are_those_of_what_the_wildcards_name(jobs):
+    over = {
+        "corpora": {"demo": {"resources": {"threads": 3}}},
+        "benchmarks": {"nlu-demo": {"resources": {"threads": 5}}},
+        "weights": {"roberta-demo": {"pretrain": {"resources": {"threads": 7}}}},
+    }
+    threads = jobs(over).need("threads")
+    assert threads(wildcards(corpus="demo", system="grammar")) == 3
+    assert threads(wildcards(experiment="demo", direction="de-en")) == 3
+    assert threads(wildcards(benchmark="nlu-demo", task="similarity")) == 5
+    assert threads(wildcards(weights="roberta-demo")) == 7
+
+
+def test_annotations_are_for_systems_that_read_them(jobs):
+    ours = jobs()
+    files = ours.annotations("train", "valid")
+    pair = "results/{corpus}/{source}-{target}/bin/"
+    assert files(wildcards(system="pascal")) == [
+        f"{pair}syntax.{split}.{{source}}.npy" for split in ("train", "valid")
+    ]
+    assert files(wildcards(system="grammar")) == []
+    tuned = ours.task_syntax("train", "valid")
+    task = {"benchmark": "glue", "task": "mnli"}
+    assert tuned(wildcards(system="roberta", **task)) == []
+    stem = "results/{benchmark}/{task}/ids/syntax."
+    assert tuned(wildcards(system="sla", **task)) == [f"{stem}train.npy", f"{stem}dev_matched.npy"]
+
+
+def test_score_files_say_what_was_run(jobs):
+    ours = jobs()
+    run = {"corpus": "demo", "source": "de", "target": "en", "system": "grammar", "seed": "2"}
+    told = json.loads(ours.decoded_run(wildcards(**run)))
+    assert (told["direction"], told["seed"], told["decoding"]["beam"]) == ("de-en", 2, 5)
+    assert told["settings"] == json.loads(ours.config.run_settings("demo", "de-en", "grammar"))
+    compared = json.loads(ours.compared_run(wildcards(**run, baseline="transformer")))
+    assert compared.keys() == {"corpus", "direction", "system", "seed", "baseline"}
+
+
+def test_true_case_comes_from_the_corpus_unless_it_is_lower_cased(jobs):
+    for lowercase, kind in ((False, "tokens/{split}.{language}"), (True, "syntax/{split}.{language}.cased")):
+        ours = jobs({"corpora": {"demo": {"text": {"lowercase": lowercase}}}})
+        assert ours.cased_tokens(wildcards(corpus="demo")).endswith(kind)
+
+
+def test_gold_heads_stand_beside_gold_trees_where_there_are_some(jobs):
+    place = {"source": "de", "target": "en"}
+    assert jobs().gold(wildcards(corpus="demo", **place)).keys() == {"gold", "heads"}
+    mine = {"based_on": "multi30k", "trees": {"valid": "mine.{language}"}}
+    ours = jobs({"corpora": {"mine": mine}})
+    assert ours.gold(wildcards(corpus="mine", **place)) == {"gold": "mine.de"}
+
+
+def test_names_match_as_a_whole():
+    assert re.fullmatch(any_of(["a.b", "c"]), "a.b")
+    assert not re.fullmatch(any_of(["a.b", "c"]), "axb")
+    assert not re.fullmatch(any_of([]), "")
