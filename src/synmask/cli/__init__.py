@@ -90,7 +90,11 @@ def app() -> App:
         help="The steps of the workflow, one verb each. `snakemake -np TARGET` prints the commands that a "
         "target needs; `synmask VERB --help` explains one.",
         default_parameter=Parameter(
-            negative=(), consume_multiple=True, show_default=lambda value: str(value) if value else None
+            negative=(),
+            consume_multiple=True,
+            json_list=False,
+            json_dict=False,
+            show_default=lambda value: str(value) if value else None,
         ),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
@@ -113,6 +117,8 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if it will pass, or 2 if the command line is wrong.
     """
     words = sys.argv[1:] if words is None else words
+    if "" in words:
+        _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     synmask = app()
     if not words or words[0] in synmask.help_flags:
         synmask.resolved_commands()  # their docstrings are the help

@@ -154,18 +154,21 @@ def parseval(
         counts: Output: the sentences' counts, for tests of significance.
     """
     from synmask.evaluation.parseval import evaluate_files
-    from synmask.files import write_json, writing
+    from synmask.files import all_writing, json_text
     from synmask.reporting.parse_tables import as_text
 
     info = run.given() if run else {}
     result, by_sentence = evaluate_files(gold, predicted, heads)
     if output is None:
         print(as_text(result))
-    else:
-        write_json(output, info | result | _made())
-    if counts is not None:
-        with writing(counts) as handle:
-            json.dump(info | {"counts": by_sentence}, handle, sort_keys=True, separators=(",", ":"))
+    texts = {
+        output: json_text(info | result | _made()),
+        counts: json.dumps(info | {"counts": by_sentence}, sort_keys=True, separators=(",", ":")),
+    }
+    asked = [path for path in texts if path is not None]
+    with all_writing(asked) as handles:
+        for path, handle in zip(asked, handles, strict=True):
+            handle.write(texts[path])
 
 
 def nlu_score(

@@ -38,9 +38,7 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
     return labels
 
 
-Json = Annotated[
-    T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, json_list=False, metavar="JSON")
-]
+Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
 Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 Switch = Annotated[int, Field(ge=0, le=1)]
