@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from synmask import gpus
 from synmask.cli import main
+from synmask.config import load, read_yaml
 from synmask.files import UserError
 
 HOLD = """
@@ -137,17 +139,25 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
 @pytest.mark.parametrize(
     ("module", "function", "words"),
     [
-        ("train", "train", "train --data d --run r --source de --target en --settings {} --seed 1 --keep 1"),
+        (
+            "train",
+            "train",
+            "train --data d --run r --source de --target en --settings SETTINGS --seed 1 --keep 1",
+        ),
         ("speed", "measure_files", "speed --models m --labels l --output o"),
         ("decode", "decode_files", "decode --model m --inputs i --outputs o --settings {}"),
         ("decode", "parse_file", "parse --model m --input i --output o --distribution d"),
     ],
 )
 def test_verbs_lease_before_they_work(monkeypatch, module, function, words):
+    config = load(read_yaml(Path(__file__).parents[1] / "config.yaml"))
+    words = [
+        word.replace("SETTINGS", config.run_settings("demo", "de-en", "grammar")) for word in words.split()
+    ]
     seen = []
     engine = importlib.import_module(f"synmask.engine.{module}")
     monkeypatch.setattr(engine, function, lambda *a, **k: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
     with gpus.lease(1):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-        main([*words.split(), "--gpus", "1"])
+        main([*words, "--gpus", "1"])
     assert seen == ["1"]

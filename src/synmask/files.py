@@ -217,10 +217,14 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> int:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as indented JSON with sorted keys, as a whole or not at all."""
+    """Write `value` as `json_text` has it, as a whole or not at all."""
     with writing(path) as handle:
-        json.dump(value, handle, indent=1, sort_keys=True, ensure_ascii=False)
-        handle.write("\n")
+        handle.write(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """`value` as indented JSON with sorted keys and a line end."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def read_json(path: str | Path) -> Any:

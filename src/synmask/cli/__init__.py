@@ -1,47 +1,156 @@
-"""`synmask VERB …`: one verb a rule of the workflow; each also works by hand."""
+"""`synmask VERB …`: one verb a rule of the workflow; each also works by hand.
 
-import argparse
+A verb is a function: its signature and docstring are its command line.
+"""
+
 import contextlib
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from itertools import count
 from typing import NoReturn
 
-from synmask.cli import corpora, evaluation, models, nlu, planning, reporting, syntax, text, trees
+from cyclopts import App, CycloptsError, Group, Parameter
+from pydantic import ValidationError
+
 from synmask.files import TryAgain, UserError, machine_fault
 
+# Module and function of each verb, which is imported when it runs.
+VERBS = {
+    "For people": (
+        "planning:plan",
+        "models:translate",
+        "trees:tree",
+        "evaluation:parse",
+        "evaluation:parseval",
+        "evaluation:score",
+        "reporting:report",
+        "planning:settings",
+    ),
+    "Corpora": (
+        "corpora:demo_corpus",
+        "corpora:download",
+        "corpora:prepare",
+        "corpora:text",
+        "corpora:jar",
+        "syntax:constituency",
+    ),
+    "Text": (
+        "text:tokenise",
+        "text:clean",
+        "text:learn_bpe",
+        "text:apply_bpe",
+        "text:binarise",
+        "text:annotate",
+    ),
+    "Training and translation": ("models:train", "models:average", "models:decode", "models:speed"),
+    "Language understanding": (
+        "corpora:glue",
+        "corpora:demo_task",
+        "nlu:roberta_weights",
+        "nlu:convert_roberta",
+        "nlu:learn_gpt2_bpe",
+        "nlu:encode_text",
+        "nlu:pretrain",
+        "nlu:encode_task",
+        "nlu:task_sentences",
+        "nlu:annotate_task",
+        "nlu:finetune",
+        "nlu:predict",
+        "evaluation:nlu_score",
+        "evaluation:nlu_baselines",
+    ),
+    "Tests and tables": (
+        "evaluation:significance",
+        "evaluation:sentences",
+        "reporting:table",
+        "reporting:parse_table",
+        "reporting:excerpt",
+    ),
+    "Figures": (
+        "reporting:curves",
+        "reporting:bleu_figure",
+        "reporting:source_figure",
+        "reporting:sweep_figure",
+        "reporting:task_figure",
+        "reporting:speed_figure",
+        "reporting:distribution_figure",
+        "reporting:diagram",
+        "trees:tree_figure",
+        "trees:tree_page",
+    ),
+}
 
-def main(words: list[str] | None = None) -> None:
-    """Run one verb; what a user can mend is one line on stderr and exit code 1, or 75 if it will pass."""
-    arguments = _parser().parse_args(words)
+
+def app() -> App:
+    """The command line: all verbs, by what they are for."""
+    synmask = App(
+        name="synmask",
+        help="The steps of the workflow, one verb each. `snakemake -np TARGET` prints the commands that a "
+        "target needs; `synmask VERB --help` explains one.",
+        default_parameter=Parameter(
+            negative=(),
+            consume_multiple=True,
+            json_list=False,
+            json_dict=False,
+            show_default=lambda value: str(value) if value else None,
+        ),
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    numbers = count()
+    for title, verbs in VERBS.items():
+        group = Group(title, sort_key=next(numbers))
+        for verb in verbs:
+            synmask.command(f"synmask.cli.{verb}", group=group, sort_key=next(numbers))
+    rest = Group("Besides", sort_key=next(numbers))
+    synmask.register_install_completion_command(group=rest)
+    for flag in (*synmask.help_flags, *synmask.version_flags):
+        synmask[flag].group = rest
+    return synmask
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run one verb; what a user can fix is one line on stderr.
+
+    The exit code is then 1, 75 if it will pass, or 2 if the command line is wrong.
+    """
+    words = sys.argv[1:] if words is None else words
+    if "" in words:
+        _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
+    synmask = app()
+    if not words or words[0] in synmask.help_flags:
+        synmask.resolved_commands()  # their docstrings are the help
     try:
-        arguments.verb(arguments)
+        synmask(words, print_error=False, exit_on_error=False)
+    except CycloptsError as error:
+        _leave(words, _usage(error), 2)
     except UserError as error:
-        _leave(arguments, error, TryAgain.EXIT_CODE if isinstance(error, TryAgain) else 1)
+        _leave(words, error, TryAgain.EXIT_CODE if isinstance(error, TryAgain) else 1)
     except BrokenPipeError:  # the reader of a pipe went away: nothing to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
-        _leave(arguments, "interrupted", 128 + signal.SIGINT)
+        _leave(words, "interrupted", 128 + signal.SIGINT)
     except Exception as error:
         if (line := machine_fault(error)) is None:
             raise
-        _leave(arguments, line, 1)
+        _leave(words, line, 1)
 
 
-def _leave(arguments: argparse.Namespace, text: object, code: int) -> NoReturn:
+def _usage(error: CycloptsError) -> str:
+    """What is wrong with the command line."""
+    if error.argument is None or not isinstance(error.__cause__, ValidationError):
+        return str(error)
+    from synmask.config.faults import first_fault
+
+    return f"{error.argument.name}: {first_fault(error.__cause__, None, None)}"
+
+
+def _leave(words: Sequence[str], text: object, code: int) -> NoReturn:
+    verb = [word for word in words[:1] if not word.startswith("-")]
     with contextlib.suppress(OSError):  # there may be no place left to say it
-        print(f"synmask {arguments.verb_name}: {text}", file=sys.stderr, flush=True)
+        line = " ".join(f"{' '.join(['synmask', *verb])}: {text}".splitlines())
+        print(line, file=sys.stderr, flush=True)
     sys.exit(code)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="synmask",
-        description="The steps of the workflow, one verb each. `snakemake -np TARGET` prints the commands "
-        "that a target needs; `synmask VERB --help` explains one.",
-    )
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for group in (planning, corpora, text, syntax, models, nlu, evaluation, reporting, trees):
-        group.add_verbs(verbs)
-    return parser

@@ -1,196 +1,209 @@
 """Language understanding: RoBERTa's weights, fine-tuning, predictions."""
 
-import argparse
-import json
 import sys
-from collections.abc import Callable
+from pathlib import Path
 
-from synmask.cli.options import Arguments, add, gpus, restart
+from synmask.cli.options import (
+    Code,
+    Count,
+    Gpus,
+    Json,
+    Minutes,
+    RandomSeed,
+    Restart,
+    Some,
+    Switch,
+    Threads,
+    tell,
+)
+from synmask.config.nlu import FinetuningSettings, PretrainingRun
 from synmask.gpus import lease
 
 
-def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = add(
-        verbs,
-        "roberta-weights",
-        _roberta_weights,
-        "Unpack fairseq's archive of RoBERTa, and check it, into a weights folder.",
-    )
-    option("archive", "NAME.tar.gz, such as roberta.base.tar.gz, with NAME/model.pt and NAME/dict.txt")
-    option("encoder-json", "GPT-2's encoder.json")
-    option("vocab", "GPT-2's vocab.bpe")
-    option("output", "the weights folder: model.pt, dict.txt, encoder.json, vocab.bpe")
+def roberta_weights(*, archive: Path, encoder_json: Path, vocab: Path, output: Path) -> None:
+    """Unpack fairseq's archive of RoBERTa, and check it, into a weights folder.
 
-    option = add(
-        verbs,
-        "convert-roberta",
-        _convert_roberta,
-        "Convert a RoBERTa in Hugging Face's format into a weights folder.",
-    )
-    option(
-        "input", "folder with config.json, model.safetensors, and vocab.json, merges.txt or tokenizer.json"
-    )
-    option("output", "the weights folder: model.pt, dict.txt, encoder.json, vocab.bpe")
-
-    option = add(verbs, "learn-gpt2-bpe", _learn_gpt2_bpe, "Learn a byte-level BPE in GPT-2's format.")
-    option("text", "plain text files", nargs="+")
-    option("merges", "how many merge operations", type=int)
-    option("output", "folder for encoder.json, vocab.bpe and dict.txt")
-
-    option = add(verbs, "encode-text", _encode_text, "Write text as ids, for `pretrain`.")
-    option("train", "plain text files to train on", nargs="+")
-    option("valid", "plain text files to validate on", nargs="+")
-    option("weights", "folder with encoder.json, vocab.bpe and dict.txt")
-    option("output", "folder for {train,valid}.{bin,idx}")
-
-    option = add(
-        verbs,
-        "pretrain",
-        _pretrain,
-        "Pre-train a RoBERTa as a masked language model; called again it goes on where it was. "
-        "Stopped by SIGTERM or Ctrl-C it saves, exit code 75.",
-    )
-    option("data", "output of `encode-text`")
-    option("weights", "folder with dict.txt; model.pt is written there")
-    _training(option)
-
-    option = add(
-        verbs, "encode-task", _encode_task, "Write one part of a task as ids, as RoBERTa reads them."
-    )
-    option("task", "cola, rte, … ", type=str)
-    option("input", "output of `glue` or `demo-task`")
-    option("weights", "a folder with RoBERTa's weights")
-    option("max-tokens", "cut examples that are longer", type=int)
-    option("output", "PART.npz")
-
-    option = add(
-        verbs, "task-sentences", _task_sentences, "Write each distinct sentence of a task once, for a parser."
-    )
-    option("task", "cola, rte, … ", type=str)
-    option("inputs", "outputs of `glue`, one a part", nargs="+")
-    option("output", "a sentence a line")
-    option("number", "write this one, from 1, of several files of like length", type=int, default=1)
-    option("files", "how many these are", type=int, default=1)
-
-    option = add(
-        verbs,
-        "annotate-task",
-        _annotate_task,
-        "Write words and dependency heads of a part's sub-words beside PART.npz, for systems that read them.",
-    )
-    option("task", "cola, rte, … ", type=str)
-    option("input", "output of `glue` or `demo-task`")
-    option("data", "output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json")
-    option("weights", "folder with encoder.json and vocab.bpe")
-    option("parses", "prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads", nargs="+")
-
-    option = add(
-        verbs,
-        "finetune",
-        _finetune,
-        "Fine-tune one system on one task with one seed, keeping the best epoch's model; called again it "
-        "goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.",
-    )
-    option("data", "folder with PART.npz of each part, and syntax.PART.npy where the system reads it")
-    option("valid", "the part that chooses the best epoch", type=str)
-    option("weights", "a folder with RoBERTa's weights")
-    option("keep-checkpoints", "0: remove all but the best epoch's model", type=int, default=1)
-    _training(option)
-
-    option = add(verbs, "predict", _predict, "Answer a task: a label, or a number, a line.")
-    option("model", "best.pt of a fine-tuning")
-    option("weights", "the weights that it was trained from")
-    option("data", "PART.npz")
-    option("output", "text, a line an example")
-    option("threads", "CPU threads", type=int, default=1)
-    gpus(option)
-
-
-def _training(option: Callable) -> None:
-    option("run", "folder of the run: checkpoints/, lock, history.csv, train.json, best.pt")
-    option("settings", "JSON; `snakemake -np TARGET` shows it", type=json.loads)
-    option("seed", "random seed", type=int)
-    option("code", "source files whose change makes old checkpoints invalid", nargs="*", default=[])
-    option("threads", "CPU threads a process; the same number gives the same bytes", type=int, default=1)
-    option("checkpoint-minutes", "save at least this often", type=float, default=15.0)
-    restart(option)
-    gpus(option)
-
-
-def _how(a: Arguments) -> dict:
-    how = {"code": a.code, "threads": a.threads, "restart": a.restart}
-    return how | {"checkpoint_minutes": a.checkpoint_minutes}
-
-
-def _roberta_weights(a: Arguments) -> None:
+    Args:
+        archive: NAME.tar.gz, such as roberta.base.tar.gz, with NAME/model.pt and NAME/dict.txt.
+        encoder_json: GPT-2's encoder.json.
+        vocab: GPT-2's vocab.bpe.
+        output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
+    """
     from synmask.engine.weights import unpack_archive
 
-    print(unpack_archive(a.archive, a.encoder_json, a.vocab, a.output).shape, file=sys.stderr)
+    print(unpack_archive(archive, encoder_json, vocab, output).shape, file=sys.stderr)
 
 
-def _convert_roberta(a: Arguments) -> None:
+def convert_roberta(*, input: Path, output: Path) -> None:
+    """Convert a RoBERTa in Hugging Face's format into a weights folder.
+
+    Args:
+        input: Folder with config.json, model.safetensors, and vocab.json, merges.txt or tokenizer.json.
+        output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
+    """
     from synmask.engine.huggingface import convert_huggingface
 
-    print(convert_huggingface(a.input, a.output), file=sys.stderr)
+    print(convert_huggingface(input, output), file=sys.stderr)
 
 
-def _learn_gpt2_bpe(a: Arguments) -> None:
+def learn_gpt2_bpe(*, text: Some[Path], merges: Count, output: Path) -> None:
+    """Learn a byte-level BPE in GPT-2's format.
+
+    Args:
+        text: Plain text files.
+        merges: How many merge operations.
+        output: Folder for encoder.json, vocab.bpe and dict.txt.
+    """
     from synmask.files import read_lines
     from synmask.text.gpt2 import learn
 
-    learn([line for path in a.text for line in read_lines(path)], a.merges, a.output)
+    learn([line for path in text for line in read_lines(path)], merges, output)
 
 
-def _encode_text(a: Arguments) -> None:
+def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: Path) -> None:
+    """Write text as ids, for `pretrain`.
+
+    Args:
+        train: Plain text files to train on.
+        valid: Plain text files to validate on.
+        weights: Folder with encoder.json, vocab.bpe and dict.txt.
+        output: Folder for {train,valid}.{bin,idx}.
+    """
     from synmask.engine.pretrain import encode_text
 
-    encode_text({"train": a.train, "valid": a.valid}, a.weights, a.output)
+    encode_text({"train": train, "valid": valid}, weights, output)
 
 
-def _pretrain(a: Arguments) -> None:
+def pretrain(
+    *,
+    data: Path,
+    weights: Path,
+    run: Path,
+    settings: Json[PretrainingRun],
+    seed: RandomSeed,
+    code: Code = (),
+    threads: Threads = 1,
+    checkpoint_minutes: Minutes = 15.0,
+    restart: Restart = False,
+    gpus: Gpus = 0,
+) -> None:
+    """Pre-train a RoBERTa as a masked language model.
+
+    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+
+    Args:
+        data: Output of `encode-text`.
+        weights: Folder with dict.txt; model.pt is written there.
+        run: Folder of the run: checkpoints/, lock, history.csv, train.json.
+        settings: Model and training; `snakemake -np TARGET` shows them.
+    """
     from synmask.engine.pretrain import pretrain
 
-    with lease(a.gpus):
-        pretrain(a.data, a.run, a.weights, a.settings, a.seed, **_how(a))
+    with lease(gpus):
+        pretrain(
+            data, run, weights, settings.plain(), seed, code=code, threads=threads,
+            restart=restart, checkpoint_minutes=checkpoint_minutes,
+        )  # fmt: skip
 
 
-def _encode_task(a: Arguments) -> None:
+def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
+    """Write one part of a task as ids, as RoBERTa reads them.
+
+    Args:
+        task: cola, rte, …
+        input: Output of `glue` or `demo-task`.
+        weights: A folder with RoBERTa's weights.
+        max_tokens: Cut examples that are longer.
+        output: PART.npz.
+    """
     from synmask.corpora.tasks import read_task
     from synmask.engine.finetune import encode_file
     from synmask.engine.sentences import write_encoded
 
-    examples = read_task(a.task, a.input)
-    write_encoded(a.output, encode_file(examples, a.task, a.weights, a.max_tokens))
+    write_encoded(output, encode_file(read_task(task, input), task, weights, max_tokens))
 
 
-def _task_sentences(a: Arguments) -> None:
+def task_sentences(
+    *, task: str, inputs: Some[Path], output: Path, number: Count = 1, files: Count = 1
+) -> None:
+    """Write each distinct sentence of a task once, for a parser.
+
+    Args:
+        task: cola, rte, …
+        inputs: Outputs of `glue`, one a part.
+        output: A sentence a line.
+        number: Write this one, from 1, of several files of like length.
+        files: How many these are.
+    """
     from synmask.corpora.tasks import write_sentences
 
-    count = write_sentences(a.task, a.inputs, a.output, a.number, a.files)
-    print(f"{a.task}: {count:,} different sentences", file=sys.stderr)
+    count = write_sentences(task, inputs, output, number, files)
+    print(f"{task}: {count:,} different sentences", file=sys.stderr)
 
 
-def _annotate_task(a: Arguments) -> None:
+def annotate_task(*, task: str, input: Path, data: Path, weights: Path, parses: Some[Path]) -> None:
+    """Write words and dependency heads of a part's sub-words beside PART.npz, for systems that read them.
+
+    Args:
+        task: cola, rte, …
+        input: Output of `glue` or `demo-task`.
+        data: Output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json.
+        weights: Folder with encoder.json and vocab.bpe.
+        parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
+    """
     from synmask.engine.task_syntax import annotate_task
 
-    counts = annotate_task(a.task, a.input, a.data, a.weights, a.parses)
-    print(
-        ", ".join(f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items()), file=sys.stderr
-    )
+    tell(annotate_task(task, input, data, weights, parses))
 
 
-def _finetune(a: Arguments) -> None:
+def finetune(
+    *,
+    data: Path,
+    valid: str,
+    weights: Path,
+    keep_checkpoints: Switch = 1,
+    run: Path,
+    settings: Json[FinetuningSettings],
+    seed: RandomSeed,
+    code: Code = (),
+    threads: Threads = 1,
+    checkpoint_minutes: Minutes = 15.0,
+    restart: Restart = False,
+    gpus: Gpus = 0,
+) -> None:
+    """Fine-tune one system on one task with one seed, keeping the best epoch's model.
+
+    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+
+    Args:
+        data: Folder with PART.npz of each part, and syntax.PART.npy where the system reads it.
+        valid: The part that chooses the best epoch.
+        weights: A folder with RoBERTa's weights.
+        keep_checkpoints: 0: remove all but the best epoch's model.
+        run: Folder of the run: checkpoints/, lock, history.csv, train.json, best.pt.
+        settings: Task, training and system; `snakemake -np TARGET` shows them.
+    """
     from synmask.engine.finetune import finetune
 
-    with lease(a.gpus):
+    with lease(gpus):
         finetune(
-            a.data, a.valid, a.run, a.weights, a.settings, a.seed, keep_checkpoints=bool(a.keep_checkpoints),
-            **_how(a),
+            data, valid, run, weights, settings.plain(), seed, code=code, threads=threads,
+            keep_checkpoints=bool(keep_checkpoints), restart=restart, checkpoint_minutes=checkpoint_minutes,
         )  # fmt: skip
 
 
-def _predict(a: Arguments) -> None:
+def predict(
+    *, model: Path, weights: Path, data: Path, output: Path, threads: Threads = 1, gpus: Gpus = 0
+) -> None:
+    """Answer a task: a label, or a number, a line.
+
+    Args:
+        model: best.pt of a fine-tuning.
+        weights: The weights that it was trained from.
+        data: PART.npz.
+        output: Text, a line an example.
+    """
     from synmask.engine.finetune import predict
 
-    with lease(a.gpus):
-        predict(a.model, a.weights, a.data, a.output, a.threads)
+    with lease(gpus):
+        predict(model, weights, data, output, threads)

@@ -1,52 +1,97 @@
-"""What the verbs share: how one is added, and options that several have."""
+"""What the signatures of verbs are made of: types that are checked, and options that several verbs have."""
 
-import argparse
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-Arguments = argparse.Namespace
-Verb = Callable[[Arguments], None]
+from cyclopts import Parameter, Token
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from synmask.config.base import Seed
+from synmask.config.faults import one_line
+from synmask.files import UserError
+
+T = TypeVar("T")
 
 
-def add(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str, epilog: str = "") -> Callable:
-    """Add a verb and return a shorthand for its options: paths unless `type` says otherwise, required.
+def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
+    """The value of a JSON text, checked.
 
-    A name in capitals is a positional argument.
+    Raises:
+        ValueError: it is not JSON, or not of this kind; it names the key.
     """
-    short = text.split(";")[0].split(". ")[0].replace("%", "%%")  # argparse formats what it calls help
-    parser = verbs.add_parser(name, help=short, description=text, epilog=epilog)
-    parser.set_defaults(verb=verb, verb_name=name)
-
-    def option(flag: str, text: str, **how) -> None:  # noqa: ANN003
-        text = text.replace("%", "%%")
-        if flag.isupper():
-            parser.add_argument(flag.lower(), metavar=flag, help=text, **how)
-            return
-        if how.get("action") != "store_true":
-            how.setdefault("type", Path)
-            how.setdefault("required", "default" not in how)
-        if how.get("default") is None and "default" in how:
-            text += " (optional)"
-        parser.add_argument(f"--{flag}", help=text, **how)
-
-    return option
+    try:
+        values = json.loads(tokens[0].value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise ValueError(one_line(error, values, kind)) from None
 
 
-def languages(option: Callable) -> None:
-    """The options --source and --target."""
-    option("source", "source language", type=str)
-    option("target", "target language", type=str)
+def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    if len({label for _, label in labels}) < len(labels):
+        raise ValueError(f"two systems have one label: {json.dumps(labels, ensure_ascii=False)}")
+    return labels
 
 
-def gpus(option: Callable) -> None:
-    """The option --gpus."""
-    text = "GPUs to have alone, waiting until they are free; 0: use what is there, together with others"
-    option("gpus", text, type=int, default=0)
+Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
+Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+Switch = Annotated[int, Field(ge=0, le=1)]
+
+Source = Annotated[str, Parameter(help="Source language.")]
+Target = Annotated[str, Parameter(help="Target language.")]
+Threads = Annotated[
+    int,
+    Field(ge=1, le=1024),
+    Parameter(help="CPU threads; the same number gives the same bytes."),
+]
+Gpus = Annotated[
+    int,
+    Field(ge=0, le=1024),
+    Parameter(
+        help="GPUs to have alone, waiting until they are free; 0: use what is there, together with others."
+    ),
+]
+Labels = Annotated[
+    Json[list[tuple[str, str]]],
+    AfterValidator(_labels_differ),
+    Parameter(help="The systems in order, as JSON pairs of name and label."),
+]
+ConfigFile = Annotated[Path, Parameter(help="Configuration file.")]
+Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
+Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
+
+# Of all trainings.
+RandomSeed = Annotated[Seed, Parameter(help="Random seed.")]
+Code = Annotated[tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")]
+Minutes = Annotated[float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")]
+Restart = Annotated[
+    bool,
+    Parameter(
+        help="Start again where settings, data, seed or code are not those of the checkpoints in the run's "
+        "folder; these are moved aside until an epoch is done."
+    ),
+]
 
 
-def restart(option: Callable) -> None:
-    """The flag --restart of all trainings."""
-    text = (
-        "start again where settings, data, seed or code are not those of the checkpoints in the run's folder"
-    )
-    option("restart", f"{text}; these are moved aside until an epoch is done", action="store_true")
+def together(**lists: Sequence) -> list[tuple]:
+    """What belongs together of lists of equal length, which are options.
+
+    Raises:
+        UserError: their lengths differ.
+    """
+    if len({*map(len, lists.values())}) > 1:
+        counts = ", ".join(f"--{name.replace('_', '-')} {len(values)}" for name, values in lists.items())
+        raise UserError(f"give as many of one as of the other: {counts}")
+    return [*zip(*lists.values(), strict=True)]
+
+
+def tell(counts: Mapping[str, int]) -> None:
+    """Say on stderr how many there were of what."""
+    said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
+    print(", ".join(said), file=sys.stderr)

@@ -1,45 +1,61 @@
 """What a target will take."""
 
-import argparse
 from pathlib import Path
 
-from synmask.cli.options import Arguments, add
+from synmask.cli.options import ConfigFile
 from synmask.files import UserError
 
 
-def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = add(
-        verbs,
-        "plan",
-        _plan,
-        "Say what a target will take before it runs: trainings, parameters, hours and disk, and whether "
-        "there is space for it; of language understanding how many fine-tunings, and the hours of parsing.",
-        "Hours are measured, not guessed: they are known for a system on a corpus once one of its trainings "
-        "has run. `~` marks parameters that are estimated, because the corpus has no vocabulary yet.",
-    )
-    option("TARGET", "experiments and tables of the configuration; default: its targets", nargs="*")
-    option("config", "configuration file", default=Path("config.yaml"))
-    option("force", "plan models, too, that do not fit into memory or onto the disk", action="store_true")
+def plan(*target: str, config: ConfigFile = Path("config.yaml"), force: bool = False) -> None:
+    """Say what a target will take before it runs: trainings, parameters, hours and disk.
 
+    Of language understanding it says how many fine-tunings there are, and the hours of parsing; and whether
+    there is space for it all. Hours are measured, not guessed: they are known for a system on a corpus once
+    one of its trainings has run. `~` marks parameters that are estimated, for want of a vocabulary.
 
-def _plan(a: Arguments) -> None:
+    For example: `synmask plan demo`, `synmask plan paper --config mine.yaml`
+
+    Args:
+        target: Experiments and tables of the configuration; default: its targets.
+        force: Plan models, too, that do not fit into memory or onto the disk.
+    """
     from synmask.config import Fault, check_sweeps, fault, load, read_yaml
     from synmask.config.machine import check_size
-    from synmask.engine.plan import finetuning_lines, finetunings, lines, parsing_lines, plan
+    from synmask.engine.plan import finetuning_lines, finetunings, lines, parsing_lines
+    from synmask.engine.plan import plan as rows_of
 
-    values = read_yaml(a.config)
-    config = load(values, [a.config])
-    targets = a.target or config.targets
-    for target in targets:
-        if target not in {**config.experiments, **config.all_tables}:
-            known = ", ".join([*config.experiments, *config.tables])
-            raise UserError(f"{a.config}: no experiment or table {target!r}; there are: {known}")
+    values = read_yaml(config)
+    checked = load(values, [config])
+    targets = target or checked.targets
+    for name in targets:
+        if name not in {**checked.experiments, **checked.all_tables}:
+            known = ", ".join([*checked.experiments, *checked.tables])
+            raise UserError(f"{config}: no experiment or table {name!r}; there are: {known}")
     try:
-        check_sweeps(config, [name for target in targets for name in config.members(target)])
-        for experiment in (name for target in targets if not a.force for name in config.members(target)):
-            check_size(config, experiment)
+        check_sweeps(checked, [one for name in targets for one in checked.members(name)])
+        for experiment in (one for name in targets if not force for one in checked.members(name)):
+            check_size(checked, experiment)
     except Fault as found:
-        raise fault(found.path, str(found), values, [a.config]) from None
-    rows, tuned = plan(config, targets), finetunings(config, targets)
-    for line in [*(lines(rows) if rows else ()), *parsing_lines(config, targets), *finetuning_lines(tuned)]:
+        raise fault(found.path, str(found), values, [config]) from None
+    rows, tuned = rows_of(checked, targets), finetunings(checked, targets)
+    for line in [*(lines(rows) if rows else ()), *parsing_lines(checked, targets), *finetuning_lines(tuned)]:
         print(line)
+
+
+def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction: str, system: str) -> None:
+    """Print the settings of a run as JSON, for --settings of `train`.
+
+    For example: `synmask settings --corpus demo --direction de-en --system grammar`
+
+    Args:
+        corpus: A corpus of the configuration.
+        direction: Source-target.
+        system: A system of the configuration.
+    """
+    from synmask.config import load, read_yaml
+
+    checked = load(read_yaml(config), [config])
+    for kind, name in (("corpora", corpus), ("systems", system)):
+        if name not in getattr(checked, kind):
+            raise UserError(f"{config}: no {name!r} among the {kind}: {', '.join(getattr(checked, kind))}")
+    print(checked.run_settings(corpus, direction, system))

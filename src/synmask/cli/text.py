@@ -1,111 +1,130 @@
 """Plain text → binary data."""
 
-import argparse
-import json
-import sys
+from pathlib import Path
+from typing import Annotated
 
-from synmask.cli.options import Arguments, add, languages
+from pydantic import Field
 
-
-def add_verbs(verbs: argparse._SubParsersAction) -> None:
-    option = add(verbs, "tokenise", _tokenise, "Tokenise plain text; optionally lower-case it.")
-    option("input", "plain text, a sentence a line")
-    option("output", "tokens, separated by spaces")
-    option("language", "its language code", type=str)
-    option("settings", '\'{"tokeniser": "moses", "lowercase": false}\'', type=json.loads)
-    option("threads", "processes of Moses or Juman", type=int, default=1)
-    option("jars", "CoreNLP's jars, where the tokeniser needs them", nargs="*", default=[])
-
-    option = add(verbs, "clean", _clean, "Keep the pairs within limits of length and length ratio.")
-    for side in ("source", "target"):
-        option(f"{side}-in", f"{side} tokens")
-        option(f"{side}-out", f"kept {side} tokens")
-    option("kept", "output: the numbers of the lines that were kept")
-    option("settings", '\'{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}\'', type=json.loads)
-
-    option = add(
-        verbs,
-        "learn-bpe",
-        _learn_bpe,
-        "Learn joint BPE; write its codes and each file's sub-word vocabulary.",
-    )
-    option("inputs", "token files of all languages", nargs="+")
-    option("codes", "output: the merge operations")
-    option("vocabularies", "output: one file an input, 'sub-word count' a line", nargs="+")
-    option("merges", "how many merge operations", type=int)
-
-    option = add(verbs, "apply-bpe", _apply_bpe, "Split words into sub-words.")
-    option("input", "tokens")
-    option("output", "sub-words; all but a word's last end in @@")
-    option("codes", "the merge operations of learn-bpe")
-    option("vocabulary", "the language's vocabulary of learn-bpe")
-    option("vocabulary-threshold", "split rarer sub-words further; 0: no limit", type=int)
-    option("threads", "processes", type=int, default=1)
-
-    option = add(verbs, "binarise", _binarise, "Write dictionaries and binary data as fairseq reads them.")
-    option("text", "folder with {train,valid,test}.LANGUAGE in BPE")
-    option("output", "folder for dict.LANGUAGE.txt and the data")
-    languages(option)
-
-    option = add(
-        verbs,
-        "annotate",
-        _annotate,
-        "Write dependency heads and constituency distances of sub-words, for systems that read them.",
-    )
-    option("subwords", "sentences in BPE")
-    option("trees", "a bracketed tree of each sentence's words", default=None)
-    option("heads", "each sentence's heads, from 1, 0 for the root", default=None)
-    option("kept", "output of `clean`: which lines of trees and heads became sentences", default=None)
-    option("output", "the annotations, .npy; counts go beside it as .json")
+from synmask.cli.options import Count, Json, Some, Source, Target, Threads, tell
+from synmask.config.sections import Lengths, Tokens
 
 
-def _tokenise(a: Arguments) -> None:
+def tokenise(
+    *,
+    input: Path,
+    output: Path,
+    language: str,
+    settings: Json[Tokens],
+    threads: Threads = 1,
+    jars: tuple[Path, ...] = (),
+) -> None:
+    """Tokenise plain text; optionally lower-case it.
+
+    Args:
+        input: Plain text, a sentence a line.
+        output: Tokens, separated by spaces.
+        language: Its language code.
+        settings: '{"tokeniser": "moses", "lowercase": false}'.
+        jars: CoreNLP's jars, where the tokeniser needs them.
+    """
     from synmask.text.tokenise import of_language, tokenise_file
 
-    tokeniser = of_language(a.settings.get("tokeniser", "moses"), a.language)
-    how = a.settings | {"tokeniser": tokeniser}
-    tokenise_file(a.input, a.output, a.language, threads=a.threads, jars=a.jars, **how)
+    tokeniser = of_language(settings.tokeniser, language)
+    how = {"tokeniser": tokeniser, "lowercase": settings.lowercase}
+    tokenise_file(input, output, language, threads=threads, jars=jars, **how)
 
 
-def _clean(a: Arguments) -> None:
+def clean(
+    *,
+    source_in: Path,
+    source_out: Path,
+    target_in: Path,
+    target_out: Path,
+    kept: Path,
+    settings: Json[Lengths],
+) -> None:
+    """Keep the pairs within limits of length and length ratio.
+
+    Args:
+        source_in: Source tokens.
+        source_out: Kept source tokens.
+        target_in: Target tokens.
+        target_out: Kept target tokens.
+        kept: Output: the numbers of the lines that were kept.
+        settings: '{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}'.
+    """
     from synmask.text.clean import clean_files
 
-    counts = clean_files(a.source_in, a.target_in, a.source_out, a.target_out, a.kept, **a.settings)
-    print(
-        ", ".join(f"{fate.replace('_', ' ')}: {count:,}" for fate, count in counts.items()), file=sys.stderr
-    )
+    tell(clean_files(source_in, target_in, source_out, target_out, kept, **settings.model_dump()))
 
 
-def _learn_bpe(a: Arguments) -> None:
+def learn_bpe(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merges: Count) -> None:
+    """Learn joint BPE; write its codes and each file's sub-word vocabulary.
+
+    Args:
+        inputs: Token files of all languages.
+        codes: Output: the merge operations.
+        vocabularies: Output: one file an input, 'sub-word count' a line.
+        merges: How many merge operations.
+    """
     from synmask.text.bpe import learn
 
-    learn(a.inputs, a.codes, a.vocabularies, a.merges)
+    learn(inputs, codes, vocabularies, merges)
 
 
-def _apply_bpe(a: Arguments) -> None:
+def apply_bpe(
+    *,
+    input: Path,
+    output: Path,
+    codes: Path,
+    vocabulary: Path,
+    vocabulary_threshold: Annotated[int, Field(ge=0)],
+    threads: Threads = 1,
+) -> None:
+    """Split words into sub-words.
+
+    Args:
+        input: Tokens.
+        output: Sub-words; all but a word's last end in @@.
+        codes: The merge operations of learn-bpe.
+        vocabulary: The language's vocabulary of learn-bpe.
+        vocabulary_threshold: Split rarer sub-words further; 0: no limit.
+    """
     from synmask.text.bpe import apply_file
 
-    apply_file(
-        a.input,
-        a.output,
-        a.codes,
-        vocabulary=a.vocabulary if a.vocabulary_threshold else None,
-        vocabulary_threshold=a.vocabulary_threshold,
-        threads=a.threads,
-    )
+    known = {"vocabulary": vocabulary} if vocabulary_threshold else {}
+    apply_file(input, output, codes, **known, vocabulary_threshold=vocabulary_threshold, threads=threads)
 
 
-def _binarise(a: Arguments) -> None:
+def binarise(*, text: Path, output: Path, source: Source, target: Target) -> None:
+    """Write dictionaries and binary data as fairseq reads them.
+
+    Args:
+        text: Folder with {train,valid,test}.LANGUAGE in BPE.
+        output: Folder for dict.LANGUAGE.txt and the data.
+    """
     from synmask.engine.binarise import binarise
 
-    binarise(a.text, a.output, a.source, a.target)
+    binarise(text, output, source, target)
 
 
-def _annotate(a: Arguments) -> None:
+def annotate(
+    *,
+    subwords: Path,
+    output: Path,
+    trees: Path | None = None,
+    heads: Path | None = None,
+    kept: Path | None = None,
+) -> None:
+    """Write dependency heads and constituency distances of sub-words, for systems that read them.
+
+    Args:
+        subwords: Sentences in BPE.
+        output: The annotations, .npy; counts go beside it as .json.
+        trees: A bracketed tree of each sentence's words.
+        heads: Each sentence's heads, from 1, 0 for the root.
+        kept: Output of `clean`: which lines of trees and heads became sentences.
+    """
     from synmask.syntax.annotations import annotate_file
 
-    counts = annotate_file(a.subwords, a.output, trees=a.trees, heads=a.heads, kept=a.kept)
-    print(
-        ", ".join(f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items()), file=sys.stderr
-    )
+    tell(annotate_file(subwords, output, trees=trees, heads=heads, kept=kept))

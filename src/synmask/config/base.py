@@ -1,5 +1,6 @@
 """What the sections of config.yaml have in common: names, paths, numbers."""
 
+import json
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
@@ -54,6 +55,14 @@ class Section(BaseModel):
         if _is_number(cls, info.field_name) and _has_truth(value):
             raise ValueError("must be a number, not true or false")
         return value
+
+    def plain(self, **how: Any) -> dict[str, Any]:
+        """As JSON has it, with sorted keys: equal settings are equal bytes wherever they are written.
+
+        Args:
+            how: what to leave out, for `model_dump`.
+        """
+        return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
 
 
 @cache

@@ -66,18 +66,24 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(known)}" if known else ""
 
 
-def first_fault(error: ValidationError, values: Any, section: type[BaseModel], at: tuple = ()) -> Fault:
-    """The first unknown key that pydantic found in a section, or else the fault that lies deepest.
+def one_line(error: ValidationError, values: Any, kind: Any) -> str:
+    """The fault that `first_fault` finds, behind the keys that lead to it."""
+    found = first_fault(error, values, kind)
+    return f"{'.'.join(map(str, found.path))}: {found}" if found.path else str(found)
+
+
+def first_fault(error: ValidationError, values: Any, kind: Any, at: tuple = ()) -> Fault:
+    """The first unknown key that pydantic found, or else the fault that lies deepest.
 
     Args:
-        values: what was checked, as `section`.
+        values: what was checked, as `kind`: a section, or a type that holds some.
         at: where it stands in the configuration.
     """
     faults = [(_path(fault, values), fault) for fault in error.errors()]
     unknown = [(path, fault) for path, fault in faults if fault["type"] == "extra_forbidden"]
     if unknown:
         path, _ = unknown[0]
-        known = nearest(str(path[-1]), _known_keys(path[:-1], section))
+        known = nearest(str(path[-1]), _known_keys(path[:-1], kind))
         return Fault((*at, *path), f"unknown key {str(path[-1])!r}{known}")
     path = max((path for path, _ in faults), key=len)  # the branch of a union that fits best
     here = [fault for other, fault in faults if other == path]
@@ -124,8 +130,10 @@ def _section_of(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_section_of, get_args(annotation))), None)
 
 
-def _known_keys(path: Sequence, section: type[BaseModel]) -> set[str]:
-    """The keys that the section at `path` inside `section` may hold."""
+def _known_keys(path: Sequence, kind: Any) -> set[str]:
+    """The keys that the section at `path` inside `kind` may hold."""
+    if (section := _section_of(kind)) is None:
+        return set()
     for part in path:  # a part that is no field is the user's own name for an entry: same section
         if field := section.model_fields.get(str(part)):
             section = _section_of(field.annotation) or section

@@ -18,7 +18,7 @@ from synmask.config.base import (
     Url,
     Width,
 )
-from synmask.config.sections import Batch, Resources
+from synmask.config.sections import Batch, Guidance, Resources
 
 
 class Finetuning(Optimisation):
@@ -43,6 +43,14 @@ class Finetuning(Optimisation):
         return self
 
 
+class FinetuningSettings(Section):
+    """All that a fine-tuning depends on besides its data, weights and seed."""
+
+    task: Name
+    training: Finetuning
+    system: Guidance
+
+
 class NluTask(Finetuning):
     """A task of language understanding: where it comes from, how it is trained."""
 
@@ -60,6 +68,14 @@ class NluTask(Finetuning):
         """Its columns in tables, one a part: of MNLI "MNLI-m" and "MNLI-mm"."""
         endings = {"dev_matched": "-m", "dev_mismatched": "-mm"}
         return [self.column + endings.get(part, "") for part in self.parts]
+
+
+class GenerateTask(Section):
+    """Sizes and seed of a generated task."""
+
+    seed: int = 1
+    train: Count
+    dev: Count
 
 
 class Benchmark(Section):
@@ -101,14 +117,19 @@ class PretrainingSettings(Optimisation):
 Files = Annotated[Distinct[PathText], Field(min_length=1)]
 
 
-class Pretrain(Section):
+class PretrainingRun(Section):
+    """All that a pre-training depends on besides its data and seed."""
+
+    model: RobertaSize = RobertaSize()
+    training: PretrainingSettings = PretrainingSettings()
+
+
+class Pretrain(PretrainingRun):
     """A RoBERTa of one's own: its text, its sub-words, its size, its training."""
 
     text: dict[Literal["train", "valid"], Files] = Field(min_length=2)
     merges: Count = 10000
     seed: Seed = 1
-    model: RobertaSize = RobertaSize()
-    training: PretrainingSettings = PretrainingSettings()
     resources: Resources = Resources()
 
 

@@ -12,17 +12,20 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from synmask.config.base import Distinct, Line, Name, PathText, Section, Seed, SystemName, distinct, merge
 from synmask.config.guides import GUIDES, GuideOptions
-from synmask.config.nlu import Benchmark, Finetuning, NluTask, WeightsSource
+from synmask.config.nlu import Benchmark, Finetuning, FinetuningSettings, NluTask, WeightsSource
 from synmask.config.sections import (
     SPLITS,
     CoreNLP,
     Corpus,
     Decoding,
     Experiment,
+    Guidance,
     Resources,
+    RunSettings,
     System,
     Table,
     Training,
+    TranslationGuidance,
 )
 from synmask.corpora.tasks import TASKS
 from synmask.files import UserError
@@ -165,15 +168,15 @@ class Config(Section):
 
     def nlu_settings(self, benchmark: str, task: str, system: str) -> str:
         """All that a fine-tuning depends on besides its data, weights and seed, as JSON with sorted keys."""
-        row = self.systems[system]
-        training = (
-            self.benchmarks[benchmark].tasks[task].model_dump(mode="json", include={*Finetuning.model_fields})
+        row, entry = self.systems[system], self.benchmarks[benchmark].tasks[task]
+        guidance = Guidance(
+            guide=row.guide,
+            options=row.guide_options().model_dump(mode="json"),
+            mask_rate=row.mask_rate,
+            mlm_weight=row.mlm_weight,
         )
-        options = row.guide_options().model_dump(mode="json")
-        chosen = {"guide": row.guide, "options": options} | row.model_dump(
-            include={"mask_rate", "mlm_weight"}
-        )
-        return as_json({"task": task, "training": training, "system": chosen})
+        training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
+        return as_json(FinetuningSettings(task=task, training=training, system=guidance))
 
     def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
         """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
@@ -276,11 +279,6 @@ class Config(Section):
     def run_settings(self, corpus: str, direction: str, system: str) -> str:
         """All that a training depends on besides its data and seed, as JSON with sorted keys."""
         entry, row = self.corpora[corpus], self.systems[system]
-        training = self.training_of(corpus, system).model_dump(mode="json", exclude={"mlm_weight", "average"})
-        if (
-            training["checkpoint"] == "average"
-        ):  # its number is no setting either: training does not depend on it
-            del training["checkpoint"]
         weight = row.mlm_weight
         if weight == "corpus":
             weight = entry.training.mlm_weight
@@ -288,19 +286,15 @@ class Config(Section):
                 if direction not in weight:
                     raise UserError(f"corpora.{corpus}.training.mlm_weight: no value for {direction}")
                 weight = weight[direction]
-        return as_json(
-            {
-                "model": entry.model.model_dump(mode="json"),
-                "training": training,
-                "system": {
-                    "guide": row.guide,
-                    "options": self.options(corpus, direction, system).model_dump(mode="json"),
-                    "mask_rate": row.mask_rate,
-                    "mlm_weight": weight,
-                    "left_pad_source": row.left_pad_source,
-                },
-            }
+        guidance = TranslationGuidance(
+            guide=row.guide,
+            options=self.options(corpus, direction, system).model_dump(mode="json"),
+            mask_rate=row.mask_rate,
+            mlm_weight=weight,
+            left_pad_source=row.left_pad_source,
         )
+        training = self.training_of(corpus, system)
+        return as_json(RunSettings(model=entry.model, training=training, system=guidance).plain())
 
     def varied(self, experiment: str, direction: str) -> dict[str, dict[str, Any]]:
         """Each system of an experiment → those of its settings in which they differ, by dotted names."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from synmask.config.base import (
     Checksum,
@@ -26,25 +26,35 @@ from synmask.config.base import (
     Width,
     matching,
 )
+from synmask.config.faults import nearest, one_line
 from synmask.config.guides import GUIDES, GuideOptions
 
 SPLITS = ("train", "valid", "test")
 
 
-class Text(Section):
-    """From raw text to tokens, and which training pairs are kept."""
+class Tokens(Section):
+    """From raw text to tokens."""
 
     tokeniser: Tokeniser | dict[Language, Tokeniser] = "moses"
     lowercase: bool = False
+
+
+class Lengths(Section):
+    """Which training pairs are kept."""
+
     min_tokens: Count = 1
     max_tokens: Count | None = 175
     max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
 
     @model_validator(mode="after")
-    def _something_is_kept(self) -> "Text":
+    def _something_is_kept(self) -> "Lengths":
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens {self.min_tokens} is above max_tokens {self.max_tokens}")
         return self
+
+
+class Text(Tokens, Lengths):
+    """From raw text to tokens, and which training pairs are kept."""
 
 
 class Bpe(Section):
@@ -117,6 +127,45 @@ class System(Section):
         return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
 
 
+class Guidance(Section):
+    """How syntax guides the encoder in a run, and the run's objective."""
+
+    guide: str
+    options: dict[str, Any]
+    mask_rate: Rate
+    mlm_weight: Rate
+
+    @model_validator(mode="after")
+    def _guide_has_these_options(self) -> "Guidance":
+        if self.guide not in GUIDES:
+            raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
+        try:
+            GUIDES[self.guide].model_validate(self.options)
+        except ValidationError as error:
+            raise ValueError(f"options.{one_line(error, self.options, GUIDES[self.guide])}") from None
+        return self
+
+
+class TranslationGuidance(Guidance):
+    left_pad_source: bool
+
+
+class RunSettings(Section):
+    """All that a training depends on besides its data and seed."""
+
+    model: Model
+    training: Training
+    system: TranslationGuidance
+
+    def plain(self, **how: Any) -> dict[str, Any]:
+        """Without what no training depends on: how many epochs are averaged, and the corpus' share of the MLM
+        loss (the system has its own)."""
+        unused = {"mlm_weight", "average"}
+        if self.training.checkpoint == "average":
+            unused.add("checkpoint")
+        return super().plain(exclude={"training": unused}, **how)
+
+
 class Decoding(Section):
     beam: Count = 5
     length_penalty: float = 1.0
@@ -145,13 +194,24 @@ Jar = Annotated[
 ]
 
 
-class CoreNLPModels(Section):
-    """What CoreNLP parses one language with."""
+class ParserModels(Section):
+    """What CoreNLP parses one language with, as its jars name it."""
 
-    jars: dict[Jar, Checksum] = {}
     tagger: Line
     parser: Line
     dependencies: Line | None = None
+
+
+class ParserSettings(ParserModels):
+    """What the trees of a language depend on besides its sentences and jars."""
+
+    max_words: Count
+
+
+class CoreNLPModels(ParserModels):
+    """What CoreNLP parses one language with."""
+
+    jars: dict[Jar, Checksum] = {}
 
 
 class CoreNLP(Section):
@@ -175,6 +235,9 @@ class Generate(Section):
     test: Count
 
 
+Pairs = Count | tuple[Count, Count]  # as many, or the least and the most
+
+
 class Corpus(Section):
     """Where the parallel text of a corpus comes from and how it is prepared, trained on and decoded."""
 
@@ -185,7 +248,7 @@ class Corpus(Section):
     archives: Distinct[FileName] = ()
     url: Url | None = None
     sha256: dict[str, Checksum] = {}
-    pairs: dict[Split, Count | tuple[Count, Count]] = {}
+    pairs: dict[Split, Pairs] = {}
     trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
     sentence: Count | None = None
     text: Text = Text()

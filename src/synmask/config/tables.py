@@ -1,8 +1,11 @@
 """What a table consists of: its rows, its columns, and the runs that fill them."""
 
-from typing import Any, get_args
+from typing import Any, NotRequired, get_args
 
-from synmask.config.base import Cost, Parsing, Translation, Validation
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
+
+from synmask.config.base import Cost, Metric, Parsing, Translation, Validation
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
 from synmask.config.schema import Config
@@ -17,8 +20,50 @@ BASELINE_NOTES = (
 )
 AVERAGE = "average"
 
-Plan = dict[str, Any]
 Run = dict[str, Any]
+
+
+class Column(TypedDict):
+    """Of a table: a direction of a corpus, or a part of a task.
+
+    Attributes:
+        column: the direction, or what a benchmark's table calls it.
+        group: what heads the columns of one of several corpora.
+        runs: system → seeds.
+        task, part: of a benchmark; None for the average of its tasks.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    corpus: str
+    column: str
+    group: str
+    runs: dict[str, list[int]]
+    task: NotRequired[str | None]
+    part: NotRequired[str]
+
+
+class Plan(TypedDict):
+    """All that a table depends on besides the runs themselves.
+
+    Attributes:
+        sweep: whether the validation set chooses among the rows.
+        baseline: the system that significance is tested against (the first one), if it is run.
+        rows: name and label of each system.
+        files: what is read of each run.
+        notes: why a column has no runs.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    title: str
+    metrics: list[Metric]
+    sweep: bool
+    baseline: str | None
+    rows: list[tuple[str, str]]
+    columns: list[Column]
+    files: list[str]
+    notes: list[str]
 
 
 def table_names(config: Config) -> list[str]:
@@ -28,16 +73,7 @@ def table_names(config: Config) -> list[str]:
 
 
 def plan(config: Config, published: Published, name: str) -> Plan:
-    """All that a table depends on besides the runs themselves.
-
-    Returns:
-        {"title", "metrics", "sweep": whether the validation set chooses among the rows,
-        "baseline": the system that significance is tested against (the first one), if it is run,
-        "rows": [[system, label]],
-        "columns": [{"corpus", "column": direction or task, "group": heads the columns of one of several
-            corpora, "runs": {system: seeds}}],
-        "files": what is read of each run, "notes": why a column has no runs}.
-    """
+    """What the table `name` consists of."""
     table = config.all_tables.get(name) or _own_table(config.plain_experiments[name], name)
     rows = [[system, _label(config, published, system)] for system in table.systems]
     if table.benchmark:

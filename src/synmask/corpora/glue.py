@@ -50,6 +50,8 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
         UserError: a file is missing or damaged, a column is missing, a row has too few or too many columns
             or an unknown label, the number of rows is not `rows`, or the part has no labels (a test set).
     """
+    if task not in LAYOUTS:
+        raise UserError(f"glue: no task {task!r}; there are {', '.join(LAYOUTS)}")
     parts = ("train", "dev_matched", "dev_mismatched") if task == "mnli" else ("train", "dev")
     if part not in parts:
         raise UserError(

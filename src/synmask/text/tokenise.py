@@ -9,7 +9,7 @@ from pathlib import Path
 import regex
 from sacremoses import MosesDetokenizer, MosesTokenizer
 
-from synmask.files import read_lines, write_lines
+from synmask.files import UserError, read_lines, write_lines
 from synmask.text import segment
 from synmask.text.parallel import map_lines
 
@@ -135,8 +135,16 @@ def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:
 
 
 def of_language(tokeniser: str | Mapping[str, str], language: str) -> str:
-    """A corpus' tokeniser for one of its languages: the same for all, or one each."""
-    return tokeniser if isinstance(tokeniser, str) else tokeniser[language]
+    """A corpus' tokeniser for one of its languages: the same for all, or one each.
+
+    Raises:
+        UserError: this language has none.
+    """
+    if isinstance(tokeniser, str):
+        return tokeniser
+    if language not in tokeniser:
+        raise UserError(f"no tokeniser for {language!r}; there are ones for {', '.join(tokeniser)}")
+    return tokeniser[language]
 
 
 def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:

@@ -1,12 +1,15 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from synmask.cli import main
+from synmask.cli import app, main
+from synmask.config import load, read_yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+SETTINGS = load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar")
 
 
 def synmask(*words, **how):
@@ -14,32 +17,56 @@ def synmask(*words, **how):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **how)
 
 
-def test_help_names_and_explains_every_verb():
+@pytest.fixture(scope="module")
+def verbs():
+    """Name → the verb's command line."""
+    commands = app().resolved_commands()
+    return {name: command for name, command in commands.items() if not name.startswith("-")}
+
+
+def test_help_shows_every_verb_with_a_sentence_the_peoples_first(verbs):
     text = synmask("--help").stdout
-    verbs = [line.split()[0] for line in text.splitlines() if line.startswith("    ") and line[4] != " "]
-    assert {
-        "demo-corpus",
-        "train",
-        "average",
-        "decode",
-        "translate",
-        "parseval",
-        "significance",
-        "table",
-    } <= set(verbs)
-    for verb in verbs:
-        done = synmask(verb, "--help")
-        assert done.returncode == 0
-        assert len(done.stdout) > 150
+    lines = {
+        line[2:].split()[0]: line for line in text.splitlines() if line.startswith("│ ") and line[2] != " "
+    }
+    assert [*lines][:5] == ["plan", "translate", "tree", "parse", "parseval"]
+    assert {*verbs} <= {*lines}
+    assert all(len(lines[name].removeprefix(f"│ {name}").strip(" │")) > 20 for name in verbs)
 
 
-def test_every_rule_calls_a_verb_that_exists():
-    import re
+def test_every_option_is_explained(verbs):
+    for name, verb in verbs.items():
+        for argument in verb.assemble_argument_collection(parse_docstring=True):
+            assert argument.parameter.help, f"{name} {argument.name}"
 
-    verbs = synmask("--help").stdout
+
+def test_verbs_for_people_show_an_example(verbs):
+    for name in ("plan", "translate", "tree", "parse", "parseval", "settings"):
+        assert f"`synmask {name} " in verbs[name].help or f"| synmask {name} " in verbs[name].help, name
+
+
+def test_every_rule_calls_a_verb_with_options_that_it_has(verbs):
+    seen = set()
     for path in ROOT.glob("workflow/rules/*.smk"):
-        for verb in re.findall(r'"synmask ([a-z-]+) ', path.read_text()):
-            assert f"    {verb} " in verbs or f"    {verb}\n" in verbs, verb
+        for lines in re.findall(r'shell:\n((?: +".*"\n)+)', path.read_text()):
+            command = "".join(re.findall(r'"(.*)"', lines))
+            name = re.search(r"synmask ([a-z0-9-]+) ", command)[1]
+            options = {each.name: each for each in verbs[name].assemble_argument_collection()}
+            given = set(re.findall(r"(?<= )--[a-z0-9-]+", command))
+            assert given <= {*options}, f"{path}: {name}: {given - {*options}}"
+            seen.add(name)
+    assert len(seen) > 40
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n?", synmask("--version").stdout)
+
+
+def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
+    done = synmask("trian")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith('synmask trian: Unknown command "trian". Did you mean "train"?')
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -48,7 +75,7 @@ def test_every_rule_calls_a_verb_that_exists():
         (["text", "--name", "x", "--source-in", "a", "--target-in", "b", "--source-out", "c", "--target-out", "d"], "no such file"),
         (["settings", "--corpus", "demoo", "--direction", "de-en", "--system", "grammar"], "no 'demoo' among the corpora"),
         (["average", "--run", "x", "--last", "2", "--data", "y", "--codes", "nowhere", "--vocabulary", "z",
-          "--vocabulary-threshold", "0", "--source", "de", "--target", "en", "--text", "{}", "--settings", "{}",
+          "--vocabulary-threshold", "0", "--source", "de", "--target", "en", "--text", "{}", "--settings", SETTINGS,
           "--output", "o"], "nowhere: no such file"),
         (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems: transformer"),
         (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora: demo"),
@@ -77,11 +104,8 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
 
 
 def test_settings_are_the_workflows():
-    from synmask.config import load, read_yaml
-
-    expected = load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar")
     done = synmask("settings", "--corpus", "demo", "--direction", "de-en", "--system", "grammar")
-    assert done.stdout == expected + "\n"
+    assert done.stdout == SETTINGS + "\n"
 
 
 def test_verbs_on_text_start_without_torch():
