@@ -15,6 +15,7 @@ from synmask.config.guides import GrammarOptions
 from synmask.corpora.tasks import Examples
 from synmask.engine import checkpoints
 from synmask.engine.finetune import encode_file, finetune, predict
+from synmask.engine.operators import replace_dropout
 from synmask.engine.pretrain import encode_text, pretrain
 from synmask.engine.roberta import HEAD, GuidedRoberta
 from synmask.engine.sentences import Encoded, Sentences, encode, read_encoded, write_encoded
@@ -82,6 +83,7 @@ def test_a_plain_roberta_is_stock_fairseq_bit_for_bit(weights, mode):
     stock.load_state_dict(ours.state_dict(), strict=False)
     for layer in stock.encoder.sentence_encoder.layers:
         layer.can_use_fastpath = False  # fails in today's torch
+    replace_dropout(stock)  # draws other masks
     tokens = batch(loaded.dictionary, [9, 5, 7])
     found = []
     for model in (ours, stock):
@@ -263,7 +265,7 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, 
             "dev",
             tmp_path / name,
             weights,
-            settings(system, max_epochs=10, total_updates=70, lr=0.02),
+            settings(system, max_epochs=20, total_updates=140, lr=0.02),
             seed=1,
         )
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
