@@ -13,8 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# Modules, with those inside them, that decide how a step runs or fails, not what it makes. What they import counts
-# where a step imports it for its own work.
+# Modules, with those inside them, that decide how a step runs or fails, not what it makes.
 PLUMBING = frozenset(
     {
         "synmask",  # the version, which is not code
