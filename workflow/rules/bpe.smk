@@ -3,15 +3,15 @@
 
 rule tokenise:
     input:
-        text=PAIR + "text/{split}.{language}",
+        text="results/{corpus}/{source}-{target}/text/{split}.{language}",
         jars=JOBS.tokeniser_jars,
         code=JOBS.code("tokenise"),
     output:
-        PAIR + "tokens/{split}.{language}",
+        "results/{corpus}/{source}-{target}/tokens/{split}.{language}",
     log:
-        PAIR + "logs/tokenise.{split}.{language}.log",
+        "results/{corpus}/{source}-{target}/logs/tokenise.{split}.{language}.log",
     benchmark:
-        PAIR + "benchmarks/tokenise.{split}.{language}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/tokenise.{split}.{language}.tsv"
     group:
         "text"
     conda:
@@ -28,17 +28,17 @@ rule tokenise:
 
 rule clean:
     input:
-        source=PAIR + "tokens/train.{source}",
-        target=PAIR + "tokens/train.{target}",
+        source="results/{corpus}/{source}-{target}/tokens/train.{source}",
+        target="results/{corpus}/{source}-{target}/tokens/train.{target}",
         code=JOBS.code("clean"),
     output:
-        source=PAIR + "clean/train.{source}",
-        target=PAIR + "clean/train.{target}",
-        kept=PAIR + "clean/kept.{source}-{target}",
+        source="results/{corpus}/{source}-{target}/clean/train.{source}",
+        target="results/{corpus}/{source}-{target}/clean/train.{target}",
+        kept="results/{corpus}/{source}-{target}/clean/kept.{source}-{target}",
     log:
-        PAIR + "logs/clean.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/logs/clean.{source}-{target}.log",
     benchmark:
-        PAIR + "benchmarks/clean.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/clean.{source}-{target}.tsv"
     group:
         "text"
     conda:
@@ -52,15 +52,21 @@ rule clean:
 
 rule learn_bpe:
     input:
-        text=[PAIR + "clean/train.{source}", PAIR + "clean/train.{target}"],
+        text=[
+            "results/{corpus}/{source}-{target}/clean/train.{source}",
+            "results/{corpus}/{source}-{target}/clean/train.{target}",
+        ],
         code=JOBS.code("learn-bpe"),
     output:
-        codes=PAIR + "bpe/codes",
-        vocabularies=[PAIR + "bpe/vocabulary.{source}", PAIR + "bpe/vocabulary.{target}"],
+        codes="results/{corpus}/{source}-{target}/bpe/codes",
+        vocabularies=[
+            "results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
+            "results/{corpus}/{source}-{target}/bpe/vocabulary.{target}",
+        ],
     log:
-        PAIR + "logs/learn_bpe.log",
+        "results/{corpus}/{source}-{target}/logs/learn_bpe.log",
     benchmark:
-        PAIR + "benchmarks/learn_bpe.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/learn_bpe.tsv"
     group:
         "text"
     conda:
@@ -74,16 +80,16 @@ rule learn_bpe:
 
 rule apply_bpe:
     input:
-        text=lambda w: PAIR + f"{'clean' if w.split == 'train' else 'tokens'}/{{split}}.{{language}}",
-        codes=PAIR + "bpe/codes",
-        vocabulary=PAIR + "bpe/vocabulary.{language}",
+        text=lambda w: f"results/{{corpus}}/{{source}}-{{target}}/{'clean' if w.split == 'train' else 'tokens'}/{{split}}.{{language}}",
+        codes="results/{corpus}/{source}-{target}/bpe/codes",
+        vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{language}",
         code=JOBS.code("apply-bpe"),
     output:
-        PAIR + "bpe/{split}.{language}",
+        "results/{corpus}/{source}-{target}/bpe/{split}.{language}",
     log:
-        PAIR + "logs/apply_bpe.{split}.{language}.log",
+        "results/{corpus}/{source}-{target}/logs/apply_bpe.{split}.{language}.log",
     benchmark:
-        PAIR + "benchmarks/apply_bpe.{split}.{language}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/apply_bpe.{split}.{language}.tsv"
     group:
         "text"
     conda:
@@ -98,20 +104,24 @@ rule apply_bpe:
 
 rule binarise:
     input:
-        text=[PAIR + f"bpe/{split}.{side}" for split in TRAINED for side in ("{source}", "{target}")],
+        text=[
+            f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{side}"
+            for split in TRAINED
+            for side in ("{source}", "{target}")
+        ],
         code=JOBS.code("binarise"),
     output:
         [
-            PAIR + f"bin/{split}.{{source}}-{{target}}.{side}.{kind}"
+            f"results/{{corpus}}/{{source}}-{{target}}/bin/{split}.{{source}}-{{target}}.{side}.{kind}"
             for split in TRAINED
             for side in ("{source}", "{target}")
             for kind in ("bin", "idx")
         ],
-        [PAIR + f"bin/dict.{side}.txt" for side in ("{source}", "{target}")],
+        [f"results/{{corpus}}/{{source}}-{{target}}/bin/dict.{side}.txt" for side in ("{source}", "{target}")],
     log:
-        PAIR + "logs/binarise.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/logs/binarise.{source}-{target}.log",
     benchmark:
-        PAIR + "benchmarks/binarise.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/binarise.{source}-{target}.tsv"
     group:
         "text"
     conda:
@@ -127,16 +137,20 @@ rule binarise:
 rule annotate:
     input:
         unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
-        subwords=PAIR + "bpe/{split}.{source}",
-        kept=lambda wildcards: PAIR + "clean/kept.{source}-{target}" if wildcards.split == "train" else [],
+        subwords="results/{corpus}/{source}-{target}/bpe/{split}.{source}",
+        kept=lambda wildcards: (
+            "results/{corpus}/{source}-{target}/clean/kept.{source}-{target}"
+            if wildcards.split == "train"
+            else []
+        ),
         code=JOBS.code("annotate"),
     output:
-        annotations=PAIR + "bin/syntax.{split}.{source}.npy",
-        counts=PAIR + "bin/syntax.{split}.{source}.json",
+        annotations="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.npy",
+        counts="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.json",
     log:
-        PAIR + "logs/annotate.{split}.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/logs/annotate.{split}.{source}-{target}.log",
     benchmark:
-        PAIR + "benchmarks/annotate.{split}.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/annotate.{split}.{source}-{target}.tsv"
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"

@@ -17,7 +17,7 @@ from synmask.config import (
 )
 from synmask.files import UserError
 from synmask.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
-from synmask.workflow.paths import FIGURE, FINETUNING, METHOD, PAIR, RUN, TASK, WEIGHTS, any_of
+from synmask.workflow.paths import any_of
 from synmask.workflow.targets import Targets
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once

@@ -86,12 +86,12 @@ rule text:
         target=lambda w: CONFIG.raw_file(w.corpus, w.split, w.target),
         code=JOBS.code("text"),
     output:
-        source=PAIR + "text/{split}.{source}",
-        target=PAIR + "text/{split}.{target}",
+        source="results/{corpus}/{source}-{target}/text/{split}.{source}",
+        target="results/{corpus}/{source}-{target}/text/{split}.{target}",
     log:
-        PAIR + "logs/text.{split}.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/logs/text.{split}.{source}-{target}.log",
     benchmark:
-        PAIR + "benchmarks/text.{split}.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/text.{split}.{source}-{target}.tsv"
     group:
         "text"
     conda:

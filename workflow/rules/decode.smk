@@ -1,20 +1,23 @@
 # Translations of the validation and the test set, and their scores.
 
-HYPOTHESES = [RUN + f"hypothesis.{split}" for split in DECODED]
+HYPOTHESES = [
+    f"results/{{corpus}}/{{source}}-{{target}}/{{system}}/seed{{seed}}/hypothesis.{split}"
+    for split in DECODED
+]
 
 
 rule decode:
     input:
-        model=RUN + "average.pt",
-        sources=[PAIR + f"bpe/{split}.{{source}}" for split in DECODED],
+        model="results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
+        sources=[f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{{source}}" for split in DECODED],
         annotations=JOBS.annotations(*DECODED),
         code=JOBS.code("decode"),
     output:
         [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json")],
     log:
-        RUN + "logs/decode.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/decode.{source}-{target}.log",
     benchmark:
-        RUN + "benchmarks/decode.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/decode.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
@@ -33,16 +36,18 @@ rule decode:
 rule score:
     input:
         hypotheses=rules.decode.output,
-        train=RUN + "train.json",
-        references=[PAIR + f"text/{split}.{{target}}" for split in DECODED],
-        reference_tokens=[PAIR + f"tokens/{split}.{{target}}" for split in DECODED],
+        train="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
+        references=[f"results/{{corpus}}/{{source}}-{{target}}/text/{split}.{{target}}" for split in DECODED],
+        reference_tokens=[
+            f"results/{{corpus}}/{{source}}-{{target}}/tokens/{split}.{{target}}" for split in DECODED
+        ],
         code=JOBS.code("score"),
     output:
-        RUN + "scores.json",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
     log:
-        RUN + "logs/score.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/score.{source}-{target}.log",
     benchmark:
-        RUN + "benchmarks/score.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/score.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
@@ -60,16 +65,16 @@ rule score:
 
 rule sentences:
     input:
-        hypothesis=RUN + "hypothesis.test.txt",
-        reference=PAIR + "text/test.{target}",
-        source=PAIR + "bpe/test.{source}",
+        hypothesis="results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.txt",
+        reference="results/{corpus}/{source}-{target}/text/test.{target}",
+        source="results/{corpus}/{source}-{target}/bpe/test.{source}",
         code=JOBS.code("sentences"),
     output:
-        RUN + "sentences.csv",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
     log:
-        RUN + "logs/sentences.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/sentences.{source}-{target}.log",
     benchmark:
-        RUN + "benchmarks/sentences.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/sentences.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:

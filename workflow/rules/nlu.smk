@@ -5,12 +5,12 @@ rule demo_task:
     input:
         code=JOBS.code("demo-task"),
     output:
-        tsv=TASK + "{part}.tsv",
-        parses=expand(TASK + "syntax/{part}.{kind}", kind=PARSES, allow_missing=True),
+        tsv="results/{benchmark}/{task}/{part}.tsv",
+        parses=expand("results/{benchmark}/{task}/syntax/{part}.{kind}", kind=PARSES, allow_missing=True),
     log:
-        TASK + "logs/demo_task.{part}.log",
+        "results/{benchmark}/{task}/logs/demo_task.{part}.log",
     benchmark:
-        TASK + "benchmarks/demo_task.{part}.tsv"
+        "results/{benchmark}/{task}/benchmarks/demo_task.{part}.tsv"
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=True)),
     localrule: True
@@ -29,11 +29,11 @@ rule glue_task:
         sources=lambda wildcards: CONFIG.task_sources(wildcards.benchmark, wildcards.task),
         code=JOBS.code("glue"),
     output:
-        TASK + "{part}.tsv",
+        "results/{benchmark}/{task}/{part}.tsv",
     log:
-        TASK + "logs/glue_task.{part}.log",
+        "results/{benchmark}/{task}/logs/glue_task.{part}.log",
     benchmark:
-        TASK + "benchmarks/glue_task.{part}.tsv"
+        "results/{benchmark}/{task}/benchmarks/glue_task.{part}.tsv"
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=False)),
     localrule: True
@@ -48,15 +48,15 @@ rule glue_task:
 
 rule encode_task:
     input:
-        tsv=TASK + "{part}.tsv",
+        tsv="results/{benchmark}/{task}/{part}.tsv",
         weights=JOBS.weights_files,
         code=JOBS.code("encode-task"),
     output:
-        TASK + "ids/{part}.npz",
+        "results/{benchmark}/{task}/ids/{part}.npz",
     log:
-        TASK + "logs/encode_task.{part}.log",
+        "results/{benchmark}/{task}/logs/encode_task.{part}.log",
     benchmark:
-        TASK + "benchmarks/encode_task.{part}.tsv"
+        "results/{benchmark}/{task}/benchmarks/encode_task.{part}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -70,19 +70,19 @@ rule encode_task:
 
 rule finetune:
     input:
-        train=TASK + "ids/train.npz",
-        valid=lambda wildcards: JOBS.of_parts(TASK + "ids/{part}.npz")(wildcards)[0],
+        train="results/{benchmark}/{task}/ids/train.npz",
+        valid=lambda wildcards: JOBS.of_parts("results/{benchmark}/{task}/ids/{part}.npz")(wildcards)[0],
         syntax=JOBS.task_syntax("train", "valid"),
         weights=JOBS.weights_files,
         code=JOBS.code("finetune"),
     output:
-        summary=FINETUNING + "train.json",
-        history=FINETUNING + "history.csv",
-        model=FINETUNING + "best.pt",
+        summary="results/{benchmark}/{task}/{system}/seed{seed}/train.json",
+        history="results/{benchmark}/{task}/{system}/seed{seed}/history.csv",
+        model="results/{benchmark}/{task}/{system}/seed{seed}/best.pt",
     log:
-        FINETUNING + "train.log",
+        "results/{benchmark}/{task}/{system}/seed{seed}/train.log",
     benchmark:
-        FINETUNING + "benchmarks/finetune.tsv"
+        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/finetune.tsv"
     conda:
         "../envs/synmask.yaml"
     threads: JOBS.need("threads")
@@ -104,17 +104,17 @@ rule finetune:
 
 rule predict:
     input:
-        model=FINETUNING + "best.pt",
-        data=TASK + "ids/{part}.npz",
+        model="results/{benchmark}/{task}/{system}/seed{seed}/best.pt",
+        data="results/{benchmark}/{task}/ids/{part}.npz",
         syntax=JOBS.task_syntax("{part}"),
         weights=JOBS.weights_files,
         code=JOBS.code("predict"),
     output:
-        FINETUNING + "predictions.{part}.txt",
+        "results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt",
     log:
-        FINETUNING + "logs/predict.{part}.log",
+        "results/{benchmark}/{task}/{system}/seed{seed}/logs/predict.{part}.log",
     benchmark:
-        FINETUNING + "benchmarks/predict.{part}.tsv"
+        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/predict.{part}.tsv"
     group:
         "nlu-evaluate"
     conda:
@@ -131,16 +131,16 @@ rule predict:
 
 rule nlu_score:
     input:
-        gold=JOBS.of_parts(TASK + "{part}.tsv"),
-        predicted=JOBS.of_parts(FINETUNING + "predictions.{part}.txt"),
-        train=FINETUNING + "train.json",
+        gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
+        predicted=JOBS.of_parts("results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt"),
+        train="results/{benchmark}/{task}/{system}/seed{seed}/train.json",
         code=JOBS.code("nlu-score"),
     output:
-        FINETUNING + "scores.json",
+        "results/{benchmark}/{task}/{system}/seed{seed}/scores.json",
     log:
-        FINETUNING + "logs/nlu_score.log",
+        "results/{benchmark}/{task}/{system}/seed{seed}/logs/nlu_score.log",
     benchmark:
-        FINETUNING + "benchmarks/nlu_score.tsv"
+        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/nlu_score.tsv"
     group:
         "nlu-evaluate"
     conda:
@@ -155,15 +155,15 @@ rule nlu_score:
 
 rule nlu_baselines:
     input:
-        train=TASK + "train.tsv",
-        gold=JOBS.of_parts(TASK + "{part}.tsv"),
+        train="results/{benchmark}/{task}/train.tsv",
+        gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
         code=JOBS.code("nlu-baselines"),
     output:
-        TASK + "baselines.json",
+        "results/{benchmark}/{task}/baselines.json",
     log:
-        TASK + "logs/nlu_baselines.log",
+        "results/{benchmark}/{task}/logs/nlu_baselines.log",
     benchmark:
-        TASK + "benchmarks/nlu_baselines.tsv"
+        "results/{benchmark}/{task}/benchmarks/nlu_baselines.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"

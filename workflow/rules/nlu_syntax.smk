@@ -6,11 +6,11 @@ rule task_sentences:
         parts=JOBS.task_rows,
         code=JOBS.code("task-sentences"),
     output:
-        TASK + "syntax/{number}.text",
+        "results/{benchmark}/{task}/syntax/{number}.text",
     log:
-        TASK + "logs/task_sentences.{number}.log",
+        "results/{benchmark}/{task}/logs/task_sentences.{number}.log",
     benchmark:
-        TASK + "benchmarks/task_sentences.{number}.tsv"
+        "results/{benchmark}/{task}/benchmarks/task_sentences.{number}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -23,14 +23,14 @@ rule task_sentences:
 
 rule tokenise_sentences:
     input:
-        text=TASK + "syntax/{number}.text",
+        text="results/{benchmark}/{task}/syntax/{number}.text",
         code=JOBS.code("tokenise"),
     output:
-        TASK + "syntax/{number}.tokens",
+        "results/{benchmark}/{task}/syntax/{number}.tokens",
     log:
-        TASK + "logs/tokenise_sentences.{number}.log",
+        "results/{benchmark}/{task}/logs/tokenise_sentences.{number}.log",
     benchmark:
-        TASK + "benchmarks/tokenise_sentences.{number}.tsv"
+        "results/{benchmark}/{task}/benchmarks/tokenise_sentences.{number}.tsv"
     group:
         "task-text"
     conda:
@@ -45,17 +45,17 @@ rule tokenise_sentences:
 
 rule parse_sentences:
     input:
-        tokens=TASK + "syntax/{number}.tokens",
+        tokens="results/{benchmark}/{task}/syntax/{number}.tokens",
         jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
         code=JOBS.code("constituency"),
     output:
-        trees=TASK + "syntax/{number}.trees",
-        heads=TASK + "syntax/{number}.heads",
-        report=TASK + "syntax/{number}.json",
+        trees="results/{benchmark}/{task}/syntax/{number}.trees",
+        heads="results/{benchmark}/{task}/syntax/{number}.heads",
+        report="results/{benchmark}/{task}/syntax/{number}.json",
     log:
-        TASK + "logs/parse_sentences.{number}.log",
+        "results/{benchmark}/{task}/logs/parse_sentences.{number}.log",
     benchmark:
-        TASK + "benchmarks/parse_sentences.{number}.tsv"
+        "results/{benchmark}/{task}/benchmarks/parse_sentences.{number}.tsv"
     conda:
         "../envs/corenlp.yaml"
     threads: CONFIG.corenlp.threads
@@ -74,18 +74,18 @@ rule parse_sentences:
 
 rule annotate_task:
     input:
-        tsv=TASK + "{part}.tsv",
-        data=TASK + "ids/{part}.npz",
+        tsv="results/{benchmark}/{task}/{part}.tsv",
+        data="results/{benchmark}/{task}/ids/{part}.npz",
         vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
         parses=JOBS.parse_files,
         code=JOBS.code("annotate-task"),
     output:
-        syntax=TASK + "ids/syntax.{part}.npy",
-        counts=TASK + "ids/syntax.{part}.json",
+        syntax="results/{benchmark}/{task}/ids/syntax.{part}.npy",
+        counts="results/{benchmark}/{task}/ids/syntax.{part}.json",
     log:
-        TASK + "logs/annotate_task.{part}.log",
+        "results/{benchmark}/{task}/logs/annotate_task.{part}.log",
     benchmark:
-        TASK + "benchmarks/annotate_task.{part}.tsv"
+        "results/{benchmark}/{task}/benchmarks/annotate_task.{part}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"

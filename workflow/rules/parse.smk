@@ -3,16 +3,16 @@
 
 rule parse:
     input:
-        model=RUN + "average.pt",
-        source=PAIR + "bpe/valid.{source}",
+        model="results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
+        source="results/{corpus}/{source}-{target}/bpe/valid.{source}",
         code=JOBS.code("parse"),
     output:
-        trees=RUN + "trees.jsonl",
-        distribution=RUN + "distribution.json",
+        trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
+        distribution="results/{corpus}/{source}-{target}/{system}/seed{seed}/distribution.json",
     log:
-        RUN + "logs/parse.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/parse.{source}-{target}.log",
     benchmark:
-        RUN + "benchmarks/parse.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parse.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
@@ -30,15 +30,15 @@ rule parse:
 rule parseval:
     input:
         unpack(JOBS.gold),
-        trees=RUN + "trees.jsonl",
+        trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
         code=JOBS.code("parseval"),
     output:
-        scores=RUN + "parse.json",
-        counts=RUN + "parse_counts.json",
+        scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/parse.json",
+        counts="results/{corpus}/{source}-{target}/{system}/seed{seed}/parse_counts.json",
     log:
-        RUN + "logs/parseval.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/parseval.{source}-{target}.log",
     benchmark:
-        RUN + "benchmarks/parseval.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parseval.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:
@@ -58,7 +58,7 @@ rule tree_figure:
         distribution=first_runs("distribution.json", lambda experiment: TARGETS.inducing(experiment)[:1]),
         code=JOBS.code("tree-figure"),
     output:
-        **captioned(FIGURE + "{direction}-tree", "tree", {"figure": "trees, {direction}"}),
+        **captioned("results/figures/{experiment}-{direction}-tree", "tree", {"figure": "trees, {direction}"}),
     log:
         "results/logs/tree_figure.{experiment}.{direction}.log",
     benchmark:
@@ -68,7 +68,7 @@ rule tree_figure:
         "../envs/synmask.yaml"
     params:
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
-        output=FIGURE + "{direction}-tree",
+        output="results/figures/{experiment}-{direction}-tree",
     shell:
         "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
         " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"

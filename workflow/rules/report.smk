@@ -6,7 +6,11 @@ rule curves:
         histories=run_files("history.csv"),
         code=JOBS.code("curves"),
     output:
-        **captioned(FIGURE + "{direction}-curves", "curves", {"figure": "training curves, {direction}"}),
+        **captioned(
+            "results/figures/{experiment}-{direction}-curves",
+            "curves",
+            {"figure": "training curves, {direction}"},
+        ),
     log:
         "results/logs/curves.{experiment}.{direction}.log",
     benchmark:
@@ -17,7 +21,7 @@ rule curves:
     params:
         runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
         labels=system_labels,
-        output=FIGURE + "{direction}-curves",
+        output="results/figures/{experiment}-{direction}-curves",
     shell:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
@@ -27,7 +31,7 @@ rule bleu_figure:
         sentences=run_files("sentences.csv"),
         code=JOBS.code("bleu-figure"),
     output:
-        **captioned(FIGURE + "bleu", "bleu", {"figure": "BLEU"}),
+        **captioned("results/figures/{experiment}-bleu", "bleu", {"figure": "BLEU"}),
     log:
         "results/logs/bleu_figure.{experiment}.log",
     benchmark:
@@ -38,7 +42,7 @@ rule bleu_figure:
     params:
         runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
-        output=FIGURE + "bleu",
+        output="results/figures/{experiment}-bleu",
     shell:
         "synmask bleu-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -49,7 +53,11 @@ rule source_figure:
         sentences=run_files("sentences.csv"),
         code=JOBS.code("source-figure"),
     output:
-        **captioned(FIGURE + "{direction}-source", "source", {"figure": "BLEU by source, {direction}"}),
+        **captioned(
+            "results/figures/{experiment}-{direction}-source",
+            "source",
+            {"figure": "BLEU by source, {direction}"},
+        ),
     log:
         "results/logs/source_figure.{experiment}.{direction}.log",
     benchmark:
@@ -60,7 +68,7 @@ rule source_figure:
     params:
         runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
-        output=FIGURE + "{direction}-source",
+        output="results/figures/{experiment}-{direction}-source",
     shell:
         "synmask source-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -93,7 +101,7 @@ rule sweep_figure:
         scores=run_files("scores.json"),
         code=JOBS.code("sweep-figure"),
     output:
-        **captioned(FIGURE + "sweep", "sweep", {"figure": "sweep"}),
+        **captioned("results/figures/{experiment}-sweep", "sweep", {"figure": "sweep"}),
     log:
         "results/logs/sweep_figure.{experiment}.log",
     benchmark:
@@ -103,7 +111,7 @@ rule sweep_figure:
         "../envs/synmask.yaml"
     params:
         setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
-        output=FIGURE + "sweep",
+        output="results/figures/{experiment}-sweep",
     shell:
         "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
 
@@ -135,7 +143,11 @@ rule speed_figure:
         costs=rules.speed.output,
         code=JOBS.code("speed-figure"),
     output:
-        **captioned(FIGURE + "{direction}-speed", "speed", {"figure": "time and memory, {direction}"}),
+        **captioned(
+            "results/figures/{experiment}-{direction}-speed",
+            "speed",
+            {"figure": "time and memory, {direction}"},
+        ),
     log:
         "results/logs/speed_figure.{experiment}.{direction}.log",
     benchmark:
@@ -145,7 +157,7 @@ rule speed_figure:
         "../envs/synmask.yaml"
     params:
         labels=system_labels,
-        output=FIGURE + "{direction}-speed",
+        output="results/figures/{experiment}-{direction}-speed",
     shell:
         "synmask speed-figure --input {input.costs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
@@ -175,7 +187,11 @@ rule distribution_figure:
         ),
         code=JOBS.code("distribution-figure"),
     output:
-        **captioned(FIGURE + "{direction}-distribution", "distribution", {"figure": "P_D, {direction}"}),
+        **captioned(
+            "results/figures/{experiment}-{direction}-distribution",
+            "distribution",
+            {"figure": "P_D, {direction}"},
+        ),
     log:
         "results/logs/distribution_figure.{experiment}.{direction}.log",
     benchmark:
@@ -185,7 +201,7 @@ rule distribution_figure:
         "../envs/synmask.yaml"
     params:
         title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
-        output=FIGURE + "{direction}-distribution",
+        output="results/figures/{experiment}-{direction}-distribution",
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"

@@ -26,15 +26,15 @@ rule corenlp_jar:
 # The parser needs upper case: of a lower-cased corpus the text is tokenised once more.
 rule tokenise_cased:
     input:
-        text=PAIR + "text/{split}.{language}",
+        text="results/{corpus}/{source}-{target}/text/{split}.{language}",
         jars=JOBS.tokeniser_jars,
         code=JOBS.code("tokenise"),
     output:
-        PAIR + "syntax/{split}.{language}.cased",
+        "results/{corpus}/{source}-{target}/syntax/{split}.{language}.cased",
     log:
-        PAIR + "logs/tokenise_cased.{split}.{language}.log",
+        "results/{corpus}/{source}-{target}/logs/tokenise_cased.{split}.{language}.log",
     benchmark:
-        PAIR + "benchmarks/tokenise_cased.{split}.{language}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/tokenise_cased.{split}.{language}.tsv"
     group:
         "text"
     conda:
@@ -50,17 +50,17 @@ rule tokenise_cased:
 rule constituency:
     input:
         cased=JOBS.cased_tokens,
-        tokens=PAIR + "tokens/{split}.{language}",
+        tokens="results/{corpus}/{source}-{target}/tokens/{split}.{language}",
         jars=lambda wildcards: list(CONFIG.corenlp_jars(wildcards.language)),
         code=JOBS.code("constituency"),
     output:
-        trees=PAIR + "syntax/{split}.{language}.trees",
-        heads=PAIR + "syntax/{split}.{language}.heads",
-        report=PAIR + "syntax/{split}.{language}.json",
+        trees="results/{corpus}/{source}-{target}/syntax/{split}.{language}.trees",
+        heads="results/{corpus}/{source}-{target}/syntax/{split}.{language}.heads",
+        report="results/{corpus}/{source}-{target}/syntax/{split}.{language}.json",
     log:
-        PAIR + "logs/constituency.{split}.{language}.log",
+        "results/{corpus}/{source}-{target}/logs/constituency.{split}.{language}.log",
     benchmark:
-        PAIR + "benchmarks/constituency.{split}.{language}.tsv"
+        "results/{corpus}/{source}-{target}/benchmarks/constituency.{split}.{language}.tsv"
     wildcard_constraints:
         language=any_of(CONFIG.corenlp.languages),
     conda:

@@ -3,17 +3,23 @@
 
 rule significance:
     input:
-        hypothesis=[RUN + "hypothesis.test.txt", RUN + "hypothesis.test.tok"],
-        baseline=[PAIR + f"{{baseline}}/seed{{seed}}/hypothesis.test.{kind}" for kind in ("txt", "tok")],
-        reference=PAIR + "text/test.{target}",
-        reference_tokens=PAIR + "tokens/test.{target}",
+        hypothesis=[
+            "results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.txt",
+            "results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.tok",
+        ],
+        baseline=[
+            f"results/{{corpus}}/{{source}}-{{target}}/{{baseline}}/seed{{seed}}/hypothesis.test.{kind}"
+            for kind in ("txt", "tok")
+        ],
+        reference="results/{corpus}/{source}-{target}/text/test.{target}",
+        reference_tokens="results/{corpus}/{source}-{target}/tokens/test.{target}",
         code=JOBS.code("significance"),
     output:
-        RUN + "significance-{baseline}.json",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/significance-{baseline}.json",
     log:
-        RUN + "logs/significance-{baseline}.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/significance-{baseline}.{source}-{target}.log",
     benchmark:
-        RUN + "benchmarks/significance-{baseline}.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/significance-{baseline}.{source}-{target}.tsv"
     group:
         "significance"
     conda:

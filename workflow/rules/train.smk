@@ -10,12 +10,12 @@ rule train:
     # so that the next attempt goes on from there. `synmask train` itself moves stale checkpoints aside.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash and tee wait.
     output:
-        summary=RUN + "train.json",
-        history=RUN + "history.csv",
+        summary="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
+        history="results/{corpus}/{source}-{target}/{system}/seed{seed}/history.csv",
     log:
-        RUN + "train.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/train.log",
     benchmark:
-        RUN + "benchmarks/train.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/train.{source}-{target}.tsv"
     conda:
         "../envs/synmask.yaml"
     threads: JOBS.need("threads")
@@ -35,17 +35,17 @@ rule train:
 
 rule average:
     input:
-        trained=RUN + "train.json",
+        trained="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
         data=rules.binarise.output,
-        codes=PAIR + "bpe/codes",
-        vocabulary=PAIR + "bpe/vocabulary.{source}",
+        codes="results/{corpus}/{source}-{target}/bpe/codes",
+        vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
         code=JOBS.code("average"),
     output:
-        RUN + "average.pt",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
     log:
-        RUN + "logs/average.{source}-{target}.log",
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/average.{source}-{target}.log",
     benchmark:
-        RUN + "benchmarks/average.{source}-{target}.tsv"
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/average.{source}-{target}.tsv"
     group:
         "evaluate"
     conda:

@@ -8,9 +8,9 @@ rule roberta_archive:
     output:
         MODEL,
     log:
-        WEIGHTS + "logs/roberta_archive.log",
+        "results/weights/{weights}/logs/roberta_archive.log",
     benchmark:
-        WEIGHTS + "benchmarks/roberta_archive.tsv"
+        "results/weights/{weights}/benchmarks/roberta_archive.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("archive")),
     localrule: True
@@ -30,9 +30,9 @@ rule convert_roberta:
     output:
         MODEL,
     log:
-        WEIGHTS + "logs/convert_roberta.log",
+        "results/weights/{weights}/logs/convert_roberta.log",
     benchmark:
-        WEIGHTS + "benchmarks/convert_roberta.tsv"
+        "results/weights/{weights}/benchmarks/convert_roberta.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("huggingface")),
     localrule: True
@@ -51,9 +51,9 @@ rule learn_gpt2_bpe:
     output:
         VOCABULARY,
     log:
-        WEIGHTS + "logs/learn_gpt2_bpe.log",
+        "results/weights/{weights}/logs/learn_gpt2_bpe.log",
     benchmark:
-        WEIGHTS + "benchmarks/learn_gpt2_bpe.tsv"
+        "results/weights/{weights}/benchmarks/learn_gpt2_bpe.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     group:
@@ -75,15 +75,15 @@ rule encode_text:
         code=JOBS.code("encode-text"),
     output:
         expand(
-            WEIGHTS + "text/{split}.{kind}",
+            "results/weights/{weights}/text/{split}.{kind}",
             split=("train", "valid"),
             kind=("bin", "idx"),
             allow_missing=True,
         ),
     log:
-        WEIGHTS + "logs/encode_text.log",
+        "results/weights/{weights}/logs/encode_text.log",
     benchmark:
-        WEIGHTS + "benchmarks/encode_text.tsv"
+        "results/weights/{weights}/benchmarks/encode_text.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     group:
@@ -104,13 +104,13 @@ rule pretrain:
         vocabulary=rules.learn_gpt2_bpe.output,
         code=JOBS.code("pretrain"),
     output:
-        model=WEIGHTS + "model.pt",
-        summary=WEIGHTS + "train.json",
-        history=WEIGHTS + "history.csv",
+        model="results/weights/{weights}/model.pt",
+        summary="results/weights/{weights}/train.json",
+        history="results/weights/{weights}/history.csv",
     log:
-        WEIGHTS + "train.log",
+        "results/weights/{weights}/train.log",
     benchmark:
-        WEIGHTS + "benchmarks/pretrain.tsv"
+        "results/weights/{weights}/benchmarks/pretrain.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     conda:

@@ -5,11 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 PAIR = "results/{corpus}/{source}-{target}/"  # what all systems of a direction share
-RUN = PAIR + "{system}/seed{seed}/"  # one training
 TASK = "results/{benchmark}/{task}/"  # what all systems share of a task of language understanding
-FINETUNING = TASK + "{system}/seed{seed}/"
 WEIGHTS = "results/weights/{weights}/"  # of a RoBERTa
-FIGURE = "results/figures/{experiment}-"
 METHOD = "results/figures/method.svg"
 
 

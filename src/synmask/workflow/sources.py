@@ -13,8 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# Modules, with those inside of them, that decide how a step runs or fails, not what it makes. What these import
-# counts for a step that imports it for its own work, too.
+# Modules, with those inside them, that decide how a step runs or fails, not what it makes.
 PLUMBING = frozenset(
     {
         "synmask",  # the version, which is not code
