@@ -7,7 +7,7 @@ from html import escape
 import pytest
 from markdown_it import MarkdownIt
 
-from synmask.reporting.layout import LATEX, WIDEST, Layout, Text, arrow, write_latex, write_markdown
+from synmask.reporting.layout import LATEX, WIDEST, Layout, Value, arrow, write_latex, write_markdown
 
 GROUPS, DIRECTIONS = ("One", "Two", "Three"), ("De→En", "En→De")
 HEADS = [(group, direction, metric) for group in GROUPS for direction in DIRECTIONS for metric in "PR"]
@@ -15,7 +15,7 @@ SPECIAL = r"a_b&c%d$e#f{g}h~i^j\k|l<m>n"
 
 
 def layout(columns, title="A title", label="grammar", **more):
-    row = [Text(f"{place}.00 ± 0.10", bold=place == 1) for place in range(columns)]
+    row = [Value(place, sd=0.1, best=place == 1) for place in range(columns)]
     return Layout(title, ["System"], HEADS[:columns], [([label], row)], **more)
 
 
@@ -67,7 +67,7 @@ def test_a_wide_table_is_a_block_a_group(written):
 
 
 def test_empty_levels_are_not_printed(written):
-    table = Layout("T", ["System", ""], [("", "", "CoLA")], [(["a", "here"], [Text("1.0")])])
+    table = Layout("T", ["System", ""], [("", "", "CoLA")], [(["a", "here"], [Value(printed="1.0")])])
     markdown, latex = written(table)
     assert "| System |  | CoLA |" in markdown
     assert not [line for line in latex if "multicolumn" in line]

@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from synmask.files import UserError
-from synmask.reporting.layout import Layout, Text, write_markdown
+from synmask.reporting.layout import Layout, Value, write_markdown
 from synmask.reporting.report import write_report
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900pt" height="200pt"><rect id="x" width="900" height="200"/></svg>'
@@ -185,7 +185,7 @@ HOSTILE = (
 def test_a_label_or_title_is_no_image_link_or_markup(project):
     """In the table's Markdown by itself, and in the page even where the Markdown holds an image."""
     layout = Layout(
-        HOSTILE, ["System"], [(HOSTILE, "De→En")], [([HOSTILE], [Text("1.5")])], [f"{HOSTILE} `make x`"]
+        HOSTILE, ["System"], [(HOSTILE, "De→En")], [([HOSTILE], [Value(1.5, 1)])], [f"{HOSTILE} `make x`"]
     )
     write_markdown(Path("results/tables/toy.md"), layout)
     shown = MarkdownIt("commonmark").enable("table").render(Path("results/tables/toy.md").read_text())

@@ -298,7 +298,7 @@ def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, test_of, tmp
     first = [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())]
     table(plan, runs[::-1], tests=tests[::-1])
     assert [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())] == first
-    assert len(first) == 4
+    assert len(first) == 5
 
 
 def test_other_signatures_in_one_column_are_refused_in_two_they_are_both_named(run, table):
