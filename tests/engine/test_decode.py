@@ -90,7 +90,13 @@ def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
         np.testing.assert_allclose(row["distances"], prepared.distance[0, : n - 1], atol=2e-6)
         assert row["eos_distance"] == pytest.approx(float(prepared.distance[0, n - 1]), abs=2e-6)
         np.testing.assert_allclose(row["heights"], prepared.height[0, :n], atol=2e-6)
-        assert row["heads"] == word_heads(prepared.distribution[0].numpy(), row["tokens"])
+        distribution = prepared.distribution[0].numpy()
+        assert row["heads"] == word_heads(distribution, row["tokens"])
+        for token, parents in enumerate(row["parents"]):
+            assert {p for p, _ in parents} <= {*range(n + 1)} - {token}
+            assert [share for _, share in parents] == pytest.approx(
+                [distribution[token, p] for p, _ in parents], abs=0.006
+            )
 
 
 def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):

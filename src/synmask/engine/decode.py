@@ -19,6 +19,7 @@ from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.files import UserError, read_lines, write_json, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
+from synmask.syntax.parses import likely_parents
 from synmask.syntax.tree import word_heads
 from synmask.text import bpe, tokenise
 
@@ -171,8 +172,8 @@ def _induced(
     """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
 
     A row holds `tokens` (the n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
-    (before `</s>`) and, of a guide that induces them, `heights` (n) and `heads` (of the words, see
-    `syntax.tree.word_heads`).
+    (before `</s>`) and, of a guide that induces them, `heights` (n), `heads` of the words and
+    likely `parents` of the sub-words (see `syntax.tree`, `syntax.parses`).
     """
     transformer, task, _ = loaded
     guide = transformer.encoder.guide
@@ -192,6 +193,7 @@ def _induced(
                 p = induced.distribution[number].float().cpu().numpy()
                 row["heights"] = _rounded(induced.height[number, : len(tokens)])
                 row["heads"] = word_heads(p, tokens)
+                row["parents"] = likely_parents(p)
             yield index, row, p
 
 

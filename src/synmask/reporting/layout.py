@@ -106,6 +106,7 @@ class Layout:
     heads: list[tuple[str, ...]]
     rows: list[tuple[list[str], list[Value]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    baseline: str = ""  # the row that changes are against
 
     def blocks(self) -> list[tuple[str, "Layout"]]:
         """What stands above each block ("" for a single one), and the block as a table of its own."""
@@ -117,8 +118,25 @@ class Layout:
             places = [place for place, head in enumerate(self.heads) if head[0] == name]
             heads = [("", *self.heads[place][1:]) for place in places]
             rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
-            blocks.append((name, Layout(self.title, self.stubs, heads, rows)))
+            blocks.append((name, Layout(self.title, self.stubs, heads, rows, baseline=self.baseline)))
         return blocks
+
+    def changes(self) -> bool:
+        """Whether it compares with the baseline."""
+        return any(value.change is not None for _, values in self.rows for value in values)
+
+    def merged(self) -> "Layout":
+        """The same without columns that repeat their neighbour, for reading: "tokenised BLEU, sacreBLEU"."""
+        kept: list[tuple[tuple[str, ...], list[Value]]] = []
+        for head, *column in zip(self.heads, *(values for _, values in self.rows), strict=True):
+            if kept and head[:-1] == kept[-1][0][:-1]:
+                before, values = kept[-1]
+                if [value.text for value in values] == [value.text for value in column] and self.rows:
+                    kept[-1] = ((*head[:-1], f"{before[-1]}, {head[-1]}"), values)
+                    continue
+            kept.append((head, column))
+        rows = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(self.rows)]
+        return Layout(self.title, self.stubs, [head for head, _ in kept], rows, self.notes, self.baseline)
 
 
 def arrow(direction: str) -> str:
@@ -160,6 +178,7 @@ def read_tables(path: Path) -> list[Layout]:
     try:
         tables = [Layout(**table) for table in read_json(path)]
         for table in tables:
+            table.heads = [tuple(head) for head in table.heads]
             table.rows = [(words, [Value(**value) for value in row]) for words, row in table.rows]
     except (TypeError, ValueError):
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None

@@ -199,6 +199,7 @@ def _table(
         f"{title}, protocol “{protocol}”",
         ["Trees"],
         [(arrow(direction), name) for direction in directions for name in metrics.values()],
+        baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
     )
     rows = [
         *((label, "induced", system) for system, label in systems.items()),
@@ -306,7 +307,7 @@ def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions:
                 values = pd.Series([share for share in shares if share is not None], dtype=float)
                 row.append(Value(_mean(values), 1, values.std(ddof=1) if len(values) > 1 else None))
         table.rows.append(([label], row))
-    table.notes = [f"{head}: {meaning}." for head, meaning in RESTS.items()]
+    table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
     return table
 
 

@@ -107,6 +107,7 @@ def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
     nothing_asked = not any(cell.asked for cell in cells)
     with_kinds = with_published or "glue" in plan["metrics"]
     table = Layout(plan["title"], ["System", *([""] if with_kinds else [])], heads)
+    table.baseline = dict(map(tuple, plan["rows"])).get(plan["baseline"], "")
     rows = {system: [cell for cell in cells if cell.system == system] for system, _ in plan["rows"]}
     baseline = [cell.mean for cell in rows.get(plan["baseline"], ())] or [None] * len(places)
     for system, label in plan["rows"]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from synmask.files import UserError, read_lines
 from synmask.syntax.treebank import Tree
 
@@ -17,13 +19,14 @@ from synmask.syntax.treebank import Tree
 class Parse:
     """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
     before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
-    of the sub-words (for pictures)."""
+    of the sub-words and their likely parents (`likely_parents`), for pictures."""
 
     tokens: Sequence[str]
     distances: Sequence[float]
     eos_distance: float
     heads: Sequence[int] | None = None
     heights: Sequence[float] = ()
+    parents: Sequence[Sequence[tuple[int, float]]] = ()
 
 
 def read_parses(path: Path) -> Iterator[Parse]:
@@ -58,6 +61,7 @@ def parse_of(row: dict[str, Any]) -> Parse:
         float(row["eos_distance"]),
         row.get("heads"),
         row.get("heights", ()),
+        row.get("parents", ()),
     )
 
 
@@ -85,3 +89,20 @@ def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
 def same_word(one: str, other: str) -> bool:
     """Whether two words are the same but for case and Moses' escapes (&apos;)."""
     return one == other or html.unescape(one).lower() == html.unescape(other).lower()
+
+
+def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.1) -> list[list[list]]:
+    """The `most` most probable parents of each of n sub-words, those with a probability of `least` or more.
+
+    Args:
+        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
+    Returns:
+        for each sub-word pairs [parent, probability], the likeliest first; parent n is `</s>`.
+    """
+    others = distribution[:-1].copy()
+    np.fill_diagonal(others, 0)
+    ranked = np.argsort(-others, axis=1, kind="stable")[:, :most].tolist()
+    return [
+        [[parent, round(float(row[parent]), 2)] for parent in best if row[parent] >= least]
+        for row, best in zip(others, ranked, strict=True)
+    ]
