@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmask.syntax.parses import likely_parents
 from synmask.syntax.tree import (
     balanced,
     bracketed,
@@ -150,9 +149,3 @@ def test_brackets_are_read_back_as_the_same_tree(tmp_path_factory, distances):
 def test_brackets_need_one_distance_a_gap():
     with pytest.raises(ValueError, match="words"):
         bracketed([1.0], ["a"])
-
-
-def test_likely_parents_are_the_most_probable_others():
-    p = np.array([[0.5, 0.3, 0.15, 0.05], [0.25, 0.0, 0.25, 0.5], [0.09, 0.02, 0.8, 0.09], [1, 0, 0, 0]])
-    assert likely_parents(p) == [[[1, 0.3], [2, 0.15]], [[3, 0.5], [0, 0.25], [2, 0.25]], []]
-    assert likely_parents(p, most=1, least=0.05) == [[[1, 0.3]], [[3, 0.5]], [[0, 0.09]]]

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from synmask.files import UserError, read_lines
 from synmask.syntax.treebank import Tree
 
@@ -19,7 +17,7 @@ from synmask.syntax.treebank import Tree
 class Parse:
     """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
     before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
-    of the sub-words and their likely parents (`likely_parents`), for pictures."""
+    of the sub-words and their likely parents (`engine.decode.likely_parents`), for pictures."""
 
     tokens: Sequence[str]
     distances: Sequence[float]
@@ -89,20 +87,3 @@ def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
 def same_word(one: str, other: str) -> bool:
     """Whether two words are the same but for case and Moses' escapes (&apos;)."""
     return one == other or html.unescape(one).lower() == html.unescape(other).lower()
-
-
-def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.1) -> list[list[list]]:
-    """The `most` most probable parents of each of n sub-words, those with a probability of `least` or more.
-
-    Args:
-        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
-    Returns:
-        for each sub-word pairs [parent, probability], the likeliest first; parent n is `</s>`.
-    """
-    others = distribution[:-1].copy()
-    np.fill_diagonal(others, 0)
-    ranked = np.argsort(-others, axis=1, kind="stable")[:, :most].tolist()
-    return [
-        [[parent, round(float(row[parent]), 2)] for parent in best if row[parent] >= least]
-        for row, best in zip(others, ranked, strict=True)
-    ]
