@@ -125,19 +125,17 @@ def test_numbers_come_back_from_json_as_they_went(tmp_path):
             read_tables(tmp_path / "t.json")
 
 
-def test_columns_that_say_the_same_are_merged_within_a_direction():
+def test_for_reading_columns_that_say_the_same_are_merged_and_dashes_left_out():
     heads = [("", way, name) for way in DIRECTIONS for name in ("BLEU", "sacreBLEU")]
-    rows = [(["a"], [Value(1.0), Value(1.001), Value(1.0), Value(2.0)]), (["b"], [Value()] * 4)]
+    heads.append(("", "En→De", "chrF"))
+    rows = [(["a"], [*map(Value, (1.0, 1.001, 1.0, 2.0)), Value()]), (["b", "here"], [Value()] * 5)]
     table = Layout("T", ["System"], heads, rows)
-    merged = table.merged()
-    assert [head[1:] for head in merged.heads] == [
+    read = table.readable()
+    assert [head[1:] for head in read.heads] == [
         ("De→En", "BLEU, sacreBLEU"), ("En→De", "BLEU"), ("En→De", "sacreBLEU"),
     ]  # fmt: skip
-    assert [[value.text for value in values] for _, values in merged.rows] == [
-        ["1.00", "1.00", "2.00"],
-        ["–"] * 3,
-    ]
-    assert len(table.heads) == 4
+    assert [[value.text for value in values] for _, values in read.rows] == [["1.00", "1.00", "2.00"]]
+    assert (table.empty(), len(table.heads), len(table.rows)) == (["b here"], 5, 2)
 
 
 @pytest.mark.parametrize(

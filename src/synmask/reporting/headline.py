@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from synmask.reporting.layout import SIGNIFICANT, Layout, Value, signed
 
-METRICS = ("sacreBLEU", "F1")  # that findings are told in, if the table has them
+TOLD = ("sacreBLEU", "F1")  # that findings are told in, if the table has them
 
 
 def findings(tables: Sequence[Layout]) -> list[tuple[str, list[str]]]:
     """For each column that is told: how many systems differ, and a sentence on each of them.
 
     Args:
-        tables: the first one that tests something speaks, in one of `METRICS` if it has it.
+        tables: the first one that tests something speaks, in one of `TOLD` if it has it.
     """
     for table in tables:
         names = [words[0] for words, _ in table.rows]
@@ -22,7 +22,7 @@ def findings(tables: Sequence[Layout]) -> list[tuple[str, list[str]]]:
             if any(value.change is not None for value in column)
         ]
         if tested:
-            named = [pair for pair in tested if pair[0][-1].removeprefix("test ") in METRICS]
+            named = [pair for pair in tested if pair[0][-1].removeprefix("test ") in TOLD]
             return [
                 _column(" ".join(filter(None, head)), table.baseline, names, column)
                 for head, column in named or tested[:1]

@@ -125,18 +125,26 @@ class Layout:
         """Whether it compares with the baseline."""
         return any(value.change is not None for _, values in self.rows for value in values)
 
-    def merged(self) -> "Layout":
-        """The same without columns that repeat their neighbour, for reading: "tokenised BLEU, sacreBLEU"."""
+    def empty(self) -> list[str]:
+        """What heads the rows without any number."""
+        return [" ".join(words) for words, values in self.rows if not any(map(_shows, values))]
+
+    def readable(self) -> "Layout":
+        """The same without rows and columns of dashes, and without columns that repeat their neighbour."""
+        rows = [(words, values) for words, values in self.rows if any(map(_shows, values))]
         kept: list[tuple[tuple[str, ...], list[Value]]] = []
-        for head, *column in zip(self.heads, *(values for _, values in self.rows), strict=True):
-            if kept and head[:-1] == kept[-1][0][:-1]:
-                before, values = kept[-1]
-                if [value.text for value in values] == [value.text for value in column] and self.rows:
-                    kept[-1] = ((*head[:-1], f"{before[-1]}, {head[-1]}"), values)
-                    continue
-            kept.append((head, column))
-        rows = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(self.rows)]
-        return Layout(self.title, self.stubs, [head for head, _ in kept], rows, self.notes, self.baseline)
+        for head, *column in zip(self.heads, *(values for _, values in rows), strict=True):
+            before, values = kept[-1] if kept else ((), [])
+            if before[:-1] == head[:-1] and [one.text for one in values] == [one.text for one in column]:
+                kept[-1] = ((*head[:-1], f"{before[-1]}, {head[-1]}"), values)
+            elif any(map(_shows, column)):
+                kept.append((head, column))
+        lines = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(rows)]
+        return Layout(self.title, self.stubs, [head for head, _ in kept], lines, self.notes, self.baseline)
+
+
+def _shows(value: Value) -> bool:
+    return value.text != "–"
 
 
 def arrow(direction: str) -> str:
