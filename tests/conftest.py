@@ -51,8 +51,8 @@ class Page(HTMLParser):
 def open_page(tmp_path_factory):
     """Open an HTML file in headless Chromium, `width` pixels wide, and run a script in it once it is there.
 
-    The script is the body of a function; what it returns stands in the result's `said`. `scripts=False`
-    takes the page's own scripts away, `part` goes to an anchor.
+    The script is the body of a function; what it returns, if need be by a promise, stands in the result's
+    `said`. `scripts=False` takes the page's own scripts away, `part` goes to an anchor.
     """
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
@@ -63,7 +63,7 @@ def open_page(tmp_path_factory):
         html = path.read_text(encoding="utf-8")
         if not scripts:
             html = re.sub(r"<script.*?</script>", "", html, flags=re.S)
-        question = f"document.documentElement.dataset.said = (() => {{ {script} }})();"
+        question = f"(async () => document.documentElement.dataset.said = await (() => {{ {script} }})())();"
         digest = base64.b64encode(hashlib.sha256(question.encode()).digest()).decode()
         html = html.replace(
             "script-src ", f"script-src 'sha256-{digest}' ", 1
@@ -76,6 +76,7 @@ def open_page(tmp_path_factory):
             *FLAGS,
             OFFLINE,
             f"--window-size={width},900",
+            "--virtual-time-budget=20000",
             f"--user-data-dir={folder}/profile",
         ]
         done = subprocess.run(

@@ -6,7 +6,7 @@ import torch
 
 from synmask.engine.average import average, load_model, save_model
 from synmask.engine.binarise import encode
-from synmask.engine.decode import decode_files, parse_file, parse_text, translate
+from synmask.engine.decode import decode_files, likely_parents, parse_file, parse_text, translate
 from synmask.engine.train import train
 from synmask.files import UserError
 from synmask.syntax.tree import word_heads
@@ -90,7 +90,13 @@ def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
         np.testing.assert_allclose(row["distances"], prepared.distance[0, : n - 1], atol=2e-6)
         assert row["eos_distance"] == pytest.approx(float(prepared.distance[0, n - 1]), abs=2e-6)
         np.testing.assert_allclose(row["heights"], prepared.height[0, :n], atol=2e-6)
-        assert row["heads"] == word_heads(prepared.distribution[0].numpy(), row["tokens"])
+        distribution = prepared.distribution[0].numpy()
+        assert row["heads"] == word_heads(distribution, row["tokens"])
+        for token, parents in enumerate(row["parents"]):
+            assert {p for p, _ in parents} <= {*range(n + 1)} - {token}
+            assert [share for _, share in parents] == pytest.approx(
+                [distribution[token, p] for p, _ in parents], abs=0.006
+            )
 
 
 def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
@@ -123,3 +129,9 @@ def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
 def test_too_long_a_sentence_is_named(models):
     with pytest.raises(UserError, match="line 3: longer than 1024 sub-words"):
         list(translate(models / "plain.pt", ["a", "", "a " * 1100]))
+
+
+def test_likely_parents_are_the_most_probable_others():
+    p = np.array([[0.5, 0.3, 0.15, 0.05], [0.25, 0.0, 0.25, 0.5], [0.09, 0.02, 0.8, 0.09], [1, 0, 0, 0]])
+    assert likely_parents(p) == [[[1, 0.3], [2, 0.15]], [[3, 0.5], [0, 0.25], [2, 0.25]], []]
+    assert likely_parents(p, most=1, least=0.05) == [[[1, 0.3]], [[3, 0.5]], [[0, 0.09]]]

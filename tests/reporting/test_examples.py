@@ -1,9 +1,10 @@
 import itertools
 
 import pytest
+from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.files import UserError
-from synmask.reporting.examples import SHOWN, examples, parts
+from synmask.reporting.examples import SHOWN, examples
 
 
 def write(path, lines):
@@ -11,13 +12,30 @@ def write(path, lines):
     return path
 
 
-def test_parts_are_what_both_have_what_is_more_and_what_is_lacking():
-    assert parts("the big cat sat", "the cat sat down") == [
-        ("same", "the"), ("more", "big"), ("same", "cat sat"), ("less", "down"),
+def test_words_that_differ_are_marked_on_both_sides(tmp_path):
+    sides = {
+        "source": ["Die Katze"],
+        "reference": ["the cat sat down"],
+        "a": ["the cat sat"],
+        "b": ["the big cat sat"],
+    }
+    source, reference, a, b = (write(tmp_path / name, lines) for name, lines in sides.items())
+    names = {("A", 1): a, ("A", 2): b, ("B", 2): b, ("B", 3): a}
+    (found,) = examples(source, reference, names, language="en")
+    assert found.reference == [("the cat sat", []), ("down", [0, 1, 2, 3])]
+    assert [one.words for one in found.translations[:2]] == [
+        [("the cat sat", False)], [("the", False), ("big", True), ("cat sat", False)],
     ]  # fmt: skip
-    assert parts("a b", "a c") == [("same", "a"), ("more", "b"), ("less", "c")]
-    assert parts("", "a") == [("less", "a")]
-    assert parts("a  b", "a b") == [("same", "a b")]
+    chrf, bleu = CHRF(), BLEU(trg_lang="en", effective_order=True)
+    for one, text in zip(
+        found.translations, ["the cat sat", *["the big cat sat"] * 2, "the cat sat"], strict=True
+    ):
+        assert one.chrf == chrf.sentence_score(text, ["the cat sat down"]).score
+        assert one.bleu == bleu.sentence_score(text, ["the cat sat down"]).score
+    first, second, same_seed, other_seed = found.translations
+    assert first.chrf_gain is second.bleu_gain is None  # the baseline's own
+    assert (same_seed.chrf_gain, same_seed.bleu_gain) == (0, 0)  # on A's seed 2
+    assert (other_seed.chrf_gain, other_seed.bleu_gain) == (0, 0)  # A has no seed 3: on its first one
 
 
 @pytest.fixture
@@ -38,23 +56,40 @@ def files(tmp_path):
 
 
 def test_examples_go_at_equal_steps_from_the_largest_gain_to_the_largest_loss(files):
-    found = examples(files["source"], files["reference"], {"A": files["first"], "B": files["last"]})
+    found = examples(
+        files["source"],
+        files["reference"],
+        {("A", 1): files["first"], ("B", 1): files["last"]},
+        language="en",
+    )
     assert len(found) == SHOWN
     assert [example.source for example in found] == [f"Satz {example.number}" for example in found]
     numbers = [example.number for example in found]
     assert numbers[0] == 100  # there `first` is wrong in 99 words, `last` in none
     assert numbers[-1] == 1
     steps = {one - other for one, other in itertools.pairwise(numbers)}
-    assert steps <= {5, 6}
-    assert found[0].translations["B"] == [("same", found[0].reference)]
-    assert found[0].translations["A"][0][0] == "more"
+    assert steps <= {3, 4}
+    worse, better = found[0].translations
+    assert [differs for _, differs in better.words] == [False]
+    assert worse.words[0][1]
+    gains = [example.translations[1].chrf_gain for example in found]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 50 > 0 > -50 > gains[-1]
 
 
 def test_sentences_that_all_translate_alike_are_no_examples(files):
-    assert examples(files["source"], files["reference"], {"A": files["first"], "B": files["first"]}) == []
+    assert (
+        examples(
+            files["source"],
+            files["reference"],
+            {("A", 1): files["first"], ("B", 1): files["first"]},
+            language="en",
+        )
+        == []
+    )
 
 
 def test_sides_that_do_not_fit_are_named(files, tmp_path):
     short = write(tmp_path / "short", ["a"])
     with pytest.raises(UserError, match=r"lines differ: .*source 110, .*short 1; decode the test set again"):
-        examples(files["source"], files["reference"], {"A": short})
+        examples(files["source"], files["reference"], {("A", 1): short}, language="en")

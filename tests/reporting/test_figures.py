@@ -80,7 +80,7 @@ def draw(histories, tmp_path):
     assert len(long) == 22
     return {
         "curves": lambda out: figures.curves(histories, out, LABELS),
-        "bleu_bars": lambda out: bleu_figures.bleu_bars(BARS, out, LABELS | {"missing": "Missing"}),
+        "bleu_dots": lambda out: bleu_figures.bleu_dots(BARS, out, LABELS | {"missing": "Missing"}),
         "by_source": lambda out: bleu_figures.bleu_by_source(BY_SOURCE, out, LABELS),
         "sweep": lambda out: bleu_figures.sweep(swept(tmp_path), "system.options.bpe_dim", out),
         "speed": lambda out: figures.speed(costs(tmp_path), out, LABELS),
@@ -110,7 +110,7 @@ def table(path):
         return list(csv.DictReader(handle))
 
 
-NAMES = ["curves", "bleu_bars", "by_source", "sweep", "speed", "diagram", "distribution"]
+NAMES = ["curves", "bleu_dots", "by_source", "sweep", "speed", "diagram", "distribution"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,7 +126,7 @@ def test_the_same_data_gives_the_same_bytes(draw, tmp_path, name):
     assert (tmp_path / "one" / "figure.v1.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("name", ["curves", "bleu_bars", "by_source", "sweep", "speed"])
+@pytest.mark.parametrize("name", ["curves", "bleu_dots", "by_source", "sweep", "speed"])
 def test_panels_lie_where_no_rounding_error_shows(draw, drawn, tmp_path, name):
     draw[name](tmp_path / "figure")
     for axes in drawn[0].axes:
@@ -156,14 +156,15 @@ def test_no_text_overlaps_another_or_leaves_the_figure(draw, drawn, tmp_path, mo
         assert not box.overlaps(other), (text, other_text)
 
 
-def test_bars_are_means_with_intervals_and_a_point_a_seed(draw, drawn, tmp_path):
-    draw["bleu_bars"](tmp_path / "bars")
+def test_dots_are_means_with_intervals_and_a_point_per_seed(draw, drawn, tmp_path):
+    draw["bleu_dots"](tmp_path / "bars")
     (axes,) = drawn[0].axes
-    assert [bar.get_width() for bar in axes.patches] == [31.0, 33.0]
-    error = axes.containers[1].lines[2][0].get_segments()[0]
+    assert not axes.patches  # no bars, whose zero would lie far away
+    assert 25 < axes.get_xlim()[0] < 28.5
+    error = axes.containers[0].lines[2][0].get_segments()[0]
     assert error[:, 0] == pytest.approx([28.5, 33.0])
-    points = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
-    assert [list(values) for values in points] == [[30.0, 32.0], [33.0]]
+    points = [list(line.get_xdata()) for line in axes.lines if line.get_marker() == "o"]
+    assert points == [[31.0], [30.0, 32.0], [33.0], [33.0]]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["Transformer", "Grammar", "Missing"]
     assert [text.get_text() for text in axes.texts] == ["31.00", "33.00", "–"]
     assert axes.get_title() == "De→En"
@@ -171,8 +172,8 @@ def test_bars_are_means_with_intervals_and_a_point_a_seed(draw, drawn, tmp_path)
 
 
 def test_an_interval_that_leaves_the_mean_out_is_drawn_from_it(drawn, tmp_path):
-    bleu_figures.bleu_bars(BARS.assign(low=31.5), tmp_path / "bars", LABELS)
-    error = drawn[0].axes[0].containers[1].lines[2][0].get_segments()[0]
+    bleu_figures.bleu_dots(BARS.assign(low=31.5), tmp_path / "bars", LABELS)
+    error = drawn[0].axes[0].containers[0].lines[2][0].get_segments()[0]
     assert error[:, 0] == pytest.approx([31.0, 33.0])
 
 
@@ -214,7 +215,11 @@ def test_speed_is_drawn_by_length_for_each_system(draw, drawn, tmp_path):
     time, memory = drawn[0].axes
     assert time.lines[1].get_ydata().tolist() == [32, 128, 512]
     assert memory.lines[1].get_ydata().tolist() == [2, 8, 32]
-    assert time.get_title() == "Encoder (CPU, 2 threads)"
+    assert [axes.get_title() for axes in (time, memory)] == [
+        "Time (CPU, 2 threads)",
+        "Memory (CPU, 2 threads)",
+    ]
+    assert not [text for text in time.get_yticklabels() if "$" in text.get_text()]
     (tmp_path / "bad.json").write_text("[]")
     with pytest.raises(UserError, match=r"bad\.json: not an output of `synmask speed`"):
         figures.speed(tmp_path / "bad.json", tmp_path / "x", {})
@@ -266,6 +271,9 @@ def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
     assert axes.images[0].get_array().tolist() == matrix.tolist()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b@@", "c"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Parent", "Token")
+    assert axes.images[0].get_clim() == (0, 1)
+    figures.distribution(["a", "b"], np.array([[0, 0.11], [0.02, 0]]), tmp_path / "pale", "P_D")
+    assert drawn[1].axes[0].images[0].get_clim() == (0, 0.2)  # the scale fits the values
     shown = {text.get_unitless_position(): text.get_text() for text in axes.texts}
     assert shown == {(1, 0): ".7", (2, 0): ".3", (2, 1): "1.0", (0, 2): ".2", (1, 2): ".8"}
     row = table(tmp_path / "map.csv")[5]
@@ -279,10 +287,11 @@ def test_labels_are_shown_letter_by_letter_and_name_no_row(histories, drawn, tmp
     figures.curves(histories, tmp_path / "curves", {"transformer": "$x$ $", "grammar": "$x$ $"})
     lines = [line for line in drawn[0].axes[0].lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in lines] == ["$x$ $", "$x$ $"]
-    bleu_figures.bleu_bars(BARS, tmp_path / "bars", {"transformer": "$x_$", "grammar": "$x_$"})
+    bleu_figures.bleu_dots(BARS, tmp_path / "bars", {"transformer": "$x_$", "grammar": "$x_$"})
     assert [row["system"] for row in table(tmp_path / "bars.csv")] == [
         "transformer",
         "transformer",
         "grammar",
     ]
-    assert [patch.get_width() for patch in drawn[1].axes[0].patches] == [31.0, 33.0]
+    points = [line for line in drawn[1].axes[0].lines if line.get_marker() == "o"]
+    assert [line.get_xdata()[0] for line in points[::2]] == [31.0, 33.0]

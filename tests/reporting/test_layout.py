@@ -7,7 +7,19 @@ from html import escape
 import pytest
 from markdown_it import MarkdownIt
 
-from synmask.reporting.layout import LATEX, WIDEST, Layout, Text, arrow, write_latex, write_markdown
+from synmask.files import UserError
+from synmask.reporting.layout import (
+    LATEX,
+    WIDEST,
+    Layout,
+    Value,
+    arrow,
+    highest,
+    read_tables,
+    write_latex,
+    write_markdown,
+    write_tables,
+)
 
 GROUPS, DIRECTIONS = ("One", "Two", "Three"), ("De→En", "En→De")
 HEADS = [(group, direction, metric) for group in GROUPS for direction in DIRECTIONS for metric in "PR"]
@@ -15,7 +27,7 @@ SPECIAL = r"a_b&c%d$e#f{g}h~i^j\k|l<m>n"
 
 
 def layout(columns, title="A title", label="grammar", **more):
-    row = [Text(f"{place}.00 ± 0.10", bold=place == 1) for place in range(columns)]
+    row = [Value(place, sd=0.1, best=place == 1) for place in range(columns)]
     return Layout(title, ["System"], HEADS[:columns], [([label], row)], **more)
 
 
@@ -67,7 +79,7 @@ def test_a_wide_table_is_a_block_a_group(written):
 
 
 def test_empty_levels_are_not_printed(written):
-    table = Layout("T", ["System", ""], [("", "", "CoLA")], [(["a", "here"], [Text("1.0")])])
+    table = Layout("T", ["System", ""], [("", "", "CoLA")], [(["a", "here"], [Value(printed="1.0")])])
     markdown, latex = written(table)
     assert "| System |  | CoLA |" in markdown
     assert not [line for line in latex if "multicolumn" in line]
@@ -95,6 +107,47 @@ def test_directions_and_other_columns():
     assert arrow("de-en") == "De→En"
     assert arrow("SST-2") == "SST-2"
     assert arrow("MNLI-mm") == "MNLI-mm"
+
+
+def test_numbers_come_back_from_json_as_they_went(tmp_path):
+    value = Value(35.8, sd=0.123456789, p=0.03, change=-1.5, seeds=2, asked=3, run=("demo", "de-en", "a"))
+    table = Layout("T", ["System"], [("", "De→En", "chrF")], [(["a"], [value])], ["A note."], "b")
+    write_tables(tmp_path / "t", [table], more=[layout(2)])
+    read, more = read_tables(tmp_path / "t.json")
+    assert (read.heads, read.notes, read.baseline, read.changes()) == (table.heads, ["A note."], "b", True)
+    assert read.rows[0][1][0].text == "35.80 ± 0.12† [2 of 3]"
+    assert read.rows[0][1][0].sd == 0.123456789
+    assert (more.title, more.changes()) == ("A title", False)
+    assert "A title" not in (tmp_path / "t.md").read_text()
+    for text in ("{", "[1]", '[{"title": "x"}]', '[{"no": 1}]'):
+        (tmp_path / "t.json").write_text(text)
+        with pytest.raises(UserError, match=r"t\.json: not"):
+            read_tables(tmp_path / "t.json")
+
+
+def test_for_reading_columns_that_say_the_same_are_merged_and_dashes_left_out():
+    heads = [("", way, name) for way in DIRECTIONS for name in ("BLEU", "sacreBLEU")]
+    heads.append(("", "En→De", "chrF"))
+    rows = [(["a"], [*map(Value, (1.0, 1.001, 1.0, 2.0)), Value()]), (["b", "here"], [Value()] * 5)]
+    table = Layout("T", ["System"], heads, rows)
+    read = table.readable()
+    assert [head[1:] for head in read.heads] == [
+        ("De→En", "BLEU, sacreBLEU"), ("En→De", "BLEU"), ("En→De", "sacreBLEU"),
+    ]  # fmt: skip
+    assert [[value.text for value in values] for _, values in read.rows] == [["1.00", "1.00", "2.00"]]
+    assert (table.empty(), len(table.heads), len(table.rows)) == (["b here"], 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [
+        ([1.0, 2.0, 1.999], [False, True, True]),
+        ([None, 3.0], [False, False]),
+        ([None, 3.0, 1], [False, True, False]),
+    ],
+)
+def test_the_highest_as_printed_needs_rivals(values, best):
+    assert highest(values, 2) == best
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="needs pdflatex")

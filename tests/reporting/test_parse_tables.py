@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from synmask.files import UserError
+from synmask.reporting.layout import read_tables
 from synmask.reporting.parse_tables import as_text, write_parse_table
 
 
@@ -112,6 +113,28 @@ def test_marks_against_right_branching_and_between_systems(run, table):
     assert "F1 De→En, by the same test: System b against System a −" in markdown
     assert "(p = 0.001)" in markdown
     assert r"50.00$^{\ddagger}$" in latex
+
+
+def test_what_the_trees_rest_on_is_for_the_page_alone(run, table, tmp_path):
+    runs = [run("a", "de-en", seed, 30.0) for seed in (1, 2)]
+    shares = (
+        ({"cut": 1, "split": 4}, {"tied": 3, "splits": 4}, 0.5),
+        ({"cut": 0, "split": 0}, {"tied": 1, "splits": 4}, None),
+    )
+    for (path, _), (cut, ties, explained) in zip(runs, shares, strict=True):
+        more = {"cut_words": cut, "ties": ties, "explained_by_labels_within_sentences": explained}
+        path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    _, markdown, _ = table(runs, systems=("a",))
+    *_, last = read_tables(tmp_path / "t.x.json")
+    assert last.title not in markdown
+    assert [head[-1] for head in last.heads] == [
+        "% of split words cut",
+        "% of splits tied",
+        "% explained by labels",
+    ]
+    # of seed 2 no word is split, and all distances are equal
+    assert [value.text for value in last.rows[0][1]] == ["25.0", "50.0 ± 35.4", "50.0"]
+    assert "at 100 a tree says no more than which words are split" in last.notes[0]
 
 
 def test_without_heads_there_is_no_table_of_them(run, table):

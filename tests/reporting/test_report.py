@@ -8,27 +8,41 @@ import os
 import re
 from html import unescape
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 
 from synmask.files import UserError
-from synmask.reporting.layout import Layout, Text, write_markdown
+from synmask.reporting.layout import Layout, Value, write_tables
 from synmask.reporting.report import write_report
+from synmask.reporting.tree_page import page as tree_page
+from synmask.reporting.tree_page import section as tree_section
+from synmask.syntax.parses import Parse
+from synmask.syntax.treebank import Tree
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900pt" height="200pt"><rect id="x" width="900" height="200"/></svg>'
-TABLE = """# Toy
+HEADS = [("", "De→En", name) for name in ("tokenised BLEU", "sacreBLEU", "chrF")]
+GRAMMAR = "Grammar <b>&</b> co"
 
-| System |  | De→En sacreBLEU | De→En chrF |
-|---|---|---:|---:|
-| Transformer | published | 34.71 | – |
-| Transformer | here | 30.10 ± 0.10 | 50.00 |
-| Grammar \\<b>&\\</b> co | here | **31.00** | – |
-| PASCAL | published | 34.84 | – |
 
-Missing runs: grammar De→En (seed 2).
-"""
+def table():
+    """Of two systems and a published one; the columns of BLEU are alike."""
+
+    def here(mean, system, **more):
+        return Value(mean, sd=0.1, run=("toy", "de-en", system), **more)
+
+    tested = here(31.0, "grammar", best=True, p=0.03, p_test_set=0.01, p_seeds=0.03, change=0.9, seeds=2)
+    rows = [
+        (["Transformer", "published"], [Value(printed="34.71"), Value(printed="34.71"), Value()]),
+        (["Transformer", "here"], [here(30.1, "transformer"), here(30.1, "transformer"), Value(50.0)]),
+        ([GRAMMAR, "here"], [tested, tested, here(49.0, "other")]),
+    ]
+    notes = ["How to read.", "Marks.", "Missing: Grammar (seed 2); `snakemake x`."]
+    return Layout("Toy", ["System", ""], HEADS, rows, notes, "Transformer")
+
+
 PLAN = {
     "title": "Report: Toy & more",
     "figures": ["results/figures/method.svg"],
@@ -38,7 +52,7 @@ PLAN = {
             "title": "Toy & more",
             "corpus": "toy",
             "directions": ["de-en"],
-            "systems": [["transformer", "Transformer"], ["grammar", "Grammar <b>&</b> co"]],
+            "systems": [["transformer", "Transformer"], ["grammar", GRAMMAR]],
             "seeds": [1, 2],
             "tables": ["results/tables/toy.md", "results/tables/toy-parsing.md"],
             "figures": ["results/figures/toy-bleu.svg", "results/figures/toy-de-en-curves.svg"],
@@ -56,7 +70,7 @@ def run_files(folder, system, seed, bleu):
     run = {
         "corpus": "toy", "direction": "de-en", "system": system, "seed": seed, "scores": scores, "commit": "abc123",
         "device": "CPU", "parameters": 1234567, "tokens_per_second": 999.9, "train_seconds": 90.0,
-        "versions": {"torch": "2.0"}, "command": "synmask score --hypothesis a<b", "settings": {"training": {"lr": 0.5}, "system": OWN[system]},
+        "versions": {"torch": "2.0"}, "command": "synmask score --hypothesis 'a<b'", "settings": {"training": {"lr": 0.5}, "system": OWN[system]},
     }  # fmt: skip
     (folder / "scores.json").write_text(json.dumps(run))
     (folder / "train.log").write_text("".join(f"epoch {k} <done>\n" for k in range(30)))
@@ -79,10 +93,11 @@ def project(tmp_path, monkeypatch):
     for name, text in (("test.de", "die Katze"), ("test.en", "the cat")):
         (pair / "text").mkdir(exist_ok=True)
         (pair / "text" / name).write_text("".join(f"{text} Nr{k}\n" for k in range(3)))
-    for name, text in (("tables/toy.md", TABLE), ("figures/toy-bleu.svg", SVG), ("figures/method.svg", SVG)):
-        path = tmp_path / "results" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+    (tmp_path / "results/tables").mkdir()
+    write_tables(tmp_path / "results/tables/toy", [table()])
+    (tmp_path / "results/figures").mkdir()
+    for name in ("toy-bleu", "method"):
+        (tmp_path / f"results/figures/{name}.svg").write_text(SVG)
     (tmp_path / "captions").mkdir()
     (tmp_path / "captions/bleu.rst").write_text("BLEU by <system>.\n")
     return tmp_path
@@ -129,24 +144,44 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded(project):
 def test_the_numbers_of_a_system_link_to_its_runs(project):
     html = page(project).read_text()
     assert '<a href="#run-toy-de-en-transformer">30.10 ± 0.10</a>' in html
-    assert '<a href="#run-toy-de-en-grammar"><strong>31.00</strong></a>' in html
-    assert '<td style="text-align:right">34.84</td>' in html  # quoted: no run of ours
-    assert re.search(r'<a href="#run-toy-de-en-transformer-2-log">30\.20</a>', html)
-    assert '<h4 id="run-toy-de-en-grammar">' in html
+    assert '<a href="#run-toy-de-en-grammar"><strong>31.00 ± 0.10†</strong></a>' in html
+    assert '<td class="number">34.71</td>' in html  # published: no run of ours
+    assert '<td class="number">49.00 ± 0.10</td>' in html  # of a system that is not on the page
+    assert '<a href="#run-toy-de-en-transformer-2">30.20</a>' in html
+
+
+def test_findings_come_first_and_marks_are_explained(project):
+    html = re.sub(r"\s+", " ", page(project).read_text())
+    finding = "Grammar &lt;b&gt;&amp;&lt;/b&gt; co: +0.90 (31.00); p 0.010 over the test set; p 0.030 over 2 seeds: higher"
+    assert "<strong>De→En sacreBLEU against Transformer (30.10)</strong>" in html
+    assert html.index(finding) < html.index("<nav") < html.index("<table>")
+    assert "<small>Δ +0.90, p 0.030</small>" in html
+    assert "Δ: difference to Transformer" in html
+    shown = html[html.index("<table>") :]
+    assert shown.index("How to read.") < shown.index("Marks.") < shown.index("1 more note")
+    assert shown.index("1 more note") < shown.index("Missing: Grammar (seed 2); <code>snakemake x</code>")
+
+
+def test_columns_that_say_the_same_are_one(project):
+    html = page(project).read_text()
+    assert re.findall('<th scope="col" class="number">(.*?)</th>', html) == [
+        "De→En tokenised BLEU, sacreBLEU",
+        "De→En chrF",
+    ]
 
 
 def test_what_was_run_is_said(project):
     html = page(project).read_text()
     for said in ("3 of 4", "2023-11-14 22:13 UTC", "abc123", "CPU", "torch 2.0", "0.07 hours", "epoch 29 &lt;done&gt;",
-                 "synmask score --hypothesis a&lt;b", "1,234,567", "BLEU by &lt;system&gt;."):  # fmt: skip
+                 "synmask score --hypothesis &#39;a&lt;b&#39;", "1,234,567", "BLEU by &lt;system&gt;."):  # fmt: skip
         assert said in html, said
     assert "epoch 3 &lt;done&gt;" not in html  # only the log's end
 
 
 def test_settings_that_differ_stand_side_by_side(project):
     html = re.sub(r"\s+", "", page(project).read_text())
-    assert "<tr><td>system.guide</td><td>none</td><td>grammar</td></tr>" in html
-    assert "<tr><td>system.layers</td><td>–</td><td>7</td></tr>" in html
+    assert '<tr><thscope="row">system.guide</th><td>none</td><td>grammar</td></tr>' in html
+    assert '<tr><thscope="row">system.layers</th><td>–</td><td>7</td></tr>' in html
     assert "<dt>training.lr</dt><dd>0.5</dd>" in html
 
 
@@ -158,6 +193,10 @@ def test_what_is_missing_is_called_missing(project):
         "results/toy/de-en/grammar/seed2/scores.json",
     ):
         assert f"snakemake {path}" in html
+    assert "Missing: 1 of 4 runs. All of them: <code>snakemake toy</code>" in html
+    assert (
+        html.count("seed2/scores.json") == html.count("transformer/seed2/scores.json") + 1
+    )  # one line a run
     assert "no number" in html  # grammar, seed 1 diverged
     assert ">nan<" not in html
 
@@ -185,9 +224,11 @@ HOSTILE = (
 def test_a_label_or_title_is_no_image_link_or_markup(project):
     """In the table's Markdown by itself, and in the page even where the Markdown holds an image."""
     layout = Layout(
-        HOSTILE, ["System"], [(HOSTILE, "De→En")], [([HOSTILE], [Text("1.5")])], [f"{HOSTILE} `make x`"]
+        HOSTILE, ["System"], [(HOSTILE, "De→En")], [([HOSTILE], [Value(1.5)])], [f"{HOSTILE} `x`"]
     )
-    write_markdown(Path("results/tables/toy.md"), layout)
+    layout.baseline = HOSTILE
+    layout.rows.append((["b"], [Value(1.0, p=0.5, change=-0.5)]))
+    write_tables(Path("results/tables/toy"), [layout])
     shown = MarkdownIt("commonmark").enable("table").render(Path("results/tables/toy.md").read_text())
     assert not re.search(r"<(img|a|em|script)\b", shown)
     assert shown.count("http://a.example/x.png") == 4
@@ -195,19 +236,10 @@ def test_a_label_or_title_is_no_image_link_or_markup(project):
     plan = copy.deepcopy(PLAN)
     plan["title"] = plan["experiments"][0]["title"] = HOSTILE
     plan["experiments"][0]["systems"][1][1] = HOSTILE
-    for text in (
-        None,
-        f"# {HOSTILE}\n\n| System | De→En |\n|---|---:|\n| {HOSTILE.replace('|', '')} | 1 |\n\n{HOSTILE}\n",
-    ):
-        if text:
-            Path("results/tables/toy.md").write_text(text)
-        write_report(plan, Path("results/report.html"), captions=project / "captions")
-        said = Path("results/report.html").read_text()
-        assert {
-            src for src in re.findall(r'<img[^>]*src="([^"]*)', said) if not src.startswith("data:")
-        } == set()
-        assert not re.search(r'href="(?!#|[a-z][\w./-]*")', said)
-    Path("results/tables/toy.md").unlink()
+    write_report(plan, Path("results/report.html"), captions=project / "captions")
+    said = Path("results/report.html").read_text()
+    assert not [src for src in re.findall(r'<img[^>]*src="([^"]*)', said) if not src.startswith("data:")]
+    assert not re.search(r'href="(?!#|[a-z][\w./-]*")', said)
 
 
 def test_the_policy_allows_the_pages_own_scripts_and_nothing_else(project):
@@ -241,7 +273,7 @@ def test_other_pages_become_sections(project):
     html = output.read_text()
     assert re.search(r"Trees of toy</h3>\s*<p class='tree-x'>here</p>", html)
     assert '<h3 id="toy-page-1">' in html
-    assert '<a href="#toy-page-1">trees of toy</a>' in html
+    assert '<a href="#toy-page-1">Trees of toy</a>' in html
     assert "snakemake results/gone.html" in html
     other.write_text("half a page")
     with pytest.raises(UserError, match=r"toy-trees\.html: not a whole HTML page"):
@@ -269,18 +301,26 @@ def test_the_page_fits_the_window_and_shows_all(project, open_page, width, scrip
       return JSON.stringify({
         inner: innerWidth, scroll: document.scrollingElement.scrollWidth,
         tables: all("table").filter(shown).length, pictures: all("img").filter(shown).length,
-        examples: all("article").filter(shown).length, controls: all("input, button").length,
+        examples: all("article").filter(shown).length, controls: all("input, button, select").filter(shown).length,
         small: all("p, td, dd").filter((e) => parseFloat(getComputedStyle(e).fontSize) < 12).length,
-        outside: all("p, dd, h1, h2, h3, h4, figure, article, .wide").filter(
+        outside: all("p, dd, h1, h2, h3, h4, figure, article, .wide, nav").filter(
           (e) => e.getBoundingClientRect().right > innerWidth + 1).length,
       });"""
     shown = open_page(page(project), measure, width=width, scripts=scripts)
     said = json.loads(shown.said)
     assert not shown.console
-    assert said.pop("controls") == (13 if scripts else 0)  # 11 columns, 2 filters
+    assert said.pop("controls") == (18 if scripts else 0)  # 11 columns, a filter, 6 of the translations
     assert said == {
         "inner": width, "scroll": width, "tables": 3, "pictures": 2, "examples": 3, "small": 0, "outside": 0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "top"), [(1280, 0), (400, 0)])
+def test_the_contents_stay_in_sight(project, open_page, width, top):
+    script = """scrollTo(0, document.scrollingElement.scrollHeight);
+      const box = document.querySelector("nav").getBoundingClientRect();
+      return [Math.round(box.top), box.bottom > 20].join();"""
+    assert open_page(page(project), script, width=width).said == f"{top},true"
 
 
 def test_tables_sort_and_lists_filter(project, open_page):
@@ -288,26 +328,96 @@ def test_tables_sort_and_lists_filter(project, open_page):
       const rows = () => [...document.querySelectorAll("table.sortable tbody tr")];
       const column = (k) => rows().map((row) => row.cells[k].textContent.trim());
       const press = (k) => document.querySelectorAll("table.sortable th button")[k].click();
-      const type = (k, text) => {
-        const input = document.querySelectorAll("input")[k];
-        input.value = text;
-        input.dispatchEvent(new Event("input"));
-      };
+      const filter = document.querySelector("label.controls input");
       press(1); const systems = column(1);
       press(3); press(3); const scores = column(3);
-      type(1, "transformer 30.2"); const left = rows().filter((row) => row.checkVisibility()).length;
-      type(0, " nr2 "); const sentences = document.querySelectorAll("article:not([hidden])").length;
-      return JSON.stringify({ systems, scores, left, sentences });"""
+      filter.value = "transformer 30.2"; filter.dispatchEvent(new Event("input"));
+      const left = rows().filter((row) => row.checkVisibility()).length;
+      return JSON.stringify({ systems, scores, left });"""
     said = json.loads(open_page(page(project), script).said)
     assert said["systems"][0].startswith("Grammar")
     assert said["scores"][:2] == ["30.20", "30.00"]
-    assert (said["left"], said["sentences"]) == (1, 1)
+    assert said["left"] == 1
 
 
-def test_a_numbers_link_opens_the_run(project, open_page):
-    script = """document.querySelector('a[href="#run-toy-de-en-transformer-2-log"]').click();
-      return String(document.querySelector("#run-toy-de-en-transformer-2").open);"""
-    assert open_page(page(project), script).said == "true"
+def test_translations_are_compared_by_system_and_seed(project, open_page):
+    """Seed 1: grammar is worse than transformer in each sentence, most in the last; seed 2 is transformer alone."""
+    pair = project / "results/toy/de-en"
+    for name, seed, lines in (
+        ("transformer", 1, ["the cat Nr0", "the cat Nr1", "the cat Nr2"]),
+        ("transformer", 2, ["a dog Nr0", "the cat Nr1", "the Nr2"]),
+        ("grammar", 1, ["the cat Nr0 x", "the cat", "no"]),
+    ):
+        (pair / name / f"seed{seed}/hypothesis.test.txt").write_text("\n".join(lines) + "\n")
+    script = """
+      const form = document.querySelector(".compare form");
+      const set = (name, value) => { form.elements[name].value = value; form.dispatchEvent(new Event("input")); };
+      const shown = () => [...document.querySelectorAll("article")].filter((one) => one.checkVisibility());
+      const numbers = () => shown().map((one) => one.dataset.number).join("");
+      const lacking = () => shown().map((one) => [...one.querySelectorAll(".lacking")].map((e) => e.textContent).join()).join("|");
+      const rows = () => [...shown()[0].querySelectorAll("[data-system]")].filter((e) => e.checkVisibility()).length;
+      const said = [numbers(), lacking(), rows(), [...document.querySelectorAll("mark")].map((e) => e.textContent).slice(1).join()];
+      set("order", "loss"); said.push(numbers());
+      set("order", "number"); said.push(numbers());
+      set("words", "nr1"); said.push(numbers(), form.querySelector("output").value); set("words", "");
+      set("least", 4); said.push(numbers()); set("least", 1);
+      set("system", "Transformer"); set("seed", 2); said.push(lacking(), rows());
+      return JSON.stringify(said);"""
+    said = json.loads(open_page(page(project), script).said)
+    assert said == [
+        "123", "|Nr1|the,cat,Nr2", 2, "a dog,x,no", "321", "123", "2", "1 of 1 sentences", "", "the cat||cat", 1,
+    ]  # fmt: skip
+
+
+def test_a_numbers_link_opens_the_runs_card(project, open_page):
+    script = """document.querySelector('a[href="#run-toy-de-en-transformer-2"]').click();
+      return new Promise((resolve) => setTimeout(() => resolve(
+        [...document.querySelectorAll(".card")].map((card) => card.open).join()), 100));"""
+    assert open_page(page(project), script).said == "true,false"
+    assert (
+        open_page(
+            page(project), "return document.querySelectorAll('.card')[1].open", part="#run-toy-de-en-grammar"
+        ).said
+        == "true"
+    )
+
+
+def test_the_cards_commands_can_be_pasted(project):
+    (project / "results/toy").rename(project / "results/my toy")
+    plan = copy.deepcopy(PLAN)
+    plan["experiments"][0]["corpus"] = "my toy"
+    write_report(plan, project / "results/report.html", captions=project / "captions")
+    said = unescape((project / "results/report.html").read_text())
+    target = "'results/my toy/de-en/transformer/seed1/scores.json'"
+    assert f"snakemake --force {target}" in said
+    assert f"snakemake {target} --forcerun train" in said
+    assert f"snakemake {target.replace('transformer/seed1', 'grammar/seed2')}" in said  # what is missing
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(project, open_page, scheme):
+    """No serious finding of axe-core, with a section of trees, everything unfolded."""
+    other = project / "results/figures/toy-trees.html"
+    tree = Tree("S", (Tree("A", ("a",)), Tree("B", (Tree("C", ("b",)), Tree("D", ("c",))))))
+    parse = Parse(["a", "b", "c"], [2, 1], 3, None, [1, 2, 3], [[[1, 0.9]], [[3, 0.9]], [[1, 0.9]]])
+    other.write_text(tree_page("Trees", tree_section([tree], {"Grammar": [parse]})))
+    plan = PLAN["experiments"][0] | {"pages": [["Trees of toy", str(other)]]}
+    output = project / "results/report.html"
+    write_report(PLAN | {"experiments": [plan]}, output, captions=project / "captions")
+    if scheme == "dark":
+        output.write_text(
+            output.read_text().replace("(prefers-color-scheme: dark)", "all").replace("light dark", "dark")
+        )
+    axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    script = (
+        axe.replace("</script", r"<\/script")
+        + """;
+      for (const one of document.querySelectorAll("details")) one.open = true;
+      return axe.run(document).then((found) => JSON.stringify(found.passes.length < 20 ? "hardly run" : found.violations
+        .filter((one) => ["serious", "critical"].includes(one.impact))
+        .map((one) => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200), one.nodes[0].failureSummary])));"""
+    )
+    assert json.loads(open_page(output, script).said) == []
 
 
 def test_a_tasks_own_score_stands_on_the_page(tmp_path):
@@ -333,5 +443,5 @@ def test_a_tasks_own_score_stands_on_the_page(tmp_path):
     )
     text = page.read_text()
     assert "81.25" in text
-    assert "<th>Task</th>" in text
+    assert '<th scope="col">Task</th>' in text
     assert "Translations" not in text

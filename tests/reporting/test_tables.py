@@ -9,7 +9,7 @@ import pytest
 from synmask.config.published import Published
 from synmask.files import UserError
 from synmask.reporting.tables import write_table
-from synmask.reporting.task_figures import task_bars
+from synmask.reporting.task_figures import task_dots
 
 SIGNATURES = {"sacrebleu": "case:mixed|tok:13a", "bleu_tokenised": "case:mixed|tok:none", "chrf": "nc:6"}
 PUBLISHED = {
@@ -298,7 +298,7 @@ def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, test_of, tmp
     first = [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())]
     table(plan, runs[::-1], tests=tests[::-1])
     assert [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())] == first
-    assert len(first) == 4
+    assert len(first) == 5
 
 
 def test_other_signatures_in_one_column_are_refused_in_two_they_are_both_named(run, table):
@@ -445,7 +445,7 @@ def test_tasks_of_language_understanding(table, task_scores, tmp_path):
     assert "Missing: RoBERTa MNLI-m (seed 3); RoBERTa MNLI-mm (seed 3)." in "\n".join(markdown)
     assert {row["direction"] for row in by_run} == {"CoLA", "MNLI-m", "MNLI-mm", "average"}
     assert [row["median"] for row in rows if row["system"] == "roberta"] == ["60.0", "80.0", "82.0", "64.0"]
-    task_bars(tmp_path / "tables/t", tmp_path / "figure")
+    task_dots(tmp_path / "tables/t", tmp_path / "figure")
     with open(tmp_path / "figure.csv") as lines:
         drawn = {(row["column"], row["label"]): row["mean"] for row in csv.DictReader(lines)}
     assert (len(drawn), drawn["average", "RoBERTa"]) == (8, "64.0")

@@ -25,7 +25,14 @@ def trees(tmp_path):
 def parses():
     return [
         Parse(["the", "dog", "<barks>", "."], [1, 2, 3], 4),
-        Parse(["a", "b@@", "c", "d"], [1, 0, 2], 3),
+        Parse(
+            ["a", "b@@", "c", "d"],
+            [1, 0, 2],
+            3,
+            None,
+            [4, 1, 2, 3],
+            [[[3, 0.5], [4, 0.25]], [], [], [[0, 1.0]]],
+        ),
         Parse(["yes", "!"], [1], 2),
     ]
 
@@ -40,15 +47,15 @@ def path(svg, kind):
 
 def test_every_sentence_with_its_trees_from_short_to_long(trees, parses):
     text = section(trees, {"Grammar <1>": parses})
-    heads = re.findall('<p class="tree-text">(.*?)</p>', text)
+    heads = re.findall('<summary class="tree-text">(.*?)</summary>', text)
     assert heads == ["3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
     data = [json.loads(html.unescape(found)) for found in re.findall('data-f1="(.*?)"', text)]
-    assert data == [{"Grammar <1>": 100.0}, {"Grammar <1>": 0.0}, {"Grammar <1>": 100.0}]
-    assert re.findall('data-length="(.*?)"', text) == ["2", "3", "4"]
-    assert "Grammar &lt;1&gt;, 1 found, F1 100.0" in text
+    assert data == [[100.0], [0.0], [100.0]]
+    assert "Grammar &lt;1&gt; (1 of 1 found, F1 100.0)" in text
+    assert "gold (1 constituents that count)" in text
     drawn = svgs(text)
     assert len(drawn) == 6
-    words = [[part.text for part in svg if part.tag == "text" and not part.get("class")] for svg in drawn]
+    words = [[part.text for part in svg.iter("text") if not part.get("class")] for svg in drawn]
     assert words[3] == ["a", "b@@", "c", "d"]
     assert words[4] == words[5] == ["the", "dog", "<barks>", "."]
 
@@ -63,7 +70,8 @@ def test_right_constituents_and_split_words_are_marked(trees, parses):
 def test_the_sentences_are_spread_over_all_lengths():
     trees = [Tree("S", tuple(Tree("N", ("w",)) for _ in range(1 + number % 50))) for number in range(200)]
     parses = [Parse(tree.leaves(), [1.0] * (len(tree.leaves()) - 1), 2) for tree in trees]
-    lengths = list(map(int, re.findall('data-length="(.*?)"', section(trees, {"A": parses}))))
+    heads = re.findall('<summary class="tree-text">[0-9]+. (.*?)</summary>', section(trees, {"A": parses}))
+    lengths = [len(head.split()) for head in heads]
     assert len(lengths) == 20
     assert lengths == sorted(lengths)
     assert (lengths[0], lengths[-1]) == (1, 50)
@@ -79,7 +87,7 @@ def test_it_stands_alone_and_can_be_put_into_a_page(trees, parses):
     }
     selectors = re.findall(r"([^{}]+){", text.split("<style>")[1].split("</style>")[0])
     assert all(selector.strip().startswith(".tree-") for selector in selectors)
-    assert '<form class="tree-filter" hidden>' in text  # nothing to filter with, unless the script shows it
+    assert '<form class="tree-controls" hidden>' in text  # nothing to step with, unless the script shows it
     whole = page("Trees & more", text)
     assert whole.startswith("<!doctype html>")
     assert "<title>Trees &amp; more</title>" in whole
@@ -97,31 +105,88 @@ def opened(trees, parses, open_page, tmp_path):
     return opened
 
 
-SHOWN = "return [...document.querySelectorAll('.tree-sentence')].filter(e => !e.hidden).length;"
+def test_a_word_points_to_its_likely_parents(trees, parses):
+    (svg,) = [
+        svg
+        for svg in svgs(section(trees, {"A": parses}))
+        if "A " in svg.get("aria-label") and path(svg, "split")
+    ]
+    words = [group for group in svg.iter("g")]
+    assert [word.find("title").text for word in words] == [
+        "a: likely parents d 0.50, </s> (root) 0.25",
+        "b@@: likely parents none above 0.1",
+        "c: likely parents none above 0.1",
+        "d: likely parents a 1.00",
+    ]
+    assert [len(word.findall("path")) for word in words] == [2, 0, 0, 1]
+    places = [float(word.find("text").get("x")) for word in words]
+    arrow = words[3].find("path").get("d")
+    assert arrow.startswith(f"M{places[3]:.1f} ")
+    assert f" {places[0]:.1f} " in arrow
+    assert float(words[0].findall("path")[0].get("stroke-width")) == 2.5
 
 
-def test_a_browser_filters_by_length_and_f1(opened):
-    everything = opened(SHOWN)
-    assert everything.said == "3"
-    assert everything.console == []
-    assert "hidden" not in everything.of("form")[0]
-    for name, value, left in [
-        ("shortest", 3, "2"),
-        ("longest", 2, "1"),
-        ("least", 50, "2"),
-        ("most", 50, "1"),
-    ]:
-        change = (
-            f"const field = document.querySelector('.tree-{name}'); field.value = {value};"
-            "field.dispatchEvent(new Event('input', {bubbles: true}));"
-        )
-        assert opened(change + SHOWN).said == left, name
+def test_bars_are_heights_and_distances_by_one_scale(trees, parses):
+    (svg,) = [
+        svg
+        for svg in svgs(section(trees, {"A": parses}))
+        if "A " in svg.get("aria-label") and path(svg, "split")
+    ]
+    drawn = {
+        kind: [float(v) for v in re.findall(r"v(-[0-9.]+)", path(svg, kind))]
+        for kind in ("bar-height", "bar-distance")
+    }
+    # heights 4 1 2 3 and distances 1 0 2, then 3: from 0 to 4
+    assert drawn["bar-height"] == pytest.approx([-26, -7.2, -13.5, -19.8], abs=0.1)
+    assert drawn["bar-distance"] == pytest.approx([-7.2, -1, -13.5, -19.8], abs=0.1)
 
 
-def test_without_scripts_all_sentences_show_and_no_filter(opened):
-    found = opened(SHOWN, scripts=False)
+SHOWN = """
+  const shown = () => [...document.querySelectorAll(".tree-sentence")].filter((one) => one.checkVisibility() && one.open)
+    .map((one) => one.querySelector("summary").textContent.slice(0, 2)).join();
+  const of = (name) => document.querySelector(".tree-" + name);
+  const set = (name, value) => { of(name).value = value; of(name).dispatchEvent(new Event("input", { bubbles: true })); };
+  const key = (name, on) => on.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  const seen = [shown()];
+"""
+
+
+def test_a_browser_shows_one_sentence_at_a_time(opened):
+    script = """
+      of("next").click(); seen.push(shown(), of("next").disabled);
+      of("previous").click(); of("previous").click(); seen.push(shown(), of("previous").disabled, of("count").value);
+      key("ArrowRight", of("next")); seen.push(shown());
+      key("ArrowRight", of("search")); seen.push(shown());
+      return JSON.stringify(seen);"""
+    found = opened(SHOWN + script)
+    assert json.loads(found.said) == ["2.", "1.", True, "3.", True, "1 of 3 sentences", "2.", "2."]
+    assert found.console == []
+
+
+def test_a_browser_searches_and_orders(opened):
+    script = """
+      set("search", "DOG barks"); seen.push(shown(), of("count").value);
+      set("search", "no such word"); seen.push(shown(), of("count").value);
+      set("search", ""); set("order", "1"); seen.push(shown());
+      return JSON.stringify(seen);"""
+    said = json.loads(opened(SHOWN + script).said)
+    assert said == ["2.", "1.", "1 of 1 sentences", "", "no such sentence", "2."]  # F1 0, 100, 100
+
+
+def test_arrows_show_when_a_word_has_the_focus(opened):
+    script = """
+      const word = [...document.querySelectorAll(".tree-word")].find((one) => one.checkVisibility());
+      const arrow = () => getComputedStyle(word.querySelector(".tree-parent")).display;
+      const before = arrow(); word.focus();
+      return [before, document.activeElement === word, arrow()].join();"""
+    assert opened(script).said == "none,true,inline"
+
+
+def test_without_scripts_every_sentence_can_be_opened(opened):
+    found = opened("return document.querySelectorAll('.tree-sentence:not([hidden])').length;", scripts=False)
     assert found.said == "3"
     assert "hidden" in found.of("form")[0]
+    assert [("open" in one) for one in found.of("details")] == [False, True, False]
 
 
 def test_a_narrow_window_is_not_overflowed(opened):

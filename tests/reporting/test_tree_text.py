@@ -24,7 +24,7 @@ def test_gold_and_induced_trees(gold):
     )
     text = draw(sentence_of(tree, {"+BPE": parse}), {"+BPE": parse})
     assert text.splitlines() == [
-        "gold",
+        "gold (3 constituents that count)",
         "S┬NP┬─────── the",
         " │  └─────── dog",
         " ├VP┬─────── saw",
@@ -48,7 +48,7 @@ def test_one_word_and_equal_values(gold):
     parse = Parse(["ja"], [], 1.0, None, [1.0])
     lines = draw(sentence_of(gold("(S (UH ja))"), {"A": parse}), {"A": parse}).splitlines()
     assert lines == [
-        "gold",
+        "gold (0 constituents that count)",
         "S── ja",
         "",
         "A (0 of 0 found, drawn thick)",

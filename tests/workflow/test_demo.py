@@ -75,7 +75,7 @@ def test_everything_is_there(built):
     for protocol in ("words", "paper", "evalb", "dependencies"):
         assert f"protocol “{protocol}”" in parsing
     page = (built.folder / "results/figures/demo-de-en-trees.html").read_text()
-    assert page.count('<article class="tree-sentence"') == 20
+    assert page.count('<details class="tree-sentence"') == 20
     assert not (built.folder / RUNS / "transformer/seed1/trees.jsonl").exists()
 
 
@@ -85,11 +85,13 @@ def test_the_page_shows_what_was_run(built, open_page):
         missing: document.querySelectorAll(".missing").length,
         tables: document.querySelectorAll(".table table").length > 1,
         pictures: [...document.querySelectorAll("img")].filter((e) => e.naturalWidth > 0).length,
-        runs: document.querySelectorAll("details[id]").length,
+        runs: document.querySelectorAll(".card").length,
+        finding: document.querySelector(".finding strong").textContent,
     })"""
     page = open_page(built.folder / "results/report.html", script, width=400)
     assert not page.console
     said = json.loads(page.said)
+    assert "De→En sacreBLEU against Transformer (" in said.pop("finding")
     assert said == {"width": 400, "missing": 0, "tables": True, "pictures": 7, "runs": 2}
 
 

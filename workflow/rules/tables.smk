@@ -57,6 +57,7 @@ rule table:
         csv="results/tables/{table}.csv",
         runs="results/tables/{table}.runs.csv",
         tex="results/tables/{table}.tex",
+        json="results/tables/{table}.json",
     log:
         "results/logs/table.{table}.log",
     benchmark:
@@ -93,6 +94,7 @@ rule parse_table:
         ),
         csv="results/tables/{experiment}-parsing.csv",
         tex="results/tables/{experiment}-parsing.tex",
+        json="results/tables/{experiment}-parsing.json",
     log:
         "results/logs/parse_table.{experiment}.log",
     benchmark:

@@ -1,6 +1,7 @@
 """Scores of translations, of induced trees and of language understanding."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def score(
         found[split] = scores | read_json(f"{hypothesis}.json")
     result = {key: {split: values[key] for split, values in found.items()} for key in found[splits[0]]}
     signatures = {"signatures": result["signatures"][splits[0]]}  # those of all: no text decides them
-    made = _made() | {"command": " ".join(sys.argv)}
+    made = _made() | {"command": shlex.join(sys.argv)}
     write_json(output, run.given() | read_json(train) | result | signatures | made)
 
 
@@ -200,7 +201,7 @@ def nlu_score(
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
         examples = read_task(task, path)
         scores[part] = score(task, examples.labels, read_predictions(task, answers, examples))
-    made = _made() | {"command": " ".join(sys.argv)}
+    made = _made() | {"command": shlex.join(sys.argv)}
     write_json(output, run.given() | read_json(train) | {"task": task, "scores": scores} | made)
 
 

@@ -99,10 +99,10 @@ def bleu_figure(
         runs: Direction, system and seed of each, as a JSON list of triples.
     """
     from synmask.evaluation.sentences import Run, intervals
-    from synmask.reporting.bleu_figures import bleu_bars
+    from synmask.reporting.bleu_figures import bleu_dots
 
     files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    bleu_bars(intervals(files), output, dict(labels))
+    bleu_dots(intervals(files), output, dict(labels))
 
 
 def source_figure(
@@ -139,9 +139,9 @@ def task_figure(*, table: Path, output: Figure) -> None:
     Args:
         table: Prefix of the table's .csv and .runs.csv.
     """
-    from synmask.reporting.task_figures import task_bars
+    from synmask.reporting.task_figures import task_dots
 
-    task_bars(table, output)
+    task_dots(table, output)
 
 
 def speed_figure(*, input: Path, labels: Labels, output: Figure) -> None:

@@ -171,8 +171,8 @@ def _induced(
     """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
 
     A row holds `tokens` (the n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
-    (before `</s>`) and, of a guide that induces them, `heights` (n) and `heads` (of the words, see
-    `syntax.tree.word_heads`).
+    (before `</s>`) and, of a guide that induces them, `heights` (n), `heads` of the words and
+    likely `parents` of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
     """
     transformer, task, _ = loaded
     guide = transformer.encoder.guide
@@ -192,7 +192,25 @@ def _induced(
                 p = induced.distribution[number].float().cpu().numpy()
                 row["heights"] = _rounded(induced.height[number, : len(tokens)])
                 row["heads"] = word_heads(p, tokens)
+                row["parents"] = likely_parents(p)
             yield index, row, p
+
+
+def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.1) -> list[list[list]]:
+    """The `most` most probable parents of each of n sub-words, those with a probability of `least` or more.
+
+    Args:
+        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
+    Returns:
+        for each sub-word pairs [parent, probability], the likeliest first; parent n is `</s>`.
+    """
+    others = distribution[:-1].copy()
+    np.fill_diagonal(others, 0)
+    ranked = np.argsort(-others, axis=1, kind="stable")[:, :most].tolist()
+    return [
+        [[parent, round(float(row[parent]), 2)] for parent in best if row[parent] >= least]
+        for row, best in zip(others, ranked, strict=True)
+    ]
 
 
 def _tokens(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: bool) -> list[str]:

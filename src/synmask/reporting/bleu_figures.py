@@ -21,14 +21,14 @@ SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 
 
 @in_style
-def bleu_bars(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> None:
-    """sacreBLEU by system: bars are means over seeds, points single seeds, error bars 95% intervals.
+def bleu_dots(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> None:
+    """sacreBLEU by system: large points are means over seeds, small ones single seeds, lines 95% intervals.
 
     A panel a direction; a system without runs has a dash.
 
     Args:
         results: `evaluation.sentences.intervals`.
-        labels: what each system is called, in the order of the bars.
+        labels: what each system is called, in the order of the lines.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     directions = list(dict.fromkeys(results["direction"]))
@@ -38,29 +38,36 @@ def bleu_bars(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> No
         for row, system in enumerate(labels):
             runs = column[column["system"] == system]
             if runs.empty:
-                axes.annotate("–", (0, row), xytext=(4, 0), textcoords="offset points", va="center")
+                axes.annotate(
+                    "–",
+                    (0, row),
+                    xycoords=("axes fraction", "data"),
+                    xytext=(4, 0),
+                    textcoords="offset points",
+                    va="center",
+                )
             else:
-                _bar(axes, row, runs)
+                _dots(axes, row, runs)
         axes.set(
             title=arrow(direction),
             xlabel="sacreBLEU",
             yticks=range(len(labels)),
             yticklabels=[*labels.values()],
         )
-        axes.set_xlim(0, max(column[["bleu", "high"]].max().max(), 1) * 1.22)
+        low, high = column[["bleu", "low"]].min().min(), column[["bleu", "high"]].max().max()
+        room = max(high - low, 0.1)
+        axes.set_xlim(low - 0.1 * room, high + 0.4 * room)
         axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
     save(figure, out, results.assign(label=results["system"].map(labels)))
 
 
-def _bar(axes: Axes, row: int, runs: pd.DataFrame) -> None:
+def _dots(axes: Axes, row: int, runs: pd.DataFrame) -> None:
     colour, first = COLOURS[row % len(COLOURS)], runs.iloc[0]
-    mean = first["mean"]
-    axes.barh(row, mean, height=0.6, color=colour, alpha=0.55)
-    axes.errorbar(mean, row - 0.12, xerr=_reach(runs.iloc[:1]), color=DARK, capsize=3, linewidth=1.2)
-    axes.plot(runs["bleu"], [row + 0.14] * len(runs), "o", color=colour, markersize=4.5, mec="white")
+    axes.errorbar(first["mean"], row - 0.1, xerr=_reach(runs.iloc[:1]), color=colour, fmt="o", capsize=3)
+    axes.plot(runs["bleu"], [row + 0.2] * len(runs), "o", color=colour, markersize=4, alpha=0.6, mec="white")
     edge = max(runs["bleu"].max(), first["high"])
-    axes.annotate(f"{mean:.2f}", (edge, row), xytext=(7, 0), textcoords="offset points", va="center")
+    axes.annotate(f"{first['mean']:.2f}", (edge, row), xytext=(7, 0), textcoords="offset points", va="center")
 
 
 def _reach(rows: pd.DataFrame) -> np.ndarray:
@@ -92,7 +99,6 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mappi
             axes.errorbar(x, means["mean"], yerr=_reach(means), label=labels[system], **style)
         axes.set_xticks(range(len(counts)), [f"{group}\n({count:,})" for group, count in counts.items()])
         axes.set_xlabel(f"{GROUPS[column]} (sentences)")
-        axes.set_ylim(bottom=0)
         axes.grid(visible=False, axis="x")
     rows[0, 0].set_ylabel("sacreBLEU")
     legend_below(figure, rows[0, 0])

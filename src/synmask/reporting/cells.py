@@ -1,6 +1,5 @@
 """The cells of a table: what is published, the mean over our seeds, the test against the baseline."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,9 +9,8 @@ import pandas as pd
 from synmask.config.published import Number, Published
 from synmask.config.tables import Plan
 from synmask.evaluation.significance import Difference, over_seeds
+from synmask.reporting.layout import Value, highest
 from synmask.reporting.runs import chosen
-
-SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
 
 class Metric(NamedTuple):
@@ -93,22 +91,13 @@ def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.
     return cells
 
 
-def cell_text(cell: Cell) -> str:
-    """Mean, sd, mark, difference to what is published, seeds if some lack: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
-    if cell.mean is None:
-        return "–"
-    digits = METRICS[cell.metric].digits
-    text = f"{cell.mean:.{digits}f}"
-    if cell.sd is not None:
-        text += f" ± {cell.sd:.{digits}f}"
-    if cell.p is not None and cell.p < SIGNIFICANT:
-        text += "‡" if cell.p < VERY_SIGNIFICANT else "†"
-    if cell.difference is not None and not math.isnan(cell.difference):
-        difference = round(cell.difference, digits) + 0.0  # no "-0.00"
-        text += f" ({difference:+.{digits}f})".replace("-", "−")
-    if cell.seeds < cell.asked:
-        text += f" [{cell.seeds} of {cell.asked}]"
-    return text
+def value_of(cell: Cell, run: tuple[str, str, str] | None, baseline: float | None) -> Value:
+    """A cell as a table shows it; `baseline`: the mean that it is compared with."""
+    return Value(
+        cell.mean, METRICS[cell.metric].digits, cell.sd, cell.p, cell.p_test_set, cell.p_seeds,
+        change=None if cell.p is None or baseline is None else cell.mean - baseline,
+        difference=cell.difference, seeds=cell.seeds, asked=cell.asked, best=cell.best, run=run,
+    )  # fmt: skip
 
 
 def _cell(
@@ -189,10 +178,7 @@ def _mark_best(cells: Iterable[Cell]) -> None:
         if METRICS[cell.metric].contest:
             columns.setdefault((cell.corpus, cell.column, cell.metric), []).append(cell)
     for column in columns.values():
-        digits = METRICS[column[0].metric].digits
         for value, mark in (("mean", "best"), ("published", "best_published")):
-            numbers = [getattr(cell, value) for cell in column]
-            printed = [None if number is None else round(number, digits) for number in numbers]
-            rivals = [number for number in printed if number is not None]
-            for cell, number in zip(column, printed, strict=True):
-                setattr(cell, mark, len(rivals) > 1 and number == max(rivals))
+            best = highest((getattr(cell, value) for cell in column), METRICS[column[0].metric].digits)
+            for cell, is_best in zip(column, best, strict=True):
+                setattr(cell, mark, is_best)

@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from synmask.induction.distribution import dependency_distribution
-from synmask.reporting.style import COLOURS, DARK, GREY, in_style, save
+from synmask.reporting.style import COLOURS, DARK, DISTANCE, GREY, HEIGHT, PARENT, PARENTS, in_style, save
 from synmask.text.labels import bpe_labels
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "ruht", "</s>"]
 DISTANCES = [3.0, 1.2, 0.6, 5.0, 8.0]
 HEIGHTS = [4.2, 2.4, 2.4, 6.2, 7.2, 0.6]
-BLUE, RED, GREEN = COLOURS[:3]
+BLUE, RED = COLOURS[:2]
 SIZE = (10.6, 6.0)
 
 
@@ -36,12 +36,12 @@ def diagram(out: Path) -> None:
     _parser(axes)
     matrix = dependency_distribution(torch.tensor([DISTANCES]), torch.tensor([HEIGHTS]))[0].numpy()
     np.fill_diagonal(matrix, 0)  # as the model does: a masked layer never attends to itself
-    _bars(figure, 0.5, "Heights: one a sub-word", HEIGHTS, RED, np.arange(len(HEIGHTS)))
-    _bars(figure, 2.7, "Distances: one a gap", DISTANCES, BLUE, np.arange(len(DISTANCES)) + 0.5)
+    _bars(figure, 0.5, "Heights: one a sub-word", HEIGHTS, HEIGHT, np.arange(len(HEIGHTS)))
+    _bars(figure, 2.7, "Distances: one a gap", DISTANCES, DISTANCE, np.arange(len(DISTANCES)) + 0.5)
     _heat_map(figure, matrix)
     _encoder(axes)
     _arrow(axes, (4.72, 4.95), (6.15, 4.07), bend="angle,angleA=0,angleB=90,rad=8")
-    _arrow(axes, (7.35, 2.85), (8.08, 2.85), color=GREEN, width=2.4)
+    _arrow(axes, (7.35, 2.85), (8.08, 2.85), color=PARENT, width=2.4)
     table = pd.DataFrame(matrix, columns=TOKENS).round(6)
     table.insert(0, "token", TOKENS)
     save(figure, out, table)
@@ -77,7 +77,7 @@ def _encoder(axes: Axes) -> None:
     axes.text(8.1, 4.58, "Encoder", fontsize=11, fontweight="bold", va="center")
     _box(axes, (8.1, 3.7, 2.2, 0.55), "layers 2 … L\nsoftmax attention", DARK, size=9)
     masked = "layer 1: masked attention\nσ(QKᵀ/√d) ∘ M\nM: $P_D$ and $P_D$ᵀ, mixed"
-    _box(axes, (8.1, 2.25, 2.2, 1.15), masked, GREEN, size=9)
+    _box(axes, (8.1, 2.25, 2.2, 1.15), masked, PARENT, size=9)
     _box(axes, (7.95, 5.15, 1.15, 0.5), "decoder", DARK, size=9)
     _box(axes, (9.3, 5.15, 1.15, 0.5), "MLM head", RED, size=9)
     axes.text(7.95, 5.83, "loss: (1 − λ) translation + λ MLM", va="center", fontsize=9, color=DARK)
@@ -99,7 +99,7 @@ def _bars(figure: Figure, x: float, title: str, values: list[float], colour: str
 
 def _heat_map(figure: Figure, matrix: np.ndarray) -> None:
     axes = _inset(figure, 5.0, 1.75, 2.3, 2.3)
-    axes.imshow(matrix, cmap="Greens", vmin=0, vmax=1)
+    axes.imshow(matrix, cmap=PARENTS, vmin=0, vmax=1)
     last = len(matrix) - 0.5
     axes.set(xlim=(-0.5, last), ylim=(last, -0.5), xticks=[], yticks=[])
     axes.grid(visible=False)

@@ -14,7 +14,7 @@ from synmask.files import UserError, read_json, read_lines
 
 METRICS = {
     "test.sacrebleu": "sacreBLEU",
-    "test.bleu_tokenised": "BLEU on tokens",
+    "test.bleu_tokenised": "tokenised BLEU",
     "test.chrf": "chrF",
     "valid.sacrebleu": "validation sacreBLEU",
 }

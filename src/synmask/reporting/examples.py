@@ -1,85 +1,122 @@
-"""Translations side by side, their differences from the reference marked word by word."""
+"""Translations sentence by sentence, as compare-mt shows them: scores, gains, words that differ."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
+from sacrebleu.metrics import CHRF
+
+from synmask.evaluation.bleu import bleu
 from synmask.files import UserError, read_lines
 
-Part = tuple[Literal["same", "more", "less"], str]
-SHOWN = 20
+SHOWN = 30
+Name = tuple[str, int]  # a system's label and a seed
+
+
+@dataclass
+class Translation:
+    """One run's: runs of words, and whether the reference lacks them; scores, and gains on the baseline."""
+
+    words: list[tuple[str, bool]]
+    chrf: float
+    bleu: float
+    chrf_gain: float | None
+    bleu_gain: float | None
 
 
 @dataclass
 class Example:
-    """A test sentence: its number (from 1), source, reference, and each system's translation in parts.
+    """A test sentence: its number (from 1), source, reference, translations.
 
-    Parts are words that are in the reference, too ("same"), that are not ("more"), and those of the reference
-    that are lacking here ("less").
+    The reference is in runs of words, with the places of the translations that lack them.
     """
 
     number: int
     source: str
-    reference: str
-    translations: dict[str, list[Part]]
+    reference: list[tuple[str, list[int]]]
+    translations: list[Translation]
 
 
-def examples(source: Path, reference: Path, hypotheses: Mapping[str, Path]) -> list[Example]:
-    """SHOWN of the sentences that the systems translate differently, best for the last system first.
+def examples(
+    source: Path, reference: Path, hypotheses: Mapping[Name, Path], *, language: str, lowercase: bool = False
+) -> list[Example]:
+    """SHOWN of the sentences that the runs translate differently, the largest gain of the last system first.
 
-    All that differ are ordered by how much closer to the reference the last system is than the first, and
-    taken at equal steps, so that gains and losses are shown as they come, not picked.
+    All that differ are ordered by the gain in chrF of the last system on the first, in their first seeds, and
+    taken at equal steps, so that gains and losses are shown as they come, not picked. A run's gain is on the
+    first system's run of the same seed or, where that is missing, of its first seed.
 
     Args:
         source, reference: plain text, a sentence a line.
-        hypotheses: system → its detokenised translations.
+        hypotheses: the runs' detokenised translations, the baseline's first.
+        language, lowercase: of the references, as for `bleu.bleu`.
     Raises:
         UserError: the files do not have the same number of lines.
     """
-    sides = {path: list(read_lines(path)) for path in (source, reference, *hypotheses.values())}
-    if len({*map(len, sides.values())}) > 1:
-        lines = ", ".join(f"{path} {len(side)}" for path, side in sides.items())
+    paths = [source, reference, *hypotheses.values()]
+    sides = [list(read_lines(path)) for path in paths]
+    if len({*map(len, sides)}) > 1:
+        lines = ", ".join(f"{path} {len(side)}" for path, side in zip(paths, sides, strict=True))
         raise UserError(f"lines differ: {lines}; decode the test set again")
-    translations = [sides[path] for path in hypotheses.values()]
-    ranked = sorted(
-        (-_gain(sides[reference][index], given), index)
-        for index, given in enumerate(zip(*translations, strict=True))
-        if len(set(given)) > 1
-    )
-    chosen = []
-    for _, index in _spread(ranked):
-        expected = sides[reference][index]
-        translated = {system: parts(sides[path][index], expected) for system, path in hypotheses.items()}
-        chosen.append(Example(index + 1, sides[source][index], expected, translated))
-    return chosen
+    chrf, sentence_bleu = CHRF(lowercase=lowercase), bleu("sacrebleu", language, lowercase=lowercase)
+    sentence_bleu.effective_order = True
+    names = list(hypotheses)
+    last = next(place for place, (system, _) in enumerate(names) if system == names[-1][0])
+    baselines = [_baseline(names, place) for place in range(len(names))]
+    ranked = []
+    for index, (text, expected, *found) in enumerate(zip(*sides, strict=True)):
+        if len({*found}) > 1:
+            first, other = (chrf.sentence_score(found[place], [expected]).score for place in (0, last))
+            ranked.append((first - other, index, text, expected, found))
+    shown = []
+    for _, index, text, expected, found in _spread(sorted(ranked)):
+        scores = [
+            [metric.sentence_score(line, [expected]).score for metric in (chrf, sentence_bleu)]
+            for line in found
+        ]
+        lacking = [_differing(expected, line) for line in found]
+        translations = [
+            Translation(
+                _runs(line.split(), _differing(line, expected)), *scores[place], *_gains(scores, place, base)
+            )
+            for place, (line, base) in enumerate(zip(found, baselines, strict=True))
+        ]
+        flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
+        shown.append(Example(index + 1, text, _runs(expected.split(), flags), translations))
+    return shown
 
 
-def parts(hypothesis: str, reference: str) -> list[Part]:
-    """A translation against the reference: runs of words that both have, more than it, less than it."""
-    found, expected = hypothesis.split(), reference.split()
-    result: list[Part] = []
-    matcher = SequenceMatcher(None, found, expected, autojunk=False)
-    for _, start, end, start_expected, end_expected in matcher.get_opcodes():
-        if found[start:end] == expected[start_expected:end_expected]:
-            result.append(("same", " ".join(found[start:end])))
-            continue
-        if start < end:
-            result.append(("more", " ".join(found[start:end])))
-        if start_expected < end_expected:
-            result.append(("less", " ".join(expected[start_expected:end_expected])))
-    return result
+def _baseline(names: Sequence[Name], place: int) -> int | None:
+    """The place of the run that a run's gain is on; None for the baseline's own."""
+    system, seed = names[place]
+    if system == names[0][0]:
+        return None
+    return names.index((names[0][0], seed)) if (names[0][0], seed) in names else 0
 
 
-def _gain(reference: str, translations: Sequence[str]) -> float:
-    """Likeness to the reference of the last translation, less that of the first."""
-    words = reference.split()
-    first, last = (
-        SequenceMatcher(None, text.split(), words, autojunk=False).ratio()
-        for text in (translations[0], translations[-1])
-    )
-    return last - first
+def _gains(scores: Sequence[Sequence[float]], place: int, base: int | None) -> list[float | None]:
+    return [
+        None if base is None else one - other
+        for one, other in zip(scores[place], scores[base or 0], strict=True)
+    ]
+
+
+def _differing(text: str, other: str) -> list[bool]:
+    """Of each word of a text, whether the other one lacks it, by their longest common runs of words."""
+    words = text.split()
+    differs = [True] * len(words)
+    for start, _, size in SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks():
+        differs[start : start + size] = [False] * size
+    return differs
+
+
+def _runs(words: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Neighbouring words with the same flag as one text."""
+    pairs = groupby(zip(words, flags, strict=True), key=lambda pair: pair[1])
+    return [(" ".join(word for word, _ in group), flag) for flag, group in pairs]
 
 
 def _spread(ranked: list) -> list:

@@ -1,4 +1,4 @@
-"""Training curves, trees and heat maps of P_D."""
+"""Training curves, cost by sentence length, and heat maps of P_D."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,16 +9,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from synmask.files import UserError, read_json
-from synmask.reporting.style import COLOURS, DARK, STYLE, in_style, legend_below, look, panels
+from synmask.reporting.style import COLOURS, DARK, PARENTS, STYLE, in_style, legend_below, look, panels
 from synmask.reporting.style import save as _save
 from synmask.reporting.style import text_width as _text_width
 
 
 @in_style
 def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
-    """Training and validation loss by epoch: a line a system (mean over seeds), a band from min to max.
+    """Training and validation loss by epoch: a line per system (mean over seeds), a band from min to max.
 
-    Where a system has several seeds, each is a thin line in the band.
+    Where a system has several seeds, each is a thin line in the band. Later lines are thinner, so that
+     none hides another; the axis leaves out what would flatten all others: losses above the
+    ninetieth percentile of the epochs' medians.
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
@@ -33,18 +35,23 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
     data = pd.concat(frames, ignore_index=True)
     figure, rows = panels(1, 2, width=4.6, height=3.4)
     titles = {"train_loss": "Training loss", "valid_loss": "Validation loss"}
+    count = data["system"].nunique()
     for axes, (column, title) in zip(rows[0], titles.items(), strict=True):
         for index, (system, runs) in enumerate(data.groupby("system", sort=False)):
             by_epoch = runs.groupby("epoch")[column]
             mean, colour = by_epoch.mean(), COLOURS[index % len(COLOURS)]
             marker = "o" if len(mean) == 1 else None
-            axes.plot(mean.index, mean, label=labels[system], marker=marker, linewidth=1.8, **look(index))
+            width = 1.2 + 3 * (count - 1 - index) / max(count - 1, 1)
+            axes.plot(mean.index, mean, label=labels[system], marker=marker, linewidth=width, **look(index))
             axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.15, lw=0)
             if runs["seed"].nunique() > 1:
                 for _, run in runs.groupby("seed"):
                     axes.plot(run["epoch"], run[column], color=colour, linewidth=0.6, alpha=0.6)
         axes.set(title=title, xlabel="Epoch", ylabel="nats a target token")
         axes.xaxis.get_major_locator().set_params(integer=True)
+        low, high = data[column].min(), data.groupby("epoch")[column].median().quantile(0.9)
+        if data["epoch"].nunique() > 2 and high > low:
+            axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     legend_below(figure, rows[0, 0])
     _save(figure, out, data)
 
@@ -70,9 +77,9 @@ def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
         else cost["device"]
     )
     figure, rows = panels(1, 2, width=4.6, height=3.4)
-    units = {"milliseconds": "ms a sentence", "megabytes": "MB a sentence"}
+    units = {"milliseconds": ("Time", "ms per sentence"), "megabytes": ("Memory", "MB per sentence")}
     lengths = sorted(set(data["length"]))
-    for axes, (column, unit) in zip(rows[0], units.items(), strict=True):
+    for axes, (column, (what, unit)) in zip(rows[0], units.items(), strict=True):
         for index, (system, table) in enumerate(data.groupby("model", sort=False)):
             axes.plot(
                 table["length"],
@@ -82,9 +89,10 @@ def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
                 markersize=4,
                 **look(index),
             )
-        axes.set(title=f"Encoder ({where})", xlabel="Sub-words in the sentence", ylabel=unit)
+        axes.set(title=f"{what} ({where})", xlabel="Sub-words in the sentence", ylabel=unit)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.set_xticks(lengths, [*map(str, lengths)])
         axes.minorticks_off()
     legend_below(figure, rows[0, 0])
@@ -116,7 +124,8 @@ def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: st
         scale = figure.add_axes(
             ((before + side + 0.15) / width, before / height, 0.15 / width, side / height)
         )
-        image = axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
+        top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
+        image = axes.imshow(matrix, cmap=PARENTS, vmin=0, vmax=top)
         axes.set_xticks(range(count), tokens, rotation=90)
         axes.set_yticks(range(count), tokens)
         axes.tick_params(length=0)
@@ -130,7 +139,7 @@ def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: st
         figure.text(0.5, 1 - 0.2 / height, title, ha="center", va="center", size=STYLE["axes.titlesize"])
         for row, column in np.argwhere(matrix >= 0.095).tolist():
             value = matrix[row, column]
-            colour = "white" if value > 0.5 else DARK
+            colour = "white" if value > top / 2 else DARK
             text = f"{value:.1f}".removeprefix("0")
             axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
         figure.colorbar(image, cax=scale, label="Probability")

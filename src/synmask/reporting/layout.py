@@ -1,12 +1,14 @@
-"""A laid-out table as Markdown and as LaTeX (booktabs)."""
+"""A table of numbers, and how it is printed: Markdown, LaTeX (booktabs), and JSON for the page."""
 
 import itertools
+import json
+import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from synmask.files import write_lines
+from synmask.files import UserError, read_json, write_lines, writing
 
 WIDEST = 8  # columns of numbers
 LATEX = {
@@ -31,12 +33,64 @@ LATEX = {
 }
 
 
-@dataclass(frozen=True)
-class Text:
-    """What stands in a cell."""
+SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
-    text: str
-    bold: bool = False
+
+@dataclass(frozen=True)
+class Value:
+    """A number of a table before it is printed: a mean over seeds, or what a paper prints.
+
+    Attributes:
+        mean: None where nobody has the number; `digits` of it and of `sd` are printed.
+        difference: to the published number.
+        p: of the test that gives the mark; `p_test_set` and `p_seeds`: the two that it is the larger of.
+        change: against the baseline.
+        seeds, asked: how many runs there are, and how many there should be.
+        run: corpus, direction (or task) and system of the runs.
+        printed: what a paper prints, instead of all this.
+    """
+
+    mean: float | None = None
+    digits: int = 2
+    sd: float | None = None
+    p: float | None = None
+    p_test_set: float | None = None
+    p_seeds: float | None = None
+    change: float | None = None
+    difference: float | None = None
+    seeds: int = 0
+    asked: int = 0
+    best: bool = False
+    run: tuple[str, str, str] | None = None
+    printed: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Mean, sd, mark, difference, seeds if some lack: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
+        if self.mean is None:
+            return self.printed or "–"
+        text = f"{self.mean:.{self.digits}f}"
+        if self.sd is not None:
+            text += f" ± {self.sd:.{self.digits}f}"
+        if self.p is not None and self.p < SIGNIFICANT:
+            text += "‡" if self.p < VERY_SIGNIFICANT else "†"
+        if self.difference is not None and not math.isnan(self.difference):
+            text += f" ({signed(self.difference, self.digits)})"
+        if self.seeds < self.asked:
+            text += f" [{self.seeds} of {self.asked}]"
+        return text
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """+0.10, −0.10, but never −0.00."""
+    return f"{round(float(value), digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
+def highest(values: Iterable[float | None], digits: int) -> list[bool]:
+    """Which values are the highest: equal as printed is equal; one without rivals is not the highest."""
+    printed = [None if value is None else round(float(value), digits) for value in values]
+    rivals = [value for value in printed if value is not None]
+    return [len(rivals) > 1 and value == max(rivals) for value in printed]
 
 
 @dataclass
@@ -50,8 +104,9 @@ class Layout:
     title: str
     stubs: list[str]
     heads: list[tuple[str, ...]]
-    rows: list[tuple[list[str], list[Text]]] = field(default_factory=list)
+    rows: list[tuple[list[str], list[Value]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    baseline: str = ""  # the row that changes are against
 
     def blocks(self) -> list[tuple[str, "Layout"]]:
         """What stands above each block ("" for a single one), and the block as a table of its own."""
@@ -63,8 +118,33 @@ class Layout:
             places = [place for place, head in enumerate(self.heads) if head[0] == name]
             heads = [("", *self.heads[place][1:]) for place in places]
             rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
-            blocks.append((name, Layout(self.title, self.stubs, heads, rows)))
+            blocks.append((name, Layout(self.title, self.stubs, heads, rows, baseline=self.baseline)))
         return blocks
+
+    def changes(self) -> bool:
+        """Whether it compares with the baseline."""
+        return any(value.change is not None for _, values in self.rows for value in values)
+
+    def empty(self) -> list[str]:
+        """What heads the rows without any number."""
+        return [" ".join(words) for words, values in self.rows if not any(map(_shows, values))]
+
+    def readable(self) -> "Layout":
+        """The same without rows and columns of dashes, and without columns that repeat their neighbour."""
+        rows = [(words, values) for words, values in self.rows if any(map(_shows, values))]
+        kept: list[tuple[tuple[str, ...], list[Value]]] = []
+        for head, *column in zip(self.heads, *(values for _, values in rows), strict=True):
+            before, values = kept[-1] if kept else ((), [])
+            if before[:-1] == head[:-1] and [one.text for one in values] == [one.text for one in column]:
+                kept[-1] = ((*head[:-1], f"{before[-1]}, {head[-1]}"), values)
+            elif any(map(_shows, column)):
+                kept.append((head, column))
+        lines = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(rows)]
+        return Layout(self.title, self.stubs, [head for head, _ in kept], lines, self.notes, self.baseline)
+
+
+def _shows(value: Value) -> bool:
+    return value.text != "–"
 
 
 def arrow(direction: str) -> str:
@@ -87,6 +167,30 @@ def write_latex(path: Path, *tables: Layout) -> None:
     What is wider than the line is scaled down to it.
     """
     write_lines(path, itertools.chain.from_iterable(map(_latex, tables)))
+
+
+def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:
+    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also has `more` tables."""
+    write_markdown(Path(f"{out}.md"), *tables)
+    write_latex(Path(f"{out}.tex"), *tables)
+    with writing(f"{out}.json") as handle:
+        json.dump([asdict(table) for table in (*tables, *more)], handle, ensure_ascii=False)
+
+
+def read_tables(path: Path) -> list[Layout]:
+    """The tables of `write_tables`' JSON.
+
+    Raises:
+        UserError: the file is not such a file.
+    """
+    try:
+        tables = [Layout(**table) for table in read_json(path)]
+        for table in tables:
+            table.heads = [tuple(head) for head in table.heads]
+            table.rows = [(words, [Value(**value) for value in row]) for words, row in table.rows]
+    except (TypeError, ValueError):
+        raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
+    return tables
 
 
 def escape(text: str) -> str:
@@ -124,7 +228,7 @@ def _pipes(table: Layout) -> list[str]:
             [
                 *map(plain, words),
                 *(
-                    f"**{cell.text}**" if cell.bold else cell.text for cell in cells
+                    f"**{cell.text}**" if cell.best else cell.text for cell in cells
                 ),  # numbers and marks, ours
             ]
         )
@@ -153,7 +257,7 @@ def _tabular(table: Layout) -> list[str]:
         lines += _spanning(table.heads, level, width)
     lines += [_row([*table.stubs, *(head[-1] for head in table.heads)]), r"\midrule"]
     for words, cells in table.rows:
-        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.bold else escape(cell.text) for cell in cells)
+        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text) for cell in cells)
         lines.append(" & ".join([*map(escape, words), *texts]) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 

@@ -6,8 +6,8 @@ import pandas as pd
 
 from synmask.config.published import Published
 from synmask.config.tables import Plan, asked_runs
-from synmask.reporting.cells import METRICS, SIGNIFICANT, VERY_SIGNIFICANT, Cell
-from synmask.reporting.layout import arrow
+from synmask.reporting.cells import METRICS, Cell
+from synmask.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
 from synmask.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 
 

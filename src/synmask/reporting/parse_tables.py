@@ -10,13 +10,13 @@ import pandas as pd
 
 from synmask.evaluation.parse_significance import Counts, paired_bootstrap
 from synmask.files import UserError, read_json, writing
-from synmask.reporting.layout import Layout, Text, arrow, write_latex, write_markdown
+from synmask.reporting.cells import METRICS
+from synmask.reporting.layout import Layout, Value, arrow, highest, signed, write_tables
+from synmask.reporting.runs import PARSE_SCORES, RUN
 
-RUN = ["corpus", "direction", "system", "seed"]
-SCORES = {"precision": "P", "recall": "R", "f1": "F1", "sentence_f1": "sentence F1"}
+SCORES = {metric: METRICS[metric].label for metric in PARSE_SCORES}
 ATTACHMENT = {"directed": "directed", "undirected": "undirected"}
 DEPENDENCIES = "dependencies"  # among the protocols
-SIGNIFICANT = 0.05
 PROTOCOLS = {
     "words": "trees over words, without punctuation and currency signs, which induced trees lose after "
     "they are split; single words and whole sentences do not count",
@@ -25,8 +25,12 @@ PROTOCOLS = {
     "evalb": "what EVALB computes with COLLINS.prm on unlabelled brackets",
     DEPENDENCIES: "heads by the argmax of P_D, of words without punctuation",
 }
-
-
+RESTS = {  # of the diagnostics: head → what it means
+    "% of split words cut": "words in several sub-words that the tree does not keep together",
+    "% of splits tied": "splits between equal distances, which a rule decides, not the parser",
+    "% explained by labels": "the share of the distances' variance in a sentence that the BPE labels beside"
+    " each gap explain; at 100 a tree says no more than which words are split",
+}
 TREES = [
     "induced", "right-branching", "right-branching-with-punctuation", "right-branching-punctuation-high",
     "left-branching", "left-branching-with-punctuation", "balanced", "balanced-with-punctuation",
@@ -73,8 +77,7 @@ def write_parse_table(
         _table(title, part, name, spans, systems, directions)
         for name, part in runs.groupby("protocol", sort=False)
     ]
-    write_markdown(output.with_name(f"{output.name}.md"), *tables)
-    write_latex(output.with_name(f"{output.name}.tex"), *tables)
+    write_tables(output, tables, more=[_diagnostics(parses, systems, directions)])
     with writing(output.with_name(f"{output.name}.csv")) as handle:
         runs.to_csv(handle, index=False, lineterminator="\n")
 
@@ -196,41 +199,44 @@ def _table(
         f"{title}, protocol “{protocol}”",
         ["Trees"],
         [(arrow(direction), name) for direction in directions for name in metrics.values()],
+        baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
     )
     rows = [
         *((label, "induced", system) for system, label in systems.items()),
         *((tree, tree, None) for tree in trivial),
     ]
-    cells = {name: [] for name, *_ in rows}
-    notes = []
+    columns, notes = [], []
     for direction in directions:
         here = runs[runs["direction"] == direction]
-        marks, differences = _significance(spans, protocol, direction, systems)
+        tests, differences = _significance(spans, protocol, direction, systems)
         notes += differences
         for metric in metrics:
-            texts = {}
-            for name, tree, system in rows:
-                one = here[here["tree"] == tree]
-                values = one[one["system"] == system] if system else one.drop_duplicates("tree")
-                texts[name] = _mean(values[metric]) + (marks.get(system, "") if metric == "f1" else "")
-            rivals = {
-                name: float(text.split()[0].rstrip("†‡"))
-                for name, text in texts.items()
-                if text != "–" and name != "oracle"
-            }
-            best = max(rivals.values(), default=None) if len(rivals) > 1 else None
-            for name, text in texts.items():
-                cells[name].append(Text(text, rivals.get(name) == best and best is not None))
-    table.rows = [([name], row) for name, row in cells.items()]
+            values = [_values(here, tree, system, metric) for _, tree, system in rows]
+            rivals = [
+                None if name == "oracle" else _mean(one) for (name, *_), one in zip(rows, values, strict=True)
+            ]
+            column = []
+            for (_, _, system), one, best in zip(rows, values, highest(rivals, 2), strict=True):
+                run = (runs["corpus"].iloc[0], direction, system) if system else None
+                sd = one.std(ddof=1) if len(one) > 1 else None
+                test = tests.get(system, {}) if metric == "f1" and len(one) else {}
+                column.append(Value(_mean(one), sd=sd, best=best, run=run, **test))
+            columns.append(column)
+    cells = zip(*columns, strict=True)
+    table.rows = [([name], list(row)) for (name, *_), row in zip(rows, cells, strict=True)]
     table.notes = [_how_to_read(runs, protocol, directions), *_missing(runs, systems, directions), *notes]
     return table
 
 
-def _mean(values: pd.Series) -> str:
-    if values.empty or values.isna().any():
-        return "–"
-    deviation = "" if len(values) == 1 else f" ± {values.std(ddof=1):.2f}"
-    return f"{values.mean():.2f}{deviation}"
+def _values(runs: pd.DataFrame, tree: str, system: str | None, metric: str) -> pd.Series:
+    """A metric of a system's runs, or of a trivial tree; none at all if one is no number."""
+    here = runs[runs["tree"] == tree]
+    values = (here[here["system"] == system] if system else here.drop_duplicates("tree"))[metric]
+    return values if values.notna().all() else values[:0]
+
+
+def _mean(values: pd.Series) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -> str:
@@ -253,8 +259,8 @@ def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -
 
 def _significance(
     spans: dict[tuple, dict[str, Counts]], protocol: str, direction: str, systems: Mapping[str, str]
-) -> tuple[dict[str, str], list[str]]:
-    """The mark of each system against right-branching, and a note on the systems against each other."""
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """The test of each system against right-branching, and a note on the systems against each other."""
     runs = {
         system: [
             kept
@@ -264,15 +270,14 @@ def _significance(
         for system in systems
     }
     runs = {system: found for system, found in runs.items() if found}
-    marks, parts = {}, []
+    tests, parts = {}, []
     for system, found in runs.items():
         test = paired_bootstrap([kept["induced"] for kept in found], [found[0]["right-branching"]])
-        marks[system] = "‡" if test.p < 0.01 else "†" if test.p < SIGNIFICANT else ""
+        tests[system] = {"p": test.p, "change": test.f1}
     for one, other in itertools.combinations(runs, 2):
         test = paired_bootstrap(*([kept["induced"] for kept in runs[name]] for name in (other, one)))
-        difference = f"{test.f1:+.2f}".replace("-", "−")
-        parts.append(f"{systems[other]} against {systems[one]} {difference} (p = {test.p:.3f})")
-    return marks, [f"F1 {arrow(direction)}, by the same test: {'; '.join(parts)}."] if parts else []
+        parts.append(f"{systems[other]} against {systems[one]} {signed(test.f1)} (p = {test.p:.3f})")
+    return tests, [f"F1 {arrow(direction)}, by the same test: {'; '.join(parts)}."] if parts else []
 
 
 def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> list[str]:
@@ -286,3 +291,31 @@ def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequenc
             which = "all seeds" if absent == seeds else "seed " + ", ".join(map(str, absent))
             parts.append(f"{systems[system]} {arrow(direction)} ({which})")
     return [f"Missing runs: {'; '.join(parts)}."] if parts else []
+
+
+def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions: Sequence[str]) -> Layout:
+    """For the page alone: what induced trees rest on, in percent."""
+    read = {(run["direction"], run["system"], run["seed"]): run for run in map(read_json, parses)}
+    table = Layout(
+        "What the trees rest on", ["Trees"], [(arrow(name), head) for name in directions for head in RESTS]
+    )
+    for system, label in systems.items():
+        row = []
+        for direction in directions:
+            runs = [run for (where, name, _), run in read.items() if (where, name) == (direction, system)]
+            for shares in zip(*map(_rests_on, runs), strict=True) if runs else [()] * len(RESTS):
+                values = pd.Series([share for share in shares if share is not None], dtype=float)
+                row.append(Value(_mean(values), 1, values.std(ddof=1) if len(values) > 1 else None))
+        table.rows.append(([label], row))
+    table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
+    return table
+
+
+def _rests_on(run: Mapping[str, Any]) -> list[float | None]:
+    """The shares of `RESTS` in percent; None where there is nothing to share."""
+    cut, ties, explained = (
+        run.get(key) for key in ("cut_words", "ties", "explained_by_labels_within_sentences")
+    )
+    parts = [(cut, "cut", "split"), (ties, "tied", "splits")]
+    shares = [100 * part[one] / part[whole] if part and part[whole] else None for part, one, whole in parts]
+    return [*shares, None if explained is None else 100 * explained]

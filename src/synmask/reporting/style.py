@@ -16,6 +16,9 @@ from synmask.files import writing
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 LINES = ["-", "--", ":"]
 GREY, DARK = "#8C8C8C", "#333333"
+# The same in every figure: heights, distances, P_D, constituents that the gold tree has, split words.
+HEIGHT, DISTANCE, PARENT, RIGHT, PIECE = COLOURS[4], COLOURS[0], "#6A51A3", COLOURS[2], COLOURS[1]
+PARENTS = "Purples"  # matplotlib's colours of P_D
 STYLE = {
     "font.family": "DejaVu Sans",  # matplotlib brings it
     "font.size": 10,

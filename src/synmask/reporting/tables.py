@@ -1,16 +1,17 @@
-"""Tables of published numbers beside ours: CSV, Markdown, LaTeX."""
+"""Tables of published numbers beside ours: CSV, Markdown, LaTeX, JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from synmask.config.published import Published
 from synmask.config.tables import Plan, asked_runs
 from synmask.files import UserError, writing
-from synmask.reporting.cells import METRICS, Cell, build_cells, cell_text
-from synmask.reporting.layout import Layout, Text, arrow, write_latex, write_markdown
+from synmask.reporting.cells import METRICS, Cell, build_cells, value_of
+from synmask.reporting.layout import Layout, Value, arrow, write_tables
 from synmask.reporting.notes import notes
 from synmask.reporting.runs import (
     COSTS,
@@ -38,7 +39,7 @@ def write_table(
     comparisons: Sequence[Path],
     out: Path,
 ) -> None:
-    """Write a table from the given runs: OUT.md, OUT.tex, OUT.csv (a row a cell), OUT.runs.csv (a row a run).
+    """Write a table from the given runs: OUT.md, .tex and .json; .csv (a row per cell), .runs.csv (per run).
 
     Args:
         plan: rows, columns and the runs that are asked for (`config.tables.plan`).
@@ -60,8 +61,7 @@ def write_table(
         _run_table(runs, tests).to_csv(handle, index=False, lineterminator="\n")
     table = _layout(plan, cells)
     table.notes = notes(plan, published, cells, runs, tests, make=f"snakemake {out}.md")
-    write_markdown(Path(f"{out}.md"), table)
-    write_latex(Path(f"{out}.tex"), table)
+    write_tables(out, [table])
 
 
 def _gather(
@@ -99,26 +99,37 @@ def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
 def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
     """Per system a line with what is published and a line with what is measured here."""
     with_published = any(cell.published_text for cell in cells)
+    places = [(column, metric) for column in plan["columns"] for metric in plan["metrics"]]
     heads = [
         (column["group"], arrow(column["column"]), _named(metric, plan["metrics"]))
-        for column in plan["columns"]
-        for metric in plan["metrics"]
+        for column, metric in places
     ]
     nothing_asked = not any(cell.asked for cell in cells)
     with_kinds = with_published or "glue" in plan["metrics"]
     table = Layout(plan["title"], ["System", *([""] if with_kinds else [])], heads)
+    table.baseline = dict(map(tuple, plan["rows"])).get(plan["baseline"], "")
+    rows = {system: [cell for cell in cells if cell.system == system] for system, _ in plan["rows"]}
+    baseline = [cell.mean for cell in rows.get(plan["baseline"], ())] or [None] * len(places)
     for system, label in plan["rows"]:
-        row = [cell for cell in cells if cell.system == system]
+        row = rows[system]
         origins = {cell.origin for cell in row}
         for origin, word in (("measured", "published"), ("quoted", "quoted")):
             if origin in origins:
-                table.rows.append(([label, word], [_published_text(cell, origin) for cell in row]))
+                table.rows.append(([label, word], [_published(cell, origin) for cell in row]))
         if any(cell.asked for cell in row) or (nothing_asked and "quoted" not in origins):
-            texts = [Text(cell_text(cell), cell.best) for cell in row]
-            table.rows.append(([label, *(["here"] if with_kinds else [])], texts))
+            runs = [_run(column, system) for column, _ in places]
+            values = list(map(value_of, row, runs, baseline))
+            table.rows.append(([label, *(["here"] if with_kinds else [])], values))
             if "glue" in plan["metrics"] and any(cell.median is not None for cell in row):
-                table.rows.append(([label, "median"], [_median(cell) for cell in row]))
+                medians = [Value(cell.median, METRICS[cell.metric].digits) for cell in row]
+                table.rows.append(([label, "median"], medians))
     return table
+
+
+def _run(column: dict[str, Any], system: str) -> tuple[str, str, str] | None:
+    """What a number is of; None for an average over columns."""
+    direction = column.get("task", column["column"])
+    return (column["corpus"], direction, system) if direction else None
 
 
 def _named(metric: str, metrics: Sequence[str]) -> str:
@@ -126,9 +137,6 @@ def _named(metric: str, metrics: Sequence[str]) -> str:
     return ("test " if f"valid_{metric}" in metrics else "") + METRICS[metric].label
 
 
-def _median(cell: Cell) -> Text:
-    return Text("–" if cell.median is None else f"{cell.median:.{METRICS[cell.metric].digits}f}")
-
-
-def _published_text(cell: Cell, origin: str) -> Text:
-    return Text(cell.published_text, cell.best_published) if cell.origin == origin else Text("–")
+def _published(cell: Cell, origin: str) -> Value:
+    here = cell.origin == origin
+    return Value(printed=cell.published_text, best=cell.best_published) if here else Value()

@@ -11,8 +11,8 @@ from synmask.reporting.style import COLOURS, GREY, in_style, panels, save
 
 
 @in_style
-def task_bars(table: Path, out: Path) -> None:
-    """A panel a task: bars are means over seeds, points single seeds; trivial baselines are grey.
+def task_dots(table: Path, out: Path) -> None:
+    """A panel per task: large points are means over seeds, small ones single seeds, grey trivial baselines.
 
     Args:
         table: prefix of a benchmark's table, whose .csv and .runs.csv are read.
@@ -34,17 +34,26 @@ def task_bars(table: Path, out: Path) -> None:
             place = systems.index(cell["label"])
             trivial = cell["system"] in BASELINES
             colour = GREY if trivial else COLOURS[place % len(COLOURS)]
-            axes.barh(place, cell["mean"], height=0.6, color=colour, alpha=0.55)
+            axes.plot(cell["mean"], place - 0.1, "o", color=colour, markersize=6)
+            seeds = runs[(runs["direction"] == task) & (runs["system"] == cell["system"])]["glue"]
             if not trivial:
-                seeds = runs[(runs["direction"] == task) & (runs["system"] == cell["system"])]["glue"]
-                axes.plot(seeds, np.full(len(seeds), place), "o", color=colour, markersize=4.5, mec="white")
-            edge = max(cell["mean"], 0)
+                axes.plot(
+                    seeds,
+                    np.full(len(seeds), place + 0.2),
+                    "o",
+                    color=colour,
+                    markersize=4,
+                    alpha=0.6,
+                    mec="white",
+                )
+            edge = max(cell["mean"], seeds.max())
             axes.annotate(
                 f"{cell['mean']:.1f}", (edge, place), xytext=(6, 0), textcoords="offset points", va="center"
             )
         axes.set(title=task, yticks=range(len(systems)), yticklabels=systems, ylim=(len(systems) - 0.5, -0.5))
-        low = min(0, cells["mean"].min())
-        axes.set_xlim(low, 125)
-        axes.set_xticks([0, 50, 100])
+        drawn = pd.concat([cells[cells["column"] == task]["mean"], runs[runs["direction"] == task]["glue"]])
+        room = max(drawn.max() - drawn.min(), 1)
+        axes.set_xlim(drawn.min() - 0.15 * room, drawn.max() + 0.6 * room)
+        axes.locator_params(axis="x", nbins=3)
         axes.grid(visible=False, axis="y")
     save(figure, out, cells[["column", "system", "label", "mean", "sd", "median", "seeds"]])

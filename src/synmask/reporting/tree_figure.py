@@ -8,13 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from synmask.reporting.style import COLOURS, GREY, in_style, save, text_width
-from synmask.reporting.tree_nodes import Drawing, Sentence, sentence_of
+from synmask.reporting.style import DISTANCE, GREY, HEIGHT, PIECE, RIGHT, in_style, save, text_width
+from synmask.reporting.tree_nodes import Drawing, Sentence, bars, branches, sentence_of
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
 
-RIGHT, PIECE = COLOURS[2], COLOURS[1]
-HEIGHT, DISTANCE = COLOURS[0], COLOURS[4]
 BARS = 0.6  # inches
 
 
@@ -33,7 +31,7 @@ def trees(gold: Tree | None, induced: Mapping[str, Parse], out: Path) -> None:
         ValueError: the sub-words differ between the trees, or do not make as many words as the gold tree has.
     """
     sentence = sentence_of(gold, induced)
-    headings = {title: _heading(sentence, title) for title in sentence.drawings}
+    headings = {title: sentence.heading(title, "in green") for title in sentence.drawings}
     centres, width = _token_centres(sentence)
     width = max(width, *(1.2 * text_width(heading) for heading in headings.values()))
     heights = []
@@ -54,14 +52,6 @@ def trees(gold: Tree | None, induced: Mapping[str, Parse], out: Path) -> None:
     save(figure, out, _data(sentence, induced))
 
 
-def _heading(sentence: Sentence, title: str) -> str:
-    if sentence.expected is None:
-        return title
-    if title == "gold":
-        return f"gold ({len(sentence.expected)} constituents that count)"
-    return f"{title} ({sentence.found(title)} of {len(sentence.expected)} found, in green)"
-
-
 def _step(title: str, drawing: Drawing) -> float:
     """Inches a level; deep trees without labels are drawn flatter."""
     return 0.28 if title == "gold" else min(0.28, 3.2 / drawing.levels)
@@ -70,9 +60,7 @@ def _step(title: str, drawing: Drawing) -> float:
 def _draw_tree(axes: Axes, drawing: Drawing, centres: np.ndarray, step: float) -> None:
     """Each node as a bar over its children, with a line down to each of them; the leaves' words below."""
     leaves = [centres[start:end].mean() for start, end in drawing.bounds]
-    tops: list[tuple[float, float]] = []  # x and y of each node
-    for node in drawing.nodes:
-        children = [tops[child] if child >= 0 else (leaves[~child], 0.0) for child in node.children]
+    for node, middle, below in branches(drawing, leaves):
         colour, width = (RIGHT, 2.2) if node.hit else (GREY, 1.3)
         line = {
             "color": colour,
@@ -81,14 +69,12 @@ def _draw_tree(axes: Axes, drawing: Drawing, centres: np.ndarray, step: float) -
             "zorder": 3 if node.hit else 2,
         }
         y = step * node.level
-        axes.plot([children[0][0], children[-1][0]], [y, y], **line)
-        for x, bottom in children:
-            axes.plot([x, x], [bottom, y], **line)
-        middle = (children[0][0] + children[-1][0]) / 2
+        axes.plot([below[0][0], below[-1][0]], [y, y], **line)
+        for x, level in below:
+            axes.plot([x, x], [step * level, y], **line)
         if node.label:
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
             axes.text(middle, y, node.label, ha="center", va="center", fontsize=9, bbox=box, zorder=5)
-        tops.append((middle, y))
     for text, x in zip(drawing.leaves, leaves, strict=True):
         axes.text(x, -0.06, text, ha="center", va="top")
 
@@ -102,14 +88,10 @@ def _mark_split_words(axes: Axes, words: list[tuple[int, int]], centres: np.ndar
 def _draw_bars(axes: Axes, parse: Parse, centres: np.ndarray, width: float) -> None:
     """Heights under the sub-words and distances under the gaps, the one before `</s>` at the end."""
     gaps = np.append((centres[1:] + centres[:-1]) / 2, centres[-1] + 0.22)
-    distances = np.array([*parse.distances, parse.eos_distance])
-    low = min(*parse.heights, *distances)
-    span = max(*parse.heights, *distances) - low or 1.0
-    bars = [(gaps, distances, DISTANCE, "distance")]
-    if parse.heights:
-        bars.insert(0, (centres, np.array(parse.heights), HEIGHT, "height"))
-    for places, values, colour, name in bars:
-        axes.bar(places, 0.06 + (values - low) / span, width=0.12, color=colour, label=name)
+    looks = {"height": (centres, HEIGHT), "distance": (gaps, DISTANCE)}
+    for name, values in bars(parse).items():
+        places, colour = looks[name]
+        axes.bar(places, 0.06 + np.array(values), width=0.12, color=colour, label=name)
     axes.set(xlim=(0, width), ylim=(0, 1.6))
     axes.axis("off")
     axes.legend(loc="upper right", ncols=2, fontsize=8, borderaxespad=0, handlelength=1)

@@ -1,6 +1,6 @@
 """Trees as nodes to draw: what each spans, how it is called, whether the gold tree has it, what is below."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -60,10 +60,42 @@ class Sentence:
         """How many of the gold spans that count a tree has."""
         return len({node.hit for node in self.drawings[title].nodes if node.hit})
 
+    def heading(self, title: str, how: str) -> str:
+        """What stands above a tree; `how` says how it shows what is found."""
+        if self.expected is None:
+            return title
+        if title == "gold":
+            return f"gold ({len(self.expected)} constituents that count)"
+        return f"{title} ({self.found(title)} of {len(self.expected)} found, {how})"
+
     def f1(self, title: str) -> float:
         """An induced tree's F1 in this sentence, in percent, by the protocol `words`."""
         both = max(self.counted - 2, 0) + len(self.expected or ())
         return 200 * self.found(title) / both if both else 100.0
+
+
+def branches(
+    drawing: Drawing, places: Sequence[float]
+) -> Iterator[tuple[Node, float, list[tuple[float, int]]]]:
+    """Each node, children first, with its x and the x and level of each child.
+
+    Args:
+        places: x of each leaf.
+    """
+    tops: list[tuple[float, int]] = []
+    for node in drawing.nodes:
+        below = [tops[child] if child >= 0 else (places[~child], 0) for child in node.children]
+        tops.append(((below[0][0] + below[-1][0]) / 2, node.level))
+        yield node, tops[-1][0], below
+
+
+def bars(parse: Parse) -> dict[str, list[float]]:
+    """Heights, if there are some, and distances to the next sub-word (n each), from 0, the least, to 1."""
+    columns = {"height": list(parse.heights)} if parse.heights else {}
+    columns["distance"] = [*parse.distances, parse.eos_distance]
+    values = [value for column in columns.values() for value in column]
+    low, span = min(values), (max(values) - min(values)) or 1.0
+    return {name: [(value - low) / span for value in column] for name, column in columns.items()}
 
 
 def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> Sentence:

@@ -1,24 +1,33 @@
-"""Sentences with their gold and induced trees side by side, as a piece of HTML that stands alone."""
+"""A browser of trees, sentence by sentence, gold and induced ones side by side: HTML that stands alone."""
 
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from synmask.reporting.html import part, policy
-from synmask.reporting.tree_nodes import Drawing, Sentence, sentence_of
+from synmask.reporting.tree_nodes import Drawing, Sentence, bars, branches, sentence_of
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
 
 FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels a level
+BAR = 26  # pixels of the largest height or distance
+KEY = (
+    '<p class="tree-key">Green: constituents that the gold tree has. '
+    '<span class="tree-key-split">Underlined</span>: pieces of one word. '
+    'Bars: <span class="tree-key-height">heights</span> and '
+    '<span class="tree-key-distance">distances</span> to the next sub-word, from the least to '
+    "the largest of the sentence. Point at a word, or tab to it, to see its likely parents by "
+    "P<sub>D</sub>; an arrow to the right edge means the root.</p>"
+)
 
 
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]], *, count: int = 20) -> str:
     """`count` sentences, evenly drawn from the shortest to the longest, each with its trees side by side.
 
-    The piece has its own style and script, and no outside address; its classes begin with "tree-". Filtering
-    by length and F1 needs JavaScript; without it all sentences show, and the filter does not.
+    The piece has its own style and script, and no outside address; its classes begin with "tree-". Without
+    JavaScript every sentence opens by itself; with it one shows at a time, to step through, search and order.
 
     Args:
         gold: the gold trees of N sentences.
@@ -28,16 +37,18 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]], *, cou
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
     count = min(count, len(order))
     chosen = [order[round(place * (len(order) - 1) / max(count - 1, 1))] for place in range(count)]
-    figures = []
-    for number in chosen:
-        sentence = sentence_of(gold[number], {label: parses[number] for label, parses in induced.items()})
-        figures.append(_sentence(number + 1, lengths[number], sentence, list(induced)))
+    sentences = []
+    for place, number in enumerate(chosen):
+        parses = {label: of_run[number] for label, of_run in induced.items()}
+        sentence = sentence_of(gold[number], parses)
+        sentences.append(_sentence(number + 1, sentence, parses, shown=place == count // 2))
     return "\n".join(
         [
             '<div class="tree-section">',
             f"<style>{part('tree_page.css')}</style>",
-            _filter(list(induced)),
-            *figures,
+            _controls(list(induced)),
+            KEY,
+            *sentences,
             f"<script>{part('tree_page.js')}</script>",
             "</div>",
         ]
@@ -57,76 +68,106 @@ def page(title: str, fragment: str) -> str:
             "<style>:root{color-scheme:light dark}"
             "body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:90rem}"
             "h1{font-size:1.4rem}</style></head>",
-            f"<body><h1>{escape(title)}</h1>",
+            f"<body><main><h1>{escape(title)}</h1>",
             fragment,
-            "</body></html>",
+            "</main></body></html>",
             "",
         ]
     )
 
 
-def _filter(labels: list[str]) -> str:
-    options = "".join(f"<option>{escape(label)}</option>" for label in labels)
+def _controls(labels: list[str]) -> str:
+    orders = "".join(
+        f"<option value={number}>F1 of {escape(label)}, lowest first</option>"
+        for number, label in enumerate(labels)
+    )
     return (
-        '<form class="tree-filter" hidden>'
-        '<label>words from <input type="number" class="tree-shortest" min="1" value="1"></label>'
-        '<label>to <input type="number" class="tree-longest" min="1"></label>'
-        f'<label>F1 of <select class="tree-system">{options}</select></label>'
-        '<label>from <input type="number" class="tree-least" min="0" max="100" value="0"></label>'
-        '<label>to <input type="number" class="tree-most" min="0" max="100" value="100"></label>'
-        '<output class="tree-count"></output></form>'
+        '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
+        '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output>'
+        '<label>Search <input type="search" class="tree-search"></label>'
+        f'<label>Order <select class="tree-order"><option value="">length</option>{orders}</select></label>'
+        "</form>"
     )
 
 
-def _sentence(number: int, length: int, sentence: Sentence, labels: list[str]) -> str:
-    f1 = {label: round(sentence.f1(label), 1) for label in labels}
-    captions = {"gold": f"gold, {len(sentence.expected or ())} constituents that count"} | {
-        label: f"{label}, {sentence.found(label)} found, F1 {f1[label]}" for label in labels
+def _sentence(number: int, sentence: Sentence, parses: Mapping[str, Parse], *, shown: bool) -> str:
+    f1 = [round(sentence.f1(label), 1) for label in parses]
+    headings = {"gold": sentence.heading("gold", "")}
+    headings |= {
+        label: sentence.heading(label, f"F1 {score}") for label, score in zip(parses, f1, strict=True)
     }
     drawn = "".join(
-        f'<figure class="tree-one"><figcaption>{escape(captions[title])}</figcaption>'
-        f"{_svg(drawing, sentence)}</figure>"
+        f'<figure class="tree-one" tabindex="0"><figcaption>{escape(headings[title])}</figcaption>'
+        f"{_svg(drawing, sentence, parses.get(title), headings[title])}</figure>"
         for title, drawing in sentence.drawings.items()
     )
     text = escape(" ".join(sentence.drawings["gold"].leaves))
-    data = escape(json.dumps(f1, ensure_ascii=False, sort_keys=True), quote=True)
     return (
-        f'<article class="tree-sentence" data-length="{length}" data-f1="{data}">'
-        f'<p class="tree-text">{number}. {text}</p><div class="tree-row">{drawn}</div></article>'
+        f'<details class="tree-sentence" data-f1="{json.dumps(f1)}"{" open" * shown}>'
+        f'<summary class="tree-text">{number}. {text}</summary><div class="tree-row">{drawn}</div></details>'
     )
 
 
-def _svg(drawing: Drawing, sentence: Sentence) -> str:
-    """One tree: paths for its constituents, text for its leaves, a line under the words that are split."""
+def _svg(drawing: Drawing, sentence: Sentence, parse: Parse | None, name: str) -> str:
+    """One tree: paths for its constituents, its leaves, a line under words that are split, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
-    tops: list[tuple[float, float]] = []
-    plain, right, labels = [], [], []
-    for node in drawing.nodes:
-        children = [tops[child] if child >= 0 else (places[~child], float(base)) for child in node.children]
+    lines: dict[bool, list[str]] = {False: [], True: []}
+    labels = []
+    for node, middle, below in branches(drawing, places):
         y = base - STEP * node.level
-        lines = [f"M{children[0][0]:.1f} {y}H{children[-1][0]:.1f}"]
-        lines += [f"M{x:.1f} {y}V{bottom:.0f}" for x, bottom in children]
-        (right if node.hit else plain).append("".join(lines))
-        middle = (children[0][0] + children[-1][0]) / 2
+        down = "".join(f"M{x:.1f} {y}V{base - STEP * level}" for x, level in below)
+        lines[node.hit is not None].append(f"M{below[0][0]:.1f} {y}H{below[-1][0]:.1f}{down}")
         if node.label:
             labels.append(
                 f'<text class="tree-label" x="{middle:.1f}" y="{y + 4}">{escape(node.label)}</text>'
             )
-        tops.append((middle, float(y)))
-    words = [
-        f'<text x="{x:.1f}" y="{base + FONT + 2}">{escape(leaf)}</text>'
-        for x, leaf in zip(places, drawing.leaves, strict=True)
-    ]
-    marks = []
-    if len(drawing.leaves) == len(sentence.tokens):
+    line, height = base + FONT + 2, base + FONT + 10
+    marks, more = [], ""
+    if parse is not None:
         split = [(start, end) for start, end in sentence.words if end - start > 1]
-        marks = [f"M{places[start]:.1f} {base + FONT + 7}H{places[end - 1]:.1f}" for start, end in split]
+        marks = [f"M{places[start]:.1f} {line + 5}H{places[end - 1]:.1f}" for start, end in split]
+        more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
+    words = [_word(leaf, index, places, line, width, parse) for index, leaf in enumerate(drawing.leaves)]
     return (
-        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {base + FONT + 10}" width="{width:.0f}" role="img">'
-        f'<path class="tree-plain" d="{"".join(plain)}"/><path class="tree-right" d="{"".join(right)}"/>'
-        f'<path class="tree-split" d="{"".join(marks)}"/>{"".join(labels)}{"".join(words)}</svg>'
+        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}" '
+        f'role="group" aria-label="{escape(name, quote=True)}">'
+        f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
+        f'<path class="tree-right" d="{"".join(lines[True])}"/>'
+        f'<path class="tree-split" d="{"".join(marks)}"/>{more}{"".join(labels)}{"".join(words)}</svg>'
     )
+
+
+def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:
+    """A leaf, and arrows to its likely parents for when it is pointed at; `</s>` is the right edge."""
+    text = f'<text x="{places[index]:.1f}" y="{y}">{escape(leaf)}</text>'
+    if parse is None or not parse.parents:
+        return text
+    names, arrows = [], []
+    for parent, share in parse.parents[index]:
+        start, end = places[index], [*places, width - 2][parent]
+        bend = y + 10 + min(24, abs(end - start) / 4)
+        tip = f"M{end - 3:.1f} {y + 10}L{end:.1f} {y + 4}L{end + 3:.1f} {y + 10}"
+        arrows.append(
+            f'<path class="tree-parent" stroke-width="{1 + 3 * share:.1f}" '
+            f'd="M{start:.1f} {y + 4}Q{(start + end) / 2:.1f} {bend:.1f} {end:.1f} {y + 4}{tip}"/>'
+        )
+        names.append(f"{[*parse.tokens, '</s> (root)'][parent]} {share:.2f}")
+    told = f"{leaf}: likely parents {', '.join(names) or 'none above 0.1'}"
+    return f'<g class="tree-word" tabindex="0"><title>{escape(told)}</title>{text}{"".join(arrows)}</g>'
+
+
+def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:
+    """Heights at the left of each sub-word's place, distances at its right."""
+    shift = {"height": -4, "distance": 1}
+    paths = []
+    for name, values in bars(parse).items():
+        drawn = [
+            f"M{x + shift[name]:.1f} {foot}v{-1 - (BAR - 1) * value:.1f}h3V{foot}z"
+            for x, value in zip(places, values, strict=True)
+        ]
+        paths.append(f'<path class="tree-bar-{name}" d="{"".join(drawn)}"/>')
+    return "".join(paths)
 
 
 def _places(drawing: Drawing) -> tuple[list[float], float]:

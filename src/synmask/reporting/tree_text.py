@@ -1,6 +1,6 @@
 """Trees in the terminal: a line a leaf, the root at the left, with bars for heights and distances."""
 
-from synmask.reporting.tree_nodes import Drawing, Sentence
+from synmask.reporting.tree_nodes import Drawing, Sentence, bars
 from synmask.syntax.parses import Parse
 
 THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: the gold tree has it, too
@@ -16,33 +16,21 @@ def draw(sentence: Sentence, parses: dict[str, Parse]) -> str:
     lines = []
     for title, drawing in sentence.drawings.items():
         texts = _tree(drawing)
-        head = title
-        if title in parses and sentence.expected is not None:
-            head += f" ({sentence.found(title)} of {len(sentence.expected)} found, drawn thick)"
         if title in parses:
             texts = _with_bars(texts, parses[title])
-        lines += [head, *texts, ""]
+        lines += [sentence.heading(title, "drawn thick"), *texts, ""]
     return "\n".join(lines)
 
 
 def _with_bars(texts: list[str], parse: Parse) -> list[str]:
     """Beside each line the height, if there are heights, and the distance to the next sub-word."""
-    columns = {"height": parse.heights} if parse.heights else {}
-    columns["distance to the next"] = [*parse.distances, parse.eos_distance]
-    values = [value for column in columns.values() for value in column]
-    low, high = min(values), max(values)
+    columns = bars(parse)
     width = max(map(len, texts))
-    lines = [" " * width + "".join(f"  {name:<{BAR}}" for name in columns)]
-    for number, text in enumerate(texts):
-        lines.append(
-            f"{text:<{width}}" + "".join(f"  {_bar(c[number], low, high)}" for c in columns.values())
-        )
+    heads = [f"  {'distance to the next' if name == 'distance' else name:<{BAR}}" for name in columns]
+    lines = [" " * width + "".join(heads)]
+    for text, *values in zip(texts, *columns.values(), strict=True):
+        lines.append(f"{text:<{width}}" + "".join(f"  {'▇' * round(BAR * value):<{BAR}}" for value in values))
     return [line.rstrip() for line in lines]
-
-
-def _bar(value: float, low: float, high: float) -> str:
-    filled = round(BAR * (value - low) / (high - low)) if high > low else 0
-    return f"{'▇' * filled:<{BAR}}"
 
 
 def _tree(drawing: Drawing) -> list[str]:

@@ -17,13 +17,14 @@ from synmask.syntax.treebank import Tree
 class Parse:
     """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
     before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
-    of the sub-words (for pictures)."""
+    of the sub-words and their likely parents (`engine.decode.likely_parents`), for pictures."""
 
     tokens: Sequence[str]
     distances: Sequence[float]
     eos_distance: float
     heads: Sequence[int] | None = None
     heights: Sequence[float] = ()
+    parents: Sequence[Sequence[tuple[int, float]]] = ()
 
 
 def read_parses(path: Path) -> Iterator[Parse]:
@@ -58,6 +59,7 @@ def parse_of(row: dict[str, Any]) -> Parse:
         float(row["eos_distance"]),
         row.get("heads"),
         row.get("heights", ()),
+        row.get("parents", ()),
     )
 
 
