@@ -18,7 +18,7 @@ from typing import IO, Any
 
 
 class UserError(Exception):
-    """A fault the user can mend. Its text is one line: what is wrong, where, and what to do.
+    """A fault the user can fix. Its text is one line: what is wrong, where, and what to do.
 
     The command line prints it without a traceback and exits with 1.
     """

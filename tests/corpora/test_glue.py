@@ -131,7 +131,7 @@ def test_odd_rows_of_qqp_are_dropped_and_counted(tmp_path):
         ("cola", "gj04\t1\tYes.\n", "train.tsv, line 1: 3 columns, not 4"),
         ("sts-b", "sentence1\tsentence2\tscore\na\tb\t5.1\n", "line 2: unknown label '5.1'; expected a number from 0 to 5"),
         ("sts-b", "sentence1\tsentence2\tscore\na\tb\tnan\n", "unknown label 'nan'"),
-        ("sst-2", "sentence\tlabel\na\t1\n", "glue: sst-2 train has 1 rows, not 2; fetch it again, or mend benchmarks.glue.tasks.sst-2.rows"),
+        ("sst-2", "sentence\tlabel\na\t1\n", "glue: sst-2 train has 1 rows, not 2; fetch it again, or fix benchmarks.glue.tasks.sst-2.rows"),
         ("cola", "", "glue: cola train has 0 rows, not 2"),
         ("sst-2", "<html>", "no column 'sentence'"),
     ],

@@ -48,7 +48,7 @@ def test_an_unknown_jar(maven, tmp_path):
         fetch_jar("org.example:parser:2.0:jar", tmp_path / "jars/parser-2.0.jar", sha256=SUM)
     assert str(error.value) == (
         "corenlp: Maven cannot fetch org.example:parser:2.0:jar ([ERROR] Could not find artifact "
-        "org.example:parser:2.0:jar); mend that, or set mirrors: {corenlp: <folder or URL with parser-2.0.jar>} "
+        "org.example:parser:2.0:jar); fix that, or set mirrors: {corenlp: <folder or URL with parser-2.0.jar>} "
         "in config.yaml"
     )
     assert left(tmp_path) == []

@@ -116,7 +116,7 @@ def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -
     if scheme == "file":
         return Path(url2pathname(urlsplit(url).path)), hint
     if scheme not in ("http", "https"):
-        raise UserError(f"{name}: {url}: not an http, https or file URL; mend it in config.yaml")
+        raise UserError(f"{name}: {url}: not an http, https or file URL; fix it in config.yaml")
     return url, hint
 
 

@@ -66,7 +66,7 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
         found = list(_rows(task, path, odd, ids, part == "dev"))
     if len(found) != rows:
         raise UserError(
-            f"glue: {task} {part} has {len(found):,} rows, not {rows:,}; fetch it again, or mend "
+            f"glue: {task} {part} has {len(found):,} rows, not {rows:,}; fetch it again, or fix "
             f"benchmarks.glue.tasks.{task}.rows in config.yaml"
         )
     write_task(task, found, output)

@@ -47,10 +47,10 @@ def fetch_jar(coordinates: str, output: str | Path, *, sha256: str, mirror: str 
         found = list(Path(folder).glob("*.jar"))
         if done.returncode or not found:
             said = next((line for line in done.stdout.splitlines() if "ERROR" in line), "no jar").strip()
-            raise UserError(f"corenlp: Maven cannot fetch {coordinates} ({said[:300]}); mend that, or {hint}")
+            raise UserError(f"corenlp: Maven cannot fetch {coordinates} ({said[:300]}); fix that, or {hint}")
         if (got := files.sha256(found[0])) != sha256:
             raise UserError(
                 f"corenlp: wrong checksum of {coordinates}: expected sha256 {sha256}, got {got}; "
-                "delete it from Maven's repository (~/.m2), or mend corenlp in config.yaml"
+                "delete it from Maven's repository (~/.m2), or fix corenlp in config.yaml"
             )
         os.replace(found[0], output)

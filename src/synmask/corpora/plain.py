@@ -58,5 +58,5 @@ def check_count(name: str, split: str, count: int, expected: Expected | None) ->
         wanted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         raise UserError(
             f"{name}: {split} has {count:,} pairs, not {wanted}; its files are not the expected ones "
-            f"(or mend corpora.{name}.pairs in config.yaml)"
+            f"(or fix corpora.{name}.pairs in config.yaml)"
         )

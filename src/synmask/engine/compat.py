@@ -1,4 +1,4 @@
-"""fairseq 0.12.2 on today's Python and torch. Import this module before fairseq; nothing else mends anything.
+"""fairseq 0.12.2 on today's Python and torch. Import this module before fairseq; nothing else fixes anything.
 
 Four faults (tried with Python 3.11, torch 2.13):
 1. Python >= 3.11 refuses dataclass defaults that are instances of unhashable classes, which fairseq's and

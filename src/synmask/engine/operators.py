@@ -31,7 +31,7 @@ class _Dropout(torch.autograd.Function):
         keep = (draws.view(torch.int16)[: x.numel()] >= dropped - LEVELS // 2).view(x.shape)
         ctx.save_for_backward(keep)
         ctx.scale = LEVELS / (LEVELS - dropped)
-        return torch.ops.aten.native_dropout_backward(x, keep, ctx.scale)  # x * keep * scale in one pass
+        return torch.ops.aten.native_dropout_backward(x, keep, ctx.scale)  # x * keep * scale
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

@@ -119,7 +119,7 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
                 stack.append(_Bracket(line))
             elif not stack:
                 what = '")" without its "("' if token == ")" else f'"{token}" outside of brackets'
-                raise UserError(f"{path}, line {line}: {what}; mend the tree")
+                raise UserError(f"{path}, line {line}: {what}; fix the tree")
             elif token != ")":
                 stack[-1].add(token)
             else:
@@ -127,14 +127,14 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
                 try:
                     tree = closed.tree(outermost=not stack)
                 except ValueError as error:
-                    raise UserError(f"{path}, line {line}: {error}; mend the tree") from None
+                    raise UserError(f"{path}, line {line}: {error}; fix the tree") from None
                 if stack:
                     stack[-1].children.append(tree)
                 else:
                     found = True
                     yield tree
     if stack:
-        raise UserError(f'{path}, line {stack[0].line}: "(" is never closed; mend the tree')
+        raise UserError(f'{path}, line {stack[0].line}: "(" is never closed; fix the tree')
     if not found:
         raise UserError(f"{path}, line {max(line, 1)}: no tree in this file; give a bracketed treebank")
 
