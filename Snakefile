@@ -20,6 +20,7 @@ if not CONFIG.partial:  # else there is nothing that could start a training
     include: "workflow/rules/syntax.smk"
     include: "workflow/rules/train.smk"
     include: "workflow/rules/decode.smk"
+    include: "workflow/rules/templates.smk"
     include: "workflow/rules/parse.smk"
     include: "workflow/rules/weights.smk"
     include: "workflow/rules/nlu.smk"

@@ -14,7 +14,7 @@ import torch
 
 from synmask.config import load, read_yaml
 from synmask.engine.criterion import MixedLoss
-from synmask.engine.model import GuidedTransformer  # isort: split
+from synmask.engine.task import model_class  # isort: split
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
@@ -43,14 +43,17 @@ def rival(name, corpus, batch, length, device):
         for number in range(size - len(dictionary)):
             dictionary.add_symbol(str(number))
     task = Namespace(
-        source_dictionary=words[0], target_dictionary=words[1], target_dictionary_pad=words[1].pad()
+        source_dictionary=words[0],
+        target_dictionary=words[1],
+        target_dictionary_pad=words[1].pad(),
+        template_dictionary=words[1],
     )
     torch.manual_seed(1)
     if name == STOCK:
         model = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg.model), task)
         criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
     else:
-        model = GuidedTransformer.build(cfg.model, task, settings["system"])
+        model = model_class(settings["system"]["guide"]).build(cfg.model, task, settings["system"])
         criterion = MixedLoss(task, 0.1, settings["system"]["mlm_weight"])
     return Rival(
         name, model, criterion, sample(batch, length, SIZES[corpus], settings["system"], name), device
@@ -68,7 +71,8 @@ def sample(batch, length, sizes, system, name):
     if name != STOCK:
         heads = torch.randint(length - 3, (batch, length, 1)).expand(-1, -1, 2)
         distances = torch.randint(1, 12, (batch, length))
-        net["annotations"] = {"bpe_labels": 2 * (source % 2), "heads": heads, "distances": distances}
+        syntax = {"heads": heads, "distances": distances, "template": target[:, ::2]}
+        net["annotations"] = {"bpe_labels": 2 * (source % 2), **syntax}
         if system["mask_rate"]:
             net["masked"] = (torch.rand(batch * length) < system["mask_rate"]).nonzero().view(-1)
             value["masked_target"] = source.view(-1)[net["masked"]]

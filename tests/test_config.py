@@ -104,6 +104,19 @@ def test_a_systems_own_training_is_laid_over_the_corpus(values):
     assert load(values, [PATH]).training_of("nc11", "transformer-tuned").kept == 1
 
 
+def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
+    run, names = ("demo", "de-en", "st-nmt"), ("run_settings", "template_settings", "template_cut")
+    before = load(values, [PATH])
+    assert before.template_settings(*run) == before.run_settings("demo", "de-en", "transformer")
+    assert json.loads(before.template_cut(*run)) == {"ratio": 0.15, "least": 3, "most": 6}
+    for options, changed in (({"without": 0.1}, {names[0]}), ({"least": 2}, {names[0], names[2]})):
+        values["corpora"]["demo"]["options"] = {"st-nmt": {"de-en": options}}
+        after = load(values, [PATH])
+        assert {
+            name for name in names if getattr(after, name)(*run) != getattr(before, name)(*run)
+        } == changed
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -123,6 +136,9 @@ def test_a_systems_own_training_is_laid_over_the_corpus(values):
         (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' guides 5 heads, the model of corpus 'demo' has 4"),
         (lambda v: v["systems"]["grammar"]["options"].update(layers=3), "experiments.demo.systems: system 'grammar' guides 3 layers, the model of corpus 'demo' has 2"),
         (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus 'aspec' has none of ja, leave it out"),
+        (lambda v: v["experiments"]["aspec-parsed"].update(systems=["transformer", "grammar", "st-nmt"]), "systems: system 'st-nmt' reads templates of the target; corpus 'aspec' has no trees of ja, leave it out"),
+        (lambda v: v["systems"]["st-nmt"]["options"].update(least=7), "systems.st-nmt.options: least must not be above most"),
+        (lambda v: v["tables"]["nlu-demo"]["systems"].append("st-nmt"), "system 'st-nmt' cannot be a RoBERTa"),
         (lambda v: v["systems"].update(x={"mlm_weight": 0.2}), "--config: systems.x: mlm_weight needs a mask_rate above 0"),
         (lambda v: v["systems"].update({"x; rm -rf ~": {}}), "--config: systems.x; rm -rf ~: use lower-case letters"),
         (lambda v: v["corpora"].update({"../x": {}}), "--config: corpora.../x"),

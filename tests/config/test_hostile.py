@@ -36,6 +36,7 @@ def small(tmp_path_factory):
     values["corpora"]["iwslt14"]["options"] = {"distance": {"en-de": {"heads": 3}}}
     for name in ("demo", "iwslt14"):
         values["experiments"][name]["systems"] = ["transformer", "grammar"]
+    values["experiments"]["iwslt14"]["peers"] = ["st-nmt"]
     values["tables"]["demo-cost"]["systems"] = ["transformer", "grammar"]
     path = tmp_path_factory.mktemp("small") / "config.yaml"
     path.write_text(yaml.safe_dump(values, sort_keys=False))

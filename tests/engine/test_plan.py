@@ -120,6 +120,39 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     assert "seed1/train.json" in said
 
 
+def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
+    def more(values):
+        values["experiments"]["demo"] |= {"systems": ["st-nmt"], "tables": ["translation"]}
+
+    folder = tmp_path / "demo/de-en"
+    sizes = {"bin/dict.de": 1000, "bin/dict.en": 800}
+    sizes |= {"st-nmt/templates/bin/dict.de": 990, "st-nmt/templates/bin/dict.en": 500}
+    for name, size in sizes.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.txt").write_text("x 1\n" * (size - 4))
+    run = folder / "st-nmt/seed1/template"
+    run.mkdir(parents=True)
+    (run / "train.json").write_text(json.dumps({"train_seconds": 36.0, "workers": 1, "device": "CPU"}))
+    config = configuration(more)
+    rows = plan(config, ["demo"], tmp_path)
+    assert [(row.name, row.done, row.device_hours) for row in rows] == [
+        ("st-nmt/template", 1, 0.01),
+        ("st-nmt", 0, None),
+    ]
+    run = ("demo", "de-en", "st-nmt")
+    first = count_parameters(config.template_settings(*run), 990, 500)
+    assert (
+        rows[0].parameters
+        == first
+        == count_parameters(config.run_settings(*run[:2], "transformer"), 990, 500)
+    )
+    assert rows[1].parameters == count_parameters(config.run_settings(*run), 1000, 800, 500)
+    assert not any(row.estimated for row in rows)
+    said = "\n".join(lines(rows, tmp_path))
+    assert "trainings  4, 1 of them done" in said
+    assert "measure one: snakemake results/demo/de-en/st-nmt/seed1/train.json" in said
+
+
 def test_a_disk_that_is_too_small_is_told(tmp_path, monkeypatch):
     rows = plan(configuration(), ["demo"], tmp_path)
     assert "WARNING" not in "\n".join(lines(rows, tmp_path))

@@ -45,7 +45,9 @@ def test_every_system_can_be_measured(corpus, settings_of, tmp_path, monkeypatch
     settings = settings_of(guide)
     cfg = fairseq_config(corpus / "bin", corpus, "de", "en", settings, seed=1)
     words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
-    task = GuidedTranslation(cfg.task, *words, settings)
+    task = GuidedTranslation(
+        cfg.task, *words, settings, template_dictionary=words[1] if GUIDES[guide].templates else None
+    )
     model = task.build_model(cfg.model).eval()
     monkeypatch.setattr(speed, "load_model", lambda path: (model, task, {}))
     monkeypatch.setattr(speed, "seconds", lambda steps, device: [step() or 0.5 for step in steps])

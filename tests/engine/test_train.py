@@ -265,13 +265,17 @@ SYSTEMS = load(read_yaml(CONFIG) | {"published": str(CONFIG.parent / "workflow/p
 
 
 # A system whose name ends in a digit is one of a sweep, and differs from its neighbours in a number alone; one with a
-# `training` of its own has the model of another; one that reads words is a RoBERTa.
+# `training` of its own has the model of another; one that reads words is a RoBERTa; test_templates.py trains what reads
+# templates.
 @pytest.mark.parametrize(
     "system",
     sorted(
         n
         for n, s in SYSTEMS.items()
-        if not n[-1].isdigit() and not s.training.model_fields_set and "words" not in GUIDES[s.guide].reads
+        if not n[-1].isdigit()
+        and not s.training.model_fields_set
+        and "words" not in GUIDES[s.guide].reads
+        and not GUIDES[s.guide].templates
     ),
 )
 def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):

@@ -9,7 +9,7 @@ from synmask.config.guides import GUIDES
 from synmask.guides import Shape, build_guide
 
 ROOT = Path(__file__).parents[2] / "src/synmask"
-NAMES = [name for name in GUIDES if name != "none"]
+NAMES = [name for name, options in GUIDES.items() if name != "none" and not options.templates]
 ALONE = {"structformer": {"margin": "sentence"}}  # its own margin makes sentences depend on batch mates
 
 

@@ -207,6 +207,51 @@ def test_a_system_that_reads_a_parser_gets_annotations(built):
     assert {output.split("/")[3] for rule, output in jobs if rule == "train"} == {"pascal"}
 
 
+def test_a_system_that_reads_templates_has_a_model_that_predicts_them(built, restore):
+    run = built.folder / RUNS / "st-nmt/seed1"
+    files = ("scores.json", "template/scores.json", "template/average.pt")
+    wanted = [f"{RUNS}/st-nmt/seed1/{name}" for name in files]
+    built.snakemake(*wanted)
+    gold = [(run.parent / f"templates/{split}.en").read_text().splitlines() for split in ("train", "test")]
+    assert [len(lines) for lines in gold] == [
+        len((built.folder / RUNS / f"bpe/{split}.en").read_text().splitlines()) for split in ("train", "test")
+    ]
+    assert all("[" in line for line in gold[0])
+    scores = json.loads((run / "template/scores.json").read_text())
+    assert scores["sentences"] == {"valid": 20, "test": 21}
+    assert scores["scores"]["test"].keys() == {"bleu_tokenised", "exact"}
+    assert scores["settings"]["system"]["guide"] == "none"
+    assert json.loads((run / "scores.json").read_text())["parameters"] > scores["parameters"]
+    verb = [
+        sys.executable,
+        "-m",
+        "synmask.cli",
+        "translate",
+        "--model",
+        str(run / "average.pt"),
+        "--threads",
+        "1",
+    ]
+    text = (built.folder / RUNS / "text/test.de").read_text()
+    done = subprocess.run(verb, input=text, text=True, capture_output=True, check=True)
+    assert done.stdout == (run / "hypothesis.test.txt").read_text()  # by the same templates
+
+    def jobs(**options):
+        built.config["systems"]["st-nmt"]["options"] = options
+        found = built.planned(*wanted, f"{RUNS}/grammar/seed1/scores.json")
+        assert all("/st-nmt/" in output for _, output in found)
+        return {rule for rule, _ in found}
+
+    own = {"train", "average", "decode", "score"}
+    first = {"train_templates", "average_templates", "predict_templates", "score_templates"}
+    assert jobs() == set()
+    assert jobs(without=0.4) == own
+    assert jobs(least=2) == own | first | {"templates", "binarise_templates"}
+    (run / "template/average.pt").rename(run / "aside.pt")
+    assert jobs() == own | first - {"train_templates"}
+    (run / "aside.pt").rename(run / "template/average.pt")
+
+
 def test_a_deleted_average_rebuilds_its_branch_alone(built):
     average = built.folder / RUNS / "grammar/seed1/average.pt"
     aside = average.with_suffix(".aside")

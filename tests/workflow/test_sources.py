@@ -36,7 +36,7 @@ def rules():
     """Rule → the verb whose sources it has, and the one that it runs."""
     for path in sorted(PROJECT.glob("workflow/rules/*.smk")):
         for name, text in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(), re.S | re.M):
-            code, shell = re.search(r'JOBS\.code\("([\w-]+)"\)', text), re.search(r"synmask ([\w-]+) ", text)
+            code, shell = re.search(r'JOBS\.code\("([\w-]+)"', text), re.search(r"synmask ([\w-]+) ", text)
             if code or shell:
                 yield name, code and code[1], shell and shell[1]
 
@@ -72,6 +72,15 @@ def test_only_systems_that_read_a_parser_are_trained_by_what_reads_annotations(j
         if "syntax/annotations" in behind(jobs, "train", corpus="demo", system=name)
     }  # fmt: skip
     assert reading == {"pascal", "lisa", "distance"}
+
+
+def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_has_none(jobs):
+    run = {"corpus": "demo", "system": "st-nmt"}
+    plain = behind(jobs, "train", corpus="demo", system="transformer")
+    assert behind(jobs, "train", **run) - plain == {"engine/templates"}
+    assert jobs.code("train", guided=False)(SimpleNamespace(**run)) == jobs.code("train")(
+        SimpleNamespace(corpus="demo", system="transformer")
+    )
 
 
 def test_scores_have_no_models_sources(jobs):

@@ -4,6 +4,10 @@ HYPOTHESES = [
     f"results/{{corpus}}/{{source}}-{{target}}/{{system}}/seed{{seed}}/hypothesis.{split}"
     for split in DECODED
 ]
+TEMPLATES = [
+    f"results/{{corpus}}/{{source}}-{{target}}/{{system}}/seed{{seed}}/template/{split}.{{target}}"
+    for split in DECODED
+]
 
 
 rule decode:
@@ -11,6 +15,7 @@ rule decode:
         model="results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
         sources=[f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{{source}}" for split in DECODED],
         annotations=JOBS.annotations(*DECODED),
+        templates=JOBS.if_templated(*TEMPLATES),
         code=JOBS.code("decode"),
     output:
         [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json")],
@@ -30,7 +35,8 @@ rule decode:
         outputs=HYPOTHESES,
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
-        " --annotations {input.annotations:q} --settings {params.settings:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --annotations {input.annotations:q} --templates {input.templates:q} --settings {params.settings:q}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule score:

@@ -5,6 +5,11 @@ rule train:
     input:
         data=rules.binarise.output,
         annotations=JOBS.annotations(*TRAINED),
+        templates=JOBS.if_templated(
+            "results/{corpus}/{source}-{target}/{system}/templates/train.{target}",
+            "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/valid.{target}",
+            "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{target}.txt",
+        ),
         code=JOBS.code("train"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself moves stale checkpoints aside.
@@ -30,7 +35,7 @@ rule train:
         "trap : TERM; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
         " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
+        " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
 
 
 rule average:
@@ -39,6 +44,9 @@ rule average:
         data=rules.binarise.output,
         codes="results/{corpus}/{source}-{target}/bpe/codes",
         vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
+        template_model=JOBS.if_templated(
+            "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/average.pt"
+        ),
         code=JOBS.code("average"),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
@@ -57,11 +65,12 @@ rule average:
         text=JOBS.section("text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
         last=JOBS.kept,
+        template_model=lambda wildcards, input: option("template-model", input.template_model or None),
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
         run=folder_of("output"),
     shell:
         "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"
         " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold}"
         " --source {wildcards.source} --target {wildcards.target} --text {params.text:q}"
-        " --settings {params.settings:q} --output {output:q}"
+        " --settings {params.settings:q} --output {output:q} {params.template_model}"
         " --keep-checkpoints {resources.keep_checkpoints} 2> {log:q}"

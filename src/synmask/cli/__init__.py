@@ -43,8 +43,15 @@ VERBS = {
         "text:apply_bpe",
         "text:binarise",
         "text:annotate",
+        "text:templates",
     ),
-    "Training and translation": ("models:train", "models:average", "models:decode", "models:speed"),
+    "Training and translation": (
+        "models:train",
+        "models:average",
+        "models:predict_templates",
+        "models:decode",
+        "models:speed",
+    ),
     "Language understanding": (
         "corpora:glue",
         "corpora:demo_task",
@@ -64,6 +71,7 @@ VERBS = {
     "Tests and tables": (
         "evaluation:significance",
         "evaluation:sentences",
+        "evaluation:score_templates",
         "reporting:table",
         "reporting:parse_table",
         "reporting:excerpt",

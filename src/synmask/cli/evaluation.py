@@ -49,6 +49,36 @@ def score(
     write_json(output, run.given() | read_json(train) | result | signatures | made)
 
 
+def score_templates(
+    *,
+    splits: Some[str],
+    predicted: Some[Path],
+    gold: Some[Path],
+    run: Json[TranslationInfo],
+    train: Path,
+    output: Path,
+) -> None:
+    """Score predicted templates, a split each: BLEU on their words and labels, and how many are right.
+
+    Args:
+        splits: Names of what is scored, such as valid and test.
+        predicted: Output of `predict-templates` for each.
+        gold: Output of `templates` for each.
+        run: What was run: corpus, direction, system, seed, settings.
+        train: train.json of the run.
+        output: scores.json.
+    """
+    from synmask.evaluation.templates import score_templates
+    from synmask.files import read_json, write_json
+
+    parts = together(splits=splits, predicted=predicted, gold=gold)
+    found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
+    result = {key: {split: values[key] for split, values in found.items()} for key in ("scores", "sentences")}
+    signatures = {"signatures": found[splits[0]]["signatures"]}  # those of all: no text decides them
+    made = _made() | {"command": shlex.join(sys.argv)}
+    write_json(output, run.given() | read_json(train) | result | signatures | made)
+
+
 def significance(
     *,
     hypothesis: Path,

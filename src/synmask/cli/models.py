@@ -38,6 +38,7 @@ def train(
     settings: Json[RunSettings],
     seed: RandomSeed,
     keep: Count,
+    templates: tuple[Path, ...] = (),
     code: Code = (),
     threads: Threads = 1,
     processes: Annotated[int, Field(ge=1, le=1024)] | None = None,
@@ -55,14 +56,18 @@ def train(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: See `synmask settings`.
         keep: How many of the last epochs' models to keep for averaging.
+        templates: Those of train and of valid and their dictionary, for systems that read them.
         processes: Data-parallel workers; default: one a GPU.
     """
     from synmask.engine.train import train
 
+    if len(templates) not in (0, 3):
+        raise UserError("--templates: give three files, those of train and of valid and their dictionary")
+    named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
     with lease(gpus):
         train(
-            data, run, source, target, settings.plain(), seed, keep=keep, code=code, threads=threads,
-            processes=processes, checkpoint_minutes=checkpoint_minutes, restart=restart,
+            data, run, source, target, settings.plain(), seed, keep=keep, templates=named, code=code,
+            threads=threads, processes=processes, checkpoint_minutes=checkpoint_minutes, restart=restart,
         )  # fmt: skip
 
 
@@ -79,6 +84,7 @@ def average(
     text: Json[Tokens],
     settings: Json[RunSettings],
     output: Path,
+    template_model: Path | None = None,
     keep_checkpoints: Switch = 1,
 ) -> None:
     """Average the last epochs into one model file that stands alone.
@@ -93,6 +99,7 @@ def average(
         text: The corpus' tokeniser and case.
         settings: The run's settings.
         output: The model file.
+        template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove them afterwards.
     """
     from synmask.engine.average import average, save_model
@@ -110,7 +117,8 @@ def average(
     checkpoints = run / "checkpoints"
     with locked(run):
         state = average(checkpoints, last)
-        save_model(output, state, data, text.plain() | language | subwords, settings.plain())
+        words = text.plain() | language | subwords
+        save_model(output, state, data, words, settings.plain(), template_model)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 
@@ -140,6 +148,7 @@ def decode(
     inputs: Some[Path],
     outputs: Some[Path],
     annotations: tuple[Path, ...] = (),
+    templates: tuple[Path, ...] = (),
     settings: Json[Decoding],
     threads: Threads = 1,
     gpus: Gpus = 0,
@@ -151,13 +160,37 @@ def decode(
         inputs: Source sentences in BPE.
         outputs: A prefix each: .txt (detokenised), .tok (tokens), .json (time).
         annotations: Output of `annotate` each, for systems that read it.
+        templates: Output of `predict-templates` each, for systems that read it.
         settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}'.
     """
     from synmask.engine.decode import decode_files
 
     with lease(gpus):
-        how = settings.model_dump()
-        decode_files(model, inputs, outputs, threads=threads, annotations=annotations, **how)
+        how = settings.model_dump() | {"annotations": annotations, "templates": templates}
+        decode_files(model, inputs, outputs, threads=threads, **how)
+
+
+def predict_templates(
+    *,
+    model: Path,
+    input: Path,
+    output: Path,
+    settings: Json[Decoding],
+    threads: Threads = 1,
+    gpus: Gpus = 0,
+) -> None:
+    """Predict the target's templates, for ST-NMT.
+
+    Args:
+        model: A model file of `average`, trained on templates.
+        input: Source sentences in BPE.
+        output: Their templates, in BPE.
+        settings: As for decode.
+    """
+    from synmask.engine.decode import predict_templates
+
+    with lease(gpus):
+        predict_templates(model, input, output, threads=threads, **settings.model_dump())
 
 
 def translate(

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from synmask.cli.options import Count, Json, Some, Source, Target, Threads, tell
+from synmask.config.guides import TemplateCut
 from synmask.config.sections import Lengths, Tokens
 
 
@@ -128,3 +129,34 @@ def annotate(
     from synmask.syntax.annotations import annotate_file
 
     tell(annotate_file(subwords, output, trees=trees, heads=heads, kept=kept))
+
+
+def templates(
+    *,
+    source: Path,
+    target: Path,
+    trees: Path,
+    kept: Path | None = None,
+    settings: Json[TemplateCut],
+    output: Path,
+    source_out: Path,
+    templates_out: Path,
+) -> None:
+    """Write templates of the target side, its trees cut at a depth, for ST-NMT.
+
+    Beside them the pairs of source and template that have one.
+
+    Args:
+        source: Source sentences in BPE.
+        target: Target sentences in BPE.
+        trees: A bracketed tree of each target sentence's words.
+        kept: Output of `clean`: which lines of trees became sentences.
+        settings: The depth is min(max(ratio · words, least), most): '{"ratio": 0.15, "least": 3, "most": 6}'.
+        output: The templates, a line a sentence, empty without a parse; counts go beside it as .json.
+        source_out: The source sentences with a template.
+        templates_out: Their templates.
+    """
+    from synmask.syntax.templates import template_file
+
+    pairs = (source_out, templates_out)
+    tell(template_file((source, target), trees, output, pairs, kept=kept, **settings.model_dump()))

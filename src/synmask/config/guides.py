@@ -19,10 +19,12 @@ class GuideOptions(Section):
         reads: the annotations it takes from a parser (docs/systems.md): "heads" or "distances" for
             translation, "words" for RoBERTa's tasks.
         induces: what it finds out about a sentence by itself, "distances" or "heads".
+        templates: whether it reads templates of the target, which a model of its own predicts.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
     induces: ClassVar[frozenset[str]] = frozenset()
+    templates: ClassVar[bool] = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -138,6 +140,28 @@ class SyntaxOptions(GuideOptions):
     start: Share = 0.01
 
 
+class TemplateCut(Section):
+    """How a tree is cut to a template: at the depth min(max(ratio · words, least), most)."""
+
+    ratio: Annotated[float, Field(ge=0)] = 0.15
+    least: Count = 3
+    most: Count = 6
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "TemplateCut":
+        if self.least > self.most:
+            raise ValueError("least must not be above most")
+        return self
+
+
+class TemplatesOptions(TemplateCut, GuideOptions):
+    """Options of the guide `templates`, which guides translation, not self-attention: engine/templates.py."""
+
+    templates = True
+
+    without: Rate = 0.5
+
+
 class NoOptions(GuideOptions):
     """Of systems without a guide."""
 
@@ -152,4 +176,5 @@ GUIDES: dict[str, type[GuideOptions]] = {
     "structformer": StructformerOptions,
     "sla": SlaOptions,
     "syntax": SyntaxOptions,
+    "templates": TemplatesOptions,
 }

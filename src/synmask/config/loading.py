@@ -196,13 +196,17 @@ def _check_names(config: Config) -> None:
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
     """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
-    reads = GUIDES[config.systems[system].guide].reads
+    guide = GUIDES[config.systems[system].guide]
+    reads, templated = guide.reads, guide.templates
     model = config.corpora[experiment.corpus].model
     if "words" in reads:
         what = f"guide `{config.systems[system].guide}` is made for RoBERTa"
         raise Fault((*path, "systems"), f"system {system!r} cannot translate, {what}; leave it out")
     for direction in experiment.directions:
-        source = direction.split("-")[0]
+        source, target = direction.split("-")
+        if templated and not config.parses(experiment.corpus, "train", target):
+            lacks = f"corpus {experiment.corpus!r} has no trees of {target}, leave it out"
+            raise Fault((*path, "systems"), f"system {system!r} reads templates of the target; {lacks}")
         if reads and not config.parses(experiment.corpus, "train", source):
             what = f"{' and '.join(sorted(reads))} of a parser"
             lacks = f"corpus {experiment.corpus!r} has none of {source}, leave it out"

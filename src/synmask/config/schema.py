@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field
 
 from synmask.config.base import Distinct, Line, Name, PathText, Section, Seed, SystemName, distinct, merge
-from synmask.config.guides import GUIDES, GuideOptions
+from synmask.config.guides import GUIDES, GuideOptions, TemplateCut
 from synmask.config.nlu import Benchmark, Finetuning, FinetuningSettings, NluTask, WeightsSource
 from synmask.config.sections import (
     SPLITS,
@@ -295,6 +295,17 @@ class Config(Section):
         )
         training = self.training_of(corpus, system)
         return as_json(RunSettings(model=entry.model, training=training, system=guidance).plain())
+
+    def template_cut(self, corpus: str, direction: str, system: str) -> str:
+        """How the trees of a system that reads templates are cut, as JSON."""
+        options = self.options(corpus, direction, system)
+        return as_json(options.model_dump(mode="json", include={*TemplateCut.model_fields}))
+
+    def template_settings(self, corpus: str, direction: str, system: str) -> str:
+        """`run_settings` of the model that predicts a system's templates: the same without a guide."""
+        settings = json.loads(self.run_settings(corpus, direction, system))
+        settings["system"] |= {"guide": "none", "options": {}}
+        return as_json(settings)
 
     def varied(self, experiment: str, direction: str) -> dict[str, dict[str, Any]]:
         """Each system of an experiment → those of its settings in which they differ, by dotted names."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
+from synmask.config.guides import GUIDES
 from synmask.engine.checkpoints import average_file, load, save
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
@@ -53,7 +54,12 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
 
 
 def save_model(
-    path: Path, state: dict[str, torch.Tensor], data: Path, text: dict[str, Any], settings: dict[str, Any]
+    path: Path,
+    state: dict[str, torch.Tensor],
+    data: Path,
+    text: dict[str, Any],
+    settings: dict[str, Any],
+    template_model: Path | None = None,
 ) -> None:
     """Write `state` with all that using it needs: settings, dictionaries, BPE codes and text settings.
 
@@ -62,6 +68,8 @@ def save_model(
         text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes' text) and
             `vocabulary` (sub-words that may occur; None: all).
         settings: the run's settings.
+        template_model: of a system that reads templates, the file of the model that predicts them; it goes
+            into the file as a whole.
     Raises:
         UserError: the dictionaries or settings are not those of `state`.
     """
@@ -69,6 +77,8 @@ def save_model(
         side: (data / f"dict.{text[side]}.txt").read_text(encoding="utf-8") for side in ("source", "target")
     }
     saved = {"model": state, "dictionaries": dictionaries, "text": text, "settings": settings}
+    if template_model is not None:
+        saved["template_model"] = load(template_model)
     _built(saved, f"{data}: not what the model was trained on")
     save(path, saved)
 
@@ -79,7 +89,15 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     Raises:
         UserError: not a model file, damaged, or with weights that are not finite.
     """
-    saved = load(path)
+    return _ready(load(path), path)
+
+
+def load_template_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+    """The model that predicts the templates which the model in a file reads, as `load_model` gives it."""
+    return _ready(load(path)["template_model"], path)
+
+
+def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
     model, task = _built(saved, f"{path}: not a whole model file of `synmask average`")
     for name, value in saved["model"].items():
         if not value.isfinite().all():
@@ -98,7 +116,10 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
         cfg = fairseq_config(Path(), Path(), text["source"], text["target"], settings, seed=1)
-        task = GuidedTranslation(cfg.task, *dictionaries, settings)
+        templates = None
+        if GUIDES[settings["system"]["guide"]].templates:
+            templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
+        task = GuidedTranslation(cfg.task, *dictionaries, settings, template_dictionary=templates)
         model = task.build_model(cfg.model)
         model.load_state_dict({**saved["model"]})  # fairseq adds to what it is given
     except Exception as error:  # what another file's content makes of these is not limited

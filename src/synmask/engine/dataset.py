@@ -26,6 +26,9 @@ class AnnotatedPairs(LanguagePairDataset):
     Args:
         needs: names of the annotations to supply. "bpe_labels" follow from the tokens.
         syntax: (n, 3) for each sentence, where "heads" or "distances" are needed (`syntax.annotations`).
+        templates: ids with `</s>` of each sentence's template, where "template" is needed; None: all empty.
+        without: share of templates that are left out, drawn as masks are: these sentences are translated
+            without one.
         mask_rate: share of real source tokens (`</s>` too) replaced by the mask symbol `<s>`, which occurs
             in no source sentence.
     """
@@ -35,6 +38,8 @@ class AnnotatedPairs(LanguagePairDataset):
         *args: Any,
         needs: frozenset[str],
         syntax: Sequence[np.ndarray] | None = None,
+        templates: Sequence[torch.Tensor] | None = None,
+        without: float = 0.0,
         mask_rate: float = 0.0,
         seed: int = 1,
         **kwargs: Any,
@@ -42,6 +47,8 @@ class AnnotatedPairs(LanguagePairDataset):
         super().__init__(*args, **kwargs)
         self.needs = needs
         self.syntax = syntax
+        self.templates = templates
+        self.without = without
         self.mask_rate = mask_rate
         self.seed = seed
         self.epoch = 1
@@ -61,6 +68,8 @@ class AnnotatedPairs(LanguagePairDataset):
         if self.syntax is not None:
             syntax = torch.from_numpy(self.syntax[index].astype(np.int64))
             annotations |= {"heads": syntax[:, :2], "distances": syntax[:, 2]}
+        if "template" in self.needs:
+            annotations["template"] = self._template(index)
         if self.mask_rate:
             generator = np.random.default_rng([self.seed, self.epoch, index])
             masked = torch.from_numpy(generator.random(len(source)) < self.mask_rate)
@@ -70,6 +79,13 @@ class AnnotatedPairs(LanguagePairDataset):
             if "bpe_labels" in annotations:
                 annotations["bpe_labels"] = annotations["bpe_labels"].masked_fill(masked, 0)
         return example | {"annotations": annotations}
+
+    def _template(self, index: int) -> torch.Tensor:
+        empty = torch.tensor([self.src_dict.eos()])
+        if self.templates is None:
+            return empty
+        left_out = np.random.default_rng([self.seed, self.epoch, index, 1]).random() < self.without
+        return empty if left_out else self.templates[index]
 
     def collater(
         self, samples: list[dict[str, Any]], pad_to_length: Mapping[str, int] | None = None
@@ -94,6 +110,9 @@ class AnnotatedPairs(LanguagePairDataset):
             batch["bpe_labels"] = self._pad([row["bpe_labels"] for row in rows], padding=1)
         if "distances" in self.needs:
             batch["distances"] = self._pad([row["distances"] for row in rows], padding=-1)
+        if "template" in self.needs:  # of the target side, so padded on the right
+            templates = [row["template"] for row in rows]
+            batch["template"] = data_utils.collate_tokens(templates, self.src_dict.pad())
         if "heads" in self.needs:
             columns = [self._pad([row["heads"][:, end] for row in rows], padding=-1) for end in (0, 1)]
             heads = torch.stack(columns, dim=-1)

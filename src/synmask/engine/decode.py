@@ -14,9 +14,10 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
 
-from synmask.engine.average import load_model
+from synmask.engine.average import load_model, load_template_model
 from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
+from synmask.engine.task import read_templates
 from synmask.files import UserError, read_lines, write_json, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
 from synmask.syntax.tree import word_heads
@@ -41,6 +42,7 @@ def decode_files(
     max_tokens: int,
     threads: int,
     annotations: Sequence[Path] = (),
+    templates: Sequence[Path] = (),
 ) -> None:
     """Translate files of source sentences in BPE, each by itself, by a model that is loaded once.
 
@@ -49,29 +51,62 @@ def decode_files(
 
     Args:
         annotations: of each file the sentences' annotations, where the model reads what a parser gives.
+        templates: of each file the sentences' templates (`predict_templates`), where the model reads them.
 
     Raises:
-        UserError: not as many outputs as sources; annotations are needed and missing, or of another text.
+        UserError: not as many outputs as sources; annotations or templates are needed and missing, or of
+            another text.
     """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     if task.parsed and not annotations:
         raise UserError(f"{model}: reads {_listed(task.parsed)} of a parser; give --annotations")
+    templated = task.template_dictionary is not None
+    if templated and not templates:
+        raise UserError(f"{model}: reads templates; give --templates")
     parsed = annotations if task.parsed else [None] * len(sources)
-    if len({*map(len, (sources, outputs, parsed))}) > 1:
-        raise UserError(f"{model}: give one output for each input, and annotations of each or none")
+    told = templates if templated else [None] * len(sources)
+    if len({*map(len, (sources, outputs, parsed, told))}) > 1:
+        what = "templates or annotations of each or none"
+        raise UserError(f"{model}: give one output for each input, and {what}")
     generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    for source, output, syntax in zip(sources, outputs, parsed, strict=True):
+    for source, output, syntax, template in zip(sources, outputs, parsed, told, strict=True):
         started = time.perf_counter()
         sentences = _encoded(read_lines(source), transformer, task)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
-        hypotheses = _translate(transformer, task, generator, sentences, max_tokens, rows)
+        given = template and read_templates(template, task.template_dictionary, len(sentences))
+        hypotheses = _translate(transformer, task, generator, sentences, max_tokens, rows, given)
         seconds = time.perf_counter() - started
         words = [bpe.join_subwords(line) for line in hypotheses]
         write_lines(f"{output}.tok", words)
         write_lines(f"{output}.txt", _detokenised(words, text))
         tokens = sum(len(line.split()) + 1 for line in hypotheses)
         write_json(f"{output}.json", {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens})
+
+
+def predict_templates(
+    model: Path,
+    source: Path,
+    output: Path,
+    *,
+    beam: int,
+    length_penalty: float,
+    max_tokens: int,
+    threads: int,
+) -> None:
+    """Write the best template of each source sentence by a model that predicts them; both in BPE."""
+    torch.set_num_threads(threads)
+    lines = _predicted(load_model(model), read_lines(source), beam, length_penalty, max_tokens)
+    write_lines(output, lines)
+
+
+def _predicted(
+    loaded: tuple[Any, Any, Any], lines: Iterable[str], beam: int, length_penalty: float, max_tokens: int
+) -> list[str]:
+    """The best template, in BPE, of each source sentence in BPE."""
+    transformer, task, _ = loaded
+    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
+    return _translate(transformer, task, generator, _encoded(lines, transformer, task), max_tokens)
 
 
 def translate(
@@ -104,7 +139,11 @@ def translate(
     if task.parsed:
         cased = _tokens(plain, text, jars, lowercase=False)
         syntax = _parsed(text["source"], cased, tokenised, split, parse)
-    hypotheses = _translate(transformer, task, generator, sentences, max_tokens=4000, syntax=syntax)
+    templates = None
+    if task.template_dictionary is not None:
+        predicted = _predicted(load_template_model(model), split, beam, length_penalty, max_tokens=4000)
+        templates = [encode(line, task.template_dictionary).long() for line in predicted]
+    hypotheses = _translate(transformer, task, generator, sentences, 4000, syntax, templates)
     yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
 
 
@@ -288,6 +327,7 @@ def _translate(
     sentences: list[torch.Tensor],
     max_tokens: int,
     syntax: Sequence[np.ndarray] | None = None,
+    templates: Sequence[torch.Tensor] | None = None,
 ) -> list[str]:
     """Best hypotheses in BPE, in the order of `sentences`. A sentence without a token stays empty."""
     hypotheses = [""] * len(sentences)
@@ -296,7 +336,8 @@ def _translate(
         return hypotheses
     done, started = 0, time.perf_counter()
     annotated = None if syntax is None else [syntax[number] for number in filled]
-    sources = task.sources([sentences[number] for number in filled], annotated)
+    told = None if templates is None else [templates[number] for number in filled]
+    sources = task.sources([sentences[number] for number in filled], annotated, told)
     for batch in _batches(sources, model, max_tokens):
         with torch.no_grad():
             results = generator.generate([model], batch)

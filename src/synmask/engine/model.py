@@ -138,6 +138,9 @@ class GuidedTransformer(TransformerModelBase):
     embeddings, with its own bias, which starts as torch's Linear does (published); at masked positions only.
     """
 
+    encoder_class = GuidedEncoder
+    decoder_class = GuidedDecoder
+
     def __init__(self, cfg: TransformerConfig, encoder: Any, decoder: Any, mlm: bool) -> None:
         super().__init__(cfg, encoder, decoder)
         self.mlm_bias = None
@@ -156,18 +159,25 @@ class GuidedTransformer(TransformerModelBase):
         source, target = task.source_dictionary, task.target_dictionary
         embed = cls.build_embedding(cfg, source, cfg.encoder.embed_dim)
         embed_target = cls.build_embedding(cfg, target, cfg.decoder.embed_dim)
-        encoder = GuidedEncoder(cfg, source, embed)
-        decoder = GuidedDecoder(cfg, target, embed_target)
+        encoder = cls.encoder_class(cfg, source, embed)
+        decoder = cls.decoder_class(cfg, target, embed_target)
         if system["guide"] != "none":
-            shape = Shape(
-                cfg.encoder.embed_dim,
-                cfg.encoder.attention_heads,
-                cfg.encoder.ffn_embed_dim,
-                cfg.encoder.layers,
-            )
-            encoder.guide = build_guide(system["guide"], system["options"], shape)
-            decoder.guide = encoder.guide.decoder()
+            cls.add_guide(encoder, decoder, cfg, task, system)
         return cls(cfg, encoder, decoder, mlm=system["mlm_weight"] > 0)
+
+    @classmethod
+    def add_guide(
+        cls, encoder: GuidedEncoder, decoder: GuidedDecoder, cfg: TransformerConfig, task: Any, system: Any
+    ) -> None:
+        """Give encoder and decoder the guide of `system`."""
+        shape = Shape(
+            cfg.encoder.embed_dim,
+            cfg.encoder.attention_heads,
+            cfg.encoder.ffn_embed_dim,
+            cfg.encoder.layers,
+        )
+        encoder.guide = build_guide(system["guide"], system["options"], shape)
+        decoder.guide = encoder.guide.decoder()
 
     def forward(
         self,

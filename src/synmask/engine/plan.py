@@ -14,10 +14,11 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.config import Config, read_published
+from synmask.config.guides import GUIDES
 from synmask.config.sections import Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
-from synmask.engine.model import GuidedTransformer
+from synmask.engine.task import model_class
 from synmask.engine.trainer import fairseq_config
 from synmask.files import read_json
 
@@ -44,6 +45,18 @@ class Row:
     device: str  # what those hours were measured on
     kept: int  # bytes of one training when it is over
     working: int  # bytes on top of those while it runs
+    part: str = ""  # "template": the model that predicts the templates which the system reads
+
+    @property
+    def name(self) -> str:
+        return f"{self.system}/{self.part}" if self.part else self.system
+
+    @property
+    def first(self) -> str:
+        """What the first of the trainings makes."""
+        return str(
+            Path(self.corpus, self.direction, self.system, f"seed{self.seeds[0]}", self.part, "train.json")
+        )
 
     @property
     def left(self) -> int:
@@ -53,6 +66,7 @@ class Row:
 def plan(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[Row]:
     """A row for each corpus, direction and system that `targets` (experiments, tables, groups of them) train.
 
+    A system that reads templates has two, the first for the model that predicts them.
     Parameters are counted on a model without weights. Before a corpus is prepared, each of its vocabularies
     is taken to have as many sub-words as there are merge operations, which is more than there will be.
     Hours are those of trainings in `results` of the same corpus and system.
@@ -60,7 +74,15 @@ def plan(config: Config, targets: Iterable[str], results: Path = Path("results")
     seeds: dict[tuple[str, str, str], set[int]] = {}
     for *key, seed in _trainings(config, targets):
         seeds.setdefault(tuple(key), set()).add(seed)
-    return [_row(config, *key, tuple(sorted(numbers)), results) for key, numbers in seeds.items()]
+    return [
+        _row(config, *key, tuple(sorted(numbers)), results, part)
+        for key, numbers in seeds.items()
+        for part in (("template", "") if _templated(config, key[2]) else ("",))
+    ]
+
+
+def _templated(config: Config, system: str) -> bool:
+    return GUIDES[config.systems[system].guide].templates
 
 
 def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
@@ -146,31 +168,37 @@ def _speed(reports: list[dict[str, Any]]) -> float | None:
 
 
 def _row(
-    config: Config, corpus: str, direction: str, system: str, seeds: tuple[int, ...], results: Path
+    config: Config, corpus: str, direction: str, system: str, seeds: tuple[int, ...], results: Path, part: str
 ) -> Row:
-    entry = config.corpora[corpus]
-    sizes = [
-        _vocabulary(results / corpus / direction / "bin" / f"dict.{s}.txt") for s in direction.split("-")
-    ]
+    entry, folder = config.corpora[corpus], results / corpus / direction / system
+    source, target = (f"dict.{language}.txt" for language in direction.split("-"))
+    text, templates = folder.parent / "bin", folder / "templates/bin"
+    if part:
+        settings, dictionaries = config.template_settings, [templates / source, templates / target]
+    else:
+        settings, dictionaries = config.run_settings, [text / source, text / target]
+        dictionaries += [templates / target] * _templated(config, system)
+    sizes = [_vocabulary(path) for path in dictionaries]
     parameters = count_parameters(
-        config.run_settings(corpus, direction, system), *(size or entry.bpe.merges for size in sizes)
+        settings(corpus, direction, system), *(size or entry.bpe.merges for size in sizes)
     )
     model, training = parameters * BYTES, config.training_of(corpus, system)
     epochs = training.average if training.checkpoint == "average" else BEST
     checkpoints = model * (epochs + 2 * RESUME)
     keep = entry.resources.keep_checkpoints
-    summaries = list(_summaries(results / corpus, system))
+    trained = (results / corpus).glob(str(Path("*", system, "seed*", part, "train.json")))
+    summaries = [read_json(path) for path in trained]
     hours = [summary["train_seconds"] * summary["workers"] / 3600 for summary in summaries]
-    folder = results / corpus / direction / system
     return Row(
         corpus, direction, system, seeds,
-        done=sum((folder / f"seed{seed}" / "train.json").exists() for seed in seeds),
+        done=sum((folder / f"seed{seed}" / part / "train.json").exists() for seed in seeds),
         parameters=parameters,
         estimated=None in sizes,
         device_hours=sum(hours) / len(hours) if hours else None,
         device=" or ".join(sorted({summary["device"] for summary in summaries})),
         kept=model + checkpoints * keep,
         working=model * RESUME + checkpoints * (not keep),  # a third resumable one while it is written
+        part=part,
     )  # fmt: skip
 
 
@@ -182,20 +210,18 @@ def _vocabulary(dictionary: Path) -> int | None:
         return sum(1 for _ in lines) + Dictionary().nspecial
 
 
-def _summaries(corpus: Path, system: str) -> Iterator[dict[str, Any]]:
-    for path in corpus.glob(f"*/{system}/seed*/train.json"):
-        yield read_json(path)
-
-
 @lru_cache
-def count_parameters(settings: str, source: int, target: int) -> int:
-    """Parameters of the system in `settings` (JSON of a run) with vocabularies of these sizes."""
+def count_parameters(settings: str, *sizes: int) -> int:
+    """Parameters of the system in `settings` (JSON of a run) with vocabularies of these sizes.
+
+    They are those of source and target and, of a system that reads templates, these.
+    """
     values = json.loads(settings)
     cfg = fairseq_config(Path("data"), Path("run"), "source", "target", values, seed=1)
-    words = [_dictionary(size) for size in (source, target)]
+    names = ("source_dictionary", "target_dictionary", "template_dictionary")
+    words = dict(zip(names, map(_dictionary, sizes), strict=False))
     with torch.device("meta"):
-        task = Namespace(source_dictionary=words[0], target_dictionary=words[1])
-        model = GuidedTransformer.build(cfg.model, task, values["system"])
+        model = model_class(values["system"]["guide"]).build(cfg.model, Namespace(**words), values["system"])
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -217,7 +243,7 @@ def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
             (
                 row.corpus,
                 row.direction,
-                row.system,
+                row.name,
                 str(len(row.seeds)),
                 str(row.done),
                 count,
@@ -260,10 +286,9 @@ def _hours(left: list[Row]) -> Iterator[str]:
         yield f"hours      {hours:.1f} device hours for {count} trainings (as measured on {devices})"
     if unknown := [row for row in left if row.device_hours is None]:
         count, row = sum(row.left for row in unknown), unknown[0]
-        run = f"results/{row.corpus}/{row.direction}/{row.system}/seed{row.seeds[0]}"
         yield (
             f"hours      not known for {count} trainings, since none of their system has run on it; "
-            f"measure one: snakemake {run}/train.json"
+            f"measure one: snakemake results/{row.first}"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from torch.profiler import ProfilerActivity, profile
 
 from synmask.engine.average import load_model
@@ -54,8 +55,9 @@ def _step(encoder: Any, net: dict[str, Any], device: torch.device) -> Step:
     parameters = [*encoder.parameters()]
 
     def step() -> None:
-        states = encoder(tokens, annotations=annotations)["encoder_out"][0]
-        torch.autograd.grad(states.square().sum(), parameters, allow_unused=True)
+        out = encoder(tokens, annotations=annotations)
+        states = [*out["encoder_out"], *out.get("template", ())[:1]]  # of two encoders, both
+        torch.autograd.grad(sum(s.square().sum() for s in states), parameters, allow_unused=True)
 
     return step
 
@@ -115,11 +117,18 @@ def _batch(task: Any, count: int, n: int) -> dict[str, Any]:
     """`count` sentences of n sub-words, `</s>` included, with the annotations that the guide reads.
 
     What a parser would give is a chain: each word's head is the one before it, trees branch to the right.
+    Templates are as long as the sentences.
     """
     generator = torch.Generator().manual_seed(n)
-    sentences = torch.randint(task.src_dict.nspecial, len(task.src_dict), (count, n), generator=generator)
-    sentences[:, -1] = task.src_dict.eos()
+
+    def random(dictionary: Dictionary) -> list[torch.Tensor]:
+        ids = torch.randint(dictionary.nspecial, len(dictionary), (count, n), generator=generator)
+        ids[:, -1] = dictionary.eos()
+        return list(ids)
+
+    sentences = random(task.src_dict)
+    templates = random(task.template_dictionary) if task.template_dictionary is not None else None
     chain = annotate(["x"] * (n - 1), heads=range(n - 1), tree=None)
     chain[:-1, 2] = np.arange(n - 1, 0, -1)
-    sources = task.sources(list(sentences), [chain] * count if task.parsed else None)
+    sources = task.sources(sentences, [chain] * count if task.parsed else None, templates)
     return sources.collater([sources[index] for index in range(count)])["net_input"]

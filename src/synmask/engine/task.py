@@ -1,7 +1,8 @@
 """The translation task: fairseq's, with our data set, and with models that the settings describe."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from fairseq.tasks.translation import TranslationTask
 
-from synmask.engine.binarise import read_binary
+from synmask.config.guides import GUIDES
+from synmask.engine.binarise import encode, read_binary
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.engine.model import GuidedTransformer
-from synmask.files import UserError
+from synmask.files import UserError, read_lines
 
 if TYPE_CHECKING:
     from synmask.syntax.annotations import Annotations
@@ -27,17 +29,29 @@ class GuidedTranslation(TranslationTask):
     Args:
         cfg: fairseq's task configuration (`data`, `source_lang`, `target_lang`).
         settings: what `Config.run_settings` says of the run: `model`, `training` and `system`.
+        template_dictionary: symbols of templates, for a system that reads them (None: it reads none).
+        templates: where those of each split lie, a line a pair.
     """
 
     def __init__(
-        self, cfg: Any, source: Dictionary, target: Dictionary, settings: dict[str, Any], seed: int = 1
+        self,
+        cfg: Any,
+        source: Dictionary,
+        target: Dictionary,
+        settings: dict[str, Any],
+        seed: int = 1,
+        template_dictionary: Dictionary | None = None,
+        templates: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         super().__init__(cfg, source, target)
         self.settings = settings
         self.seed = seed
+        self.template_dictionary = template_dictionary
+        self.templates = templates
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedTransformer:
-        model = GuidedTransformer.build(cfg, self, self.settings["system"])
+        system = self.settings["system"]
+        model = model_class(system["guide"]).build(cfg, self, system)
         self.needs = model.encoder.needs
         return model
 
@@ -45,7 +59,12 @@ class GuidedTranslation(TranslationTask):
         languages = (self.cfg.source_lang, self.cfg.target_lang)
         dictionaries = (self.src_dict, self.tgt_dict)
         read = read_split(Path(self.cfg.data), split, languages, dictionaries, bool(self.parsed))
-        self.datasets[split] = self._pairs(*read, masked=split == "train", shuffle=split != "test")
+        templates = None
+        if self.template_dictionary is not None:
+            templates = read_templates(self.templates[split], self.template_dictionary, len(read[0]))
+        self.datasets[split] = self._pairs(
+            *read, templates, training=split == "train", shuffle=split != "test"
+        )
 
     @property
     def parsed(self) -> frozenset[str]:
@@ -53,16 +72,22 @@ class GuidedTranslation(TranslationTask):
         return self.needs & PARSED
 
     def sources(
-        self, sentences: list[torch.Tensor], syntax: Sequence[np.ndarray] | None = None
+        self,
+        sentences: list[torch.Tensor],
+        syntax: Sequence[np.ndarray] | None = None,
+        templates: Sequence[torch.Tensor] | None = None,
     ) -> AnnotatedPairs:
         """Source sentences, (n,) ids with `</s>` each, as a data set to decode or to parse.
 
         Args:
             syntax: their annotations, (n, 3) each, where the model reads what a parser gives.
+            templates: ids with `</s>` of their templates, where the model reads these; None: all are empty.
         """
-        return self._pairs(sentences, None, syntax, masked=False, shuffle=False)
+        return self._pairs(sentences, None, syntax, templates, training=False, shuffle=False)
 
-    def _pairs(self, source: Any, target: Any, syntax: Any, *, masked: bool, shuffle: bool) -> AnnotatedPairs:
+    def _pairs(
+        self, source: Any, target: Any, syntax: Any, templates: Any, *, training: bool, shuffle: bool
+    ) -> AnnotatedPairs:
         def sizes(side: Any) -> Any:
             return side.sizes if hasattr(side, "sizes") else [len(sentence) for sentence in side]
 
@@ -78,9 +103,32 @@ class GuidedTranslation(TranslationTask):
             shuffle=shuffle,
             needs=self.needs,
             syntax=syntax,
-            mask_rate=system["mask_rate"] if masked else 0.0,
+            templates=templates,
+            without=system["options"].get("without", 0.0) if training else 0.0,
+            mask_rate=system["mask_rate"] if training else 0.0,
             seed=self.seed,
         )
+
+
+def model_class(guide: str) -> type[GuidedTransformer]:
+    """The kind of model that a guide needs; it is imported only then, as guides are."""
+    if not GUIDES[guide].templates:
+        return GuidedTransformer
+    from synmask.engine.templates import TemplatedTransformer
+
+    return TemplatedTransformer
+
+
+def read_templates(path: Path, dictionary: Dictionary, sentences: int) -> list[torch.Tensor]:
+    """The ids of a file's templates, with `</s>`; a line a sentence, empty where there is no template.
+
+    Raises:
+        UserError: there are more or fewer than `sentences`.
+    """
+    templates = [encode(line, dictionary).long() for line in read_lines(path)]
+    if len(templates) != sentences:
+        raise UserError(f"{path}: {len(templates)} templates for {sentences} sentences; make them again")
+    return templates
 
 
 def read_split(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from synmask.engine.binarise import read_dictionary
 from synmask.engine.checkpoints import average_file
 from synmask.engine.loop import run_stage
 from synmask.engine.stage import History, Stage
-from synmask.engine.task import read_split
+from synmask.engine.task import read_split, read_templates
 from synmask.engine.trainer import build_trainer, fairseq_config
 from synmask.files import UserError
 
@@ -27,12 +28,17 @@ class Translation(Stage):
     """One system in one direction: `data` holds its binarised text, `keep` models are to be averaged.
 
     With `training.checkpoint: best` it is one: that of the lowest validation loss, the first of equal ones.
+
+    Attributes:
+        templates: of a system that reads them, where those of "train" and of "valid" lie, a line a pair, and
+            the "dictionary" of their symbols.
     """
 
     data: Path
     source: str
     target: str
     keep: int
+    templates: Mapping[str, Path]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -48,6 +54,8 @@ class Translation(Stage):
         return bool(GUIDES[self.settings["system"]["guide"]].reads)
 
     def check(self) -> dict[str, int]:
+        if GUIDES[self.settings["system"]["guide"]].templates and not self.templates:
+            raise UserError("this system reads templates of the target; give --templates")
         if self.keep > self.epochs:
             raise UserError(
                 f"{self.keep} epochs to average, but training.max_epochs is {self.epochs}; "
@@ -57,6 +65,10 @@ class Translation(Stage):
         left_out = {}
         for split, most in longest.items():
             sizes = self._sizes(split)
+            if self.templates:
+                read_templates(
+                    self.templates[split], read_dictionary(self.templates["dictionary"]), len(sizes)
+                )
             left_out[split] = int((sizes > most).sum())
             if left_out[split] == len(sizes):
                 raise UserError(
@@ -76,7 +88,7 @@ class Translation(Stage):
         files = [*self.data.glob("train.*")]
         if self.parsed:
             files += self.data.glob(f"syntax.train.{self.source}.npy")
-        return files
+        return [*files, *self.templates.values()]
 
     def config(self, run: Path, processes: int) -> DictConfig:
         cfg = fairseq_config(self.data, run, self.source, self.target, self.settings, self.seed, processes)
@@ -87,7 +99,7 @@ class Translation(Stage):
         return cfg
 
     def trainer(self, cfg: DictConfig) -> Trainer:
-        return build_trainer(cfg, self.settings, self.seed)
+        return build_trainer(cfg, self.settings, self.seed, self.templates)
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
@@ -125,6 +137,7 @@ def train(
     seed: int,
     *,
     keep: int,
+    templates: Mapping[str, Path] = MappingProxyType({}),
     **how: Any,
 ) -> None:
     """Train one system with one seed, or go on where an earlier call stopped: see `loop.run_stage`.
@@ -133,6 +146,7 @@ def train(
         data: folder of binarised data.
         settings: `model`, `training` and `system`, as `Config.run_settings` gives them.
         keep: how many of the last epochs' models will be averaged.
+        templates: see `Translation`.
         how: for `run_stage`.
     """
-    run_stage(Translation(settings, seed, data, source, target, keep), run, **how)
+    run_stage(Translation(settings, seed, data, source, target, keep, dict(templates)), run, **how)

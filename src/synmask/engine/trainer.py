@@ -102,15 +102,22 @@ def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
     cfg.distributed_training.distributed_rank = distributed.distributed_init(cfg)
 
 
-def build_trainer(cfg: DictConfig, settings: dict[str, Any], seed: int) -> Trainer:
-    """fairseq's trainer around our task, model and criterion, with the data loaded."""
+def build_trainer(
+    cfg: DictConfig, settings: dict[str, Any], seed: int, templates: Mapping[str, Path]
+) -> Trainer:
+    """fairseq's trainer around our task, model and criterion, with the data loaded.
+
+    Args:
+        templates: see `train.Translation`.
+    """
     from synmask.engine.task import GuidedTranslation  # here: RoBERTa's trainings have tasks of their own
 
     torch.manual_seed(seed)
     data = Path(cfg.task.data)
     languages = (cfg.task.source_lang, cfg.task.target_lang)
     dictionaries = [read_dictionary(data / f"dict.{language}.txt") for language in languages]
-    task = GuidedTranslation(cfg.task, *dictionaries, settings, seed)
+    words = read_dictionary(templates["dictionary"]) if templates else None
+    task = GuidedTranslation(cfg.task, *dictionaries, settings, seed, words, templates)
     model = task.build_model(cfg.model)
     criterion = MixedLoss(task, settings["training"]["label_smoothing"], settings["system"]["mlm_weight"])
     task.load_dataset("valid")

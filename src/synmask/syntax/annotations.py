@@ -98,8 +98,8 @@ def annotate_file(
     """
     columns = [
         map(str.split, read_lines(subwords)),
-        _selected(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
-        _selected(_read_heads(heads), kept) if heads else (None for _ in read_lines(subwords)),
+        selected(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
+        selected(_read_heads(heads), kept) if heads else (None for _ in read_lines(subwords)),
     ]
     tables = []
     counts = {"sentences": 0, "without_heads": 0, "without_distances": 0}
@@ -108,7 +108,7 @@ def annotate_file(
         if _END in row:
             raise UserError(f"{where}: not as many sentences as parses; parse the text again")
         tokens, tree, parents = row
-        _check(tokens, tree, parents, where)
+        check_words(tokens, tree, parents, where)
         if tree is not None and tree.label == FLAT:
             tree = parents = None
         tables.append(annotate(tokens, parents, tree))
@@ -151,7 +151,7 @@ class Annotations(Sequence):
 _END = object()
 
 
-def _selected(rows: Iterable, kept: Path | None) -> Iterator:
+def selected(rows: Iterable, kept: Path | None) -> Iterator:
     """The rows with the numbers (from 1) that stand in the file `kept`; without it, all."""
     if kept is None:
         return iter(rows)
@@ -166,7 +166,8 @@ def _read_heads(path: Path) -> Iterator[list[int] | None]:
         yield [int(head) for head in line.split()] or None
 
 
-def _check(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
+def check_words(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
+    """Raise a UserError that begins with `where` unless tree and heads are of the sub-words' words."""
     words = " ".join(tokens).replace("@@ ", "").split()
     if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
         found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"

@@ -26,18 +26,21 @@ class Jobs:
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
-    def code(self, verb: str) -> Told:
-        """The source files behind a verb, for the systems of the job alone."""
-        return lambda wildcards: sources(verb, self._loaded_by_name(wildcards))
+    def code(self, verb: str, *, guided: bool = True) -> Told:
+        """The source files behind a verb, for the systems of the job alone, or a model without a guide."""
+        return lambda wildcards: sources(verb, self._loaded_by_name(wildcards) if guided else {})
 
     def _loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
         """Modules that load others by name → those that they load here."""
         guides = {self.config.systems[name].guide for name in self._systems(wildcards)} - {"none"}
-        annotated = any(GUIDES[guide].reads for guide in guides)
+        templated = {guide for guide in guides if GUIDES[guide].templates}
+        task = {"synmask.engine.templates"} if templated else set()
+        if any(GUIDES[guide].reads for guide in guides):
+            task |= {"synmask.syntax.annotations"}
         formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
         return {
-            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides},
-            "synmask.engine.task": {"synmask.syntax.annotations"} if annotated else set(),
+            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides - templated},
+            "synmask.engine.task": task,
             "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
         }
 
@@ -145,6 +148,38 @@ class Jobs:
 
     def compared_run(self, wildcards: Wildcards) -> str:
         return self.run(wildcards, baseline=wildcards.baseline)
+
+    # ---- templates of the target --------------------------------------------------------------------------
+
+    def if_templated(self, *paths: str) -> Told:
+        """Files for the systems that read templates of the target, none for others."""
+        return lambda wildcards: paths if self.guide(wildcards).templates else []
+
+    def template_cut(self, wildcards: Wildcards) -> str:
+        """How trees are cut to templates, as JSON."""
+        return self.config.template_cut(
+            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
+        )
+
+    def template_settings(self, wildcards: Wildcards) -> str:
+        """`run_settings` of the model that predicts templates."""
+        return self.config.template_settings(
+            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
+        )
+
+    def template_text(self, wildcards: Wildcards) -> str:
+        """The text settings of that model, whose target is no text, as JSON."""
+        tokeniser = self.config.tokeniser(wildcards.corpus, wildcards.source)
+        return as_json(
+            {
+                "tokeniser": {wildcards.source: tokeniser, wildcards.target: "none"},
+                "lowercase": self.corpus(wildcards).text.lowercase,
+            }
+        )
+
+    def template_run(self, wildcards: Wildcards) -> str:
+        """What was run, for the scores of templates, as JSON."""
+        return self.run(wildcards, settings=json.loads(self.template_settings(wildcards)))
 
     # ---- language understanding ----------------------------------------------------------------------------
 

@@ -50,7 +50,12 @@ class Targets:
         whole = (
             path
             for name in self.config.own_experiments(target)
-            for path in [*self.figures(name), *self._pages(name), *self.run_files(name, "average.pt")]
+            for path in [
+                *self.figures(name),
+                *self._pages(name),
+                *self.run_files(name, "average.pt"),
+                *self.run_files(name, "template/scores.json", self._templated(name)),
+            ]
         )
         return [*self.target_tables(target), *drawn, *whole]
 
@@ -80,11 +85,13 @@ class Targets:
                 if benchmark.folder is None:
                     tasks = config.tasks_of(table)
                     files.update(*(config.task_sources(table.benchmark, task) for task in tasks))
-        for entry in map(config.plain_experiments.get, config.members(target)):
+        for name in config.members(target):
+            entry = self.entry(name)
             languages = {language for direction in entry.directions for language in direction.split("-")}
-            for source in {direction.split("-")[0] for direction in entry.directions}:
-                if pair := config.parsed_pair(entry.corpus, source):
-                    files.update(config.corenlp_jars(source))
+            sources = {direction.split("-")[0] for direction in entry.directions}
+            for parsed in sources | (languages - sources if self._templated(name) else set()):
+                if pair := config.parsed_pair(entry.corpus, parsed):
+                    files.update(config.corenlp_jars(parsed))
                     languages.update(pair.split("-"))
             files.update(config.downloads(entry.corpus, languages))
             for language in languages:
@@ -132,6 +139,11 @@ class Targets:
         """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
         guides = {name: self.config.systems[name].guide for name in self.entry(experiment).systems}
         return [name for name, guide in guides.items() if what in GUIDES[guide].induces]
+
+    def _templated(self, experiment: str) -> list[str]:
+        """The systems of an experiment that read templates of the target."""
+        guides = {name: self.config.systems[name].guide for name in self.entry(experiment).systems}
+        return [name for name, guide in guides.items() if GUIDES[guide].templates]
 
     def gold_trees(self, experiment: str, direction: str) -> str | None:
         """The gold trees of the validation set's source side."""
