@@ -34,13 +34,12 @@ class Jobs:
         """Modules that load others by name → those that they load here."""
         guides = {self.config.systems[name].guide for name in self._systems(wildcards)} - {"none"}
         templated = {guide for guide in guides if GUIDES[guide].templates}
-        task = {"synmask.engine.templates"} if templated else set()
-        if any(GUIDES[guide].reads for guide in guides):
-            task |= {"synmask.syntax.annotations"}
+        annotated = any(GUIDES[guide].reads for guide in guides)
         formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
         return {
             "synmask.guides": {f"synmask.guides.{guide}" for guide in guides - templated},
-            "synmask.engine.task": task,
+            "synmask.engine.task": {"synmask.engine.templates"} if templated else set(),
+            "synmask.engine.train": {"synmask.syntax.annotations"} if annotated else set(),
             "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
         }
 

@@ -21,6 +21,7 @@ PLUMBING = frozenset(
         "synmask.config",  # settings: those that a step depends on are parameters of its rule
         "synmask.files",  # whole files or none, and what is wrong with them
         "synmask.gpus",  # who has which GPU
+        "synmask.reporting.plan",  # types of what a table is told, for the command line
         "synmask.provenance",  # the commit and versions in a score file
         "synmask.engine.lock",  # one training at a time in a folder
         "synmask.engine.progress",  # lines for logs
