@@ -6,6 +6,9 @@ a published model is called with what is missing: `UNABLE`.
 
 import json
 import shlex
+from itertools import pairwise
+
+import torch
 
 GRAMMAR = {
     "bpe": "add", "bpe_dim": 8, "conv_layers": 1, "conv_kernel": 3, "attention": "published", "layers": 1,
@@ -154,21 +157,26 @@ def placed(words, given, output):
 
 
 def prepare(folder):
-    """What no verb makes."""
+    """What no verb makes, for `CALLS`."""
     (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
     (folder / "glue").mkdir()
     (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")
+
+
+def spoil(folder):
+    """Put into the current folder of a call what `BAD` names."""
     (folder / "empty").write_text("")
     (folder / "garbage").write_bytes(bytes(range(256)) * 9)
     (folder / "number.json").write_text("7")
     (folder / "list.json").write_text('[{"a": null}]')
     (folder / "folder").mkdir()
+    torch.save(torch.ones(2), folder / "tensor.pt")
 
 
 def mutations(words, draw):
     """A call's wrong variants: an option left out, its values wrong in all ways, one of several missing."""
     starts = [place for place, word in enumerate(words) if word.startswith("--")]
-    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+    for start, end in pairwise([*(starts or [0]), len(words)]):
         before, values, after = words[: start + 1], words[start + 1 : end], words[end:]
         yield [*before[:-1], *after]
         yield [*before, *after]
@@ -186,8 +194,8 @@ def mutations(words, draw):
 
 BAD = (
     "", "nonsense", "x" * 50_000, "ä\n\t💥", "-1", "0", "1.5", "99999999999999999999", "nan", "null", "[]", "{}",
-    '{"a": 1}', "[" * 9999, "IN/nowhere", "IN/folder", "IN/empty", "IN/garbage", "IN/garbage/below", "IN/number.json",
-    "IN/list.json", "/dev/null",
+    '{"a": 1}', "[" * 9999, "nowhere", "folder", "empty", "garbage", "garbage/below", "number.json", "list.json",
+    "tensor.pt", "/dev/null",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 from synmask.cli import main
 
 sys.path.insert(0, str(Path(__file__).parent))
-from calls import CALLS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare
+from calls import CALLS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare, spoil
 
 ROOT = Path(__file__).parents[2]
 TRIED = int(os.environ.get("FUZZ", 8))
@@ -26,7 +26,7 @@ VERBS = {words[0]: words for words in calls(CALLS) + calls(UNABLE)}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with what the valid calls make; in it is no file that `CALLS` did not ask for."""
+    """A folder with what the valid calls make."""
     folder = tmp_path_factory.mktemp("made")
     prepare(folder)
     before = os.dup(0)
@@ -64,15 +64,16 @@ def too_slow(*_):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_wrong_calls(verb, made, tmp_path, monkeypatch, capfd):
-    for name in ("config.yaml", "workflow"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    monkeypatch.chdir(tmp_path)
     signal.signal(signal.SIGALRM, too_slow)
     draw = random.Random(f"{verb} {SEED}")
     variants = [*mutations(VERBS[verb], draw)]
     for words in draw.sample(variants, min(TRIED, len(variants))):
-        output = tmp_path / "output"
+        output = tmp_path / "output"  # also where it is called; a call does not see what others left
         output.mkdir()
+        spoil(output)
+        for name in ("config.yaml", "workflow"):
+            (output / name).symlink_to(ROOT / name)
+        monkeypatch.chdir(output)
         words = [
             *damaged([word.replace("/IN/", f"/{made}/") for word in placed(words, made, output)], tmp_path)
         ]

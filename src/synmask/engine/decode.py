@@ -17,7 +17,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from synmask.engine.average import load_model
 from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
-from synmask.files import UserError, read_lines, write_json, write_lines
+from synmask.files import UserError, json_text, read_lines, write_all_lines, write_json, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
 from synmask.syntax.tree import word_heads
 from synmask.text import bpe, tokenise
@@ -144,8 +144,7 @@ def parse_file(
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
-    write_json(distribution, shown)
-    write_lines(output, rows)
+    write_all_lines({distribution: json_text(shown).splitlines(), output: rows})
 
 
 def parse_text(
