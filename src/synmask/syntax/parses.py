@@ -54,8 +54,8 @@ def read_parses(path: Path) -> Iterator[Parse]:
 
 
 class Shown(BaseModel):
-    """The sentence that `synmask parse --distribution` chose: its number from 1, its n tokens with `</s>`, and
-    P_D (n, n); without the last two if the guide induces no P_D."""
+    """The sentence that `synmask parse --distribution` chose: its number from 1, its n tokens with `</s>`,
+    and P_D (n, n); without the last two if the guide induces no P_D."""
 
     sentence: int = Field(ge=1)
     tokens: list[str] = []
@@ -79,10 +79,8 @@ def read_distribution(path: Path) -> Shown:
         return Shown.model_validate(read_json(path))
     except ValidationError as error:
         said = error.errors()[0]
-        where = ".".join(map(str, said["loc"]))
-        raise UserError(
-            f"{path}: {where}{': ' if where else ''}{said['msg']}; give what `synmask parse --distribution` wrote"
-        ) from None
+        where = ": ".join([str(path), *map(str, said["loc"]), said["msg"]])
+        raise UserError(f"{where}; give what `synmask parse --distribution` wrote") from None
 
 
 def parse_of(row: dict[str, Any]) -> Parse:
