@@ -191,6 +191,7 @@ def mutations(words, draw):
             yield [*before, f"ZERO/{values[0]}", *values[1:], *after]
 
 
+# Not covered: a device that never ends (/dev/zero) as input; it is read until the memory is full.
 BAD = (
     "", "nonsense", "x" * 50_000, "ä\n\t💥", "-1", "0", "1.5", "99999999999999999999", "nan", "null", "[]", "{}",
     '{"a": 1}', "[" * 9999, "nowhere", "folder", "empty", "garbage", "garbage/below", "number.json", "list.json",

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from synmask.cli import main
 
@@ -18,9 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from calls import CALLS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare, spoil
 
 ROOT = Path(__file__).parents[2]
-TRIED = int(os.environ.get("FUZZ", 8))
+TRIED = int(os.environ.get("FUZZ", 7))
 SEED = int(os.environ.get("FUZZ_SEED", 1))
 SECONDS = 60
+WEIGHT = "encoder.layers.0.fc1.weight"
 VERBS = {words[0]: words for words in calls(CALLS) + calls(UNABLE)}
 
 
@@ -62,21 +64,20 @@ def too_slow(*_):
     raise TimeoutError(f"longer than {SECONDS} s")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_wrong_calls(verb, made, tmp_path, monkeypatch, capfd):
+@pytest.fixture
+def refused(made, tmp_path, monkeypatch, capfd):
+    """Call the verb; if it fails, it says one line, and neither its folder nor `made` has changed."""
     signal.signal(signal.SIGALRM, too_slow)
-    draw = random.Random(f"{verb} {SEED}")
-    variants = [*mutations(VERBS[verb], draw)]
-    for words in draw.sample(variants, min(TRIED, len(variants))):
-        output = tmp_path / "output"  # also where it is called; a call does not see what others left
-        output.mkdir()
-        spoil(output)
+
+    def call(words):
+        """What it said, None if it did not fail."""
+        folder = tmp_path / "called"  # it writes and is called here; it does not see what others left
+        folder.mkdir()
+        spoil(folder)
         for name in ("config.yaml", "workflow"):
-            (output / name).symlink_to(ROOT / name)
-        monkeypatch.chdir(output)
-        words = [
-            *damaged([word.replace("/IN/", f"/{made}/") for word in placed(words, made, output)], tmp_path)
-        ]
+            (folder / name).symlink_to(ROOT / name)
+        monkeypatch.chdir(folder)
+        words = [*damaged(placed(words, made, folder), tmp_path)]
         said = " ".join(word if len(word) < 300 else f"{word[:300]}…" for word in words)
         before = files(made, tmp_path)
         capfd.readouterr()
@@ -90,11 +91,71 @@ def test_wrong_calls(verb, made, tmp_path, monkeypatch, capfd):
             raise AssertionError(f"synmask {said}") from error
         finally:
             signal.alarm(0)
-        if code:
-            lines = capfd.readouterr().err.splitlines()
-            assert lines[-1].startswith("synmask"), said
-            assert len(lines) == 1 or verb in TRAINING_VERBS, said
-            after = files(made, tmp_path)
-            assert verb in TRAINING_VERBS or after == before, said
-            assert not [path for path in after if path.suffix == ".tmp"], said
-        shutil.rmtree(output)
+        lines, after = capfd.readouterr().err.splitlines(), files(made, tmp_path)
+        shutil.rmtree(folder)
+        assert not [path for path in after if path.suffix == ".tmp"], said
+        if not code:
+            return None
+        training = words[:1] and words[0] in TRAINING_VERBS
+        assert lines[-1].startswith("synmask"), said
+        assert len(lines) == 1 or training, (said, lines)
+        assert after == before or training, said
+        return lines[-1]
+
+    return call
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_wrong_calls(verb, refused):
+    draw = random.Random(f"{verb} {SEED}")
+    variants = [*mutations(VERBS[verb], draw)]
+    for words in draw.sample(variants, min(TRIED, len(variants))):
+        refused(words)
+
+
+def _without(*keys):
+    def change(saved):
+        inner = saved
+        for key in keys[:-1]:
+            inner = inner[key]
+        del inner[keys[-1]]
+        return saved
+
+    return change
+
+
+def _with(*keys, value):
+    def change(saved):
+        inner = saved
+        for key in keys[:-1]:
+            inner = inner[key]
+        inner[keys[-1]] = value
+        return saved
+
+    return change
+
+
+MODELS = {
+    "a tensor": lambda saved: torch.ones(2),
+    "a number": lambda saved: 7,
+    "nothing": lambda saved: {},
+    "no settings": _without("settings"),
+    "no source": _without("text", "source"),
+    "codes that are a number": _with("text", "codes", value=7),
+    "a garbled dictionary": _with("dictionaries", "source", value="ein\n\x00 x y\n"),
+    "a short dictionary": _with("dictionaries", "target", value="ein 1\n"),
+    "a weight more": _with("model", "more", value=torch.ones(2)),
+    "a weight of another shape": _with("model", WEIGHT, value=torch.ones(2)),
+    "a weight that is no tensor": _with("model", WEIGHT, value=7),
+    "NaN": lambda saved: saved["model"][WEIGHT].fill_(torch.nan) is not None and saved,
+    "a weight less": _without("model", WEIGHT),
+}
+
+
+@pytest.mark.parametrize("verb", ["decode", "parse", "tree"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_wrong_models(verb, kind, made, refused, tmp_path):
+    saved = torch.load(made / "run/average.pt", weights_only=True)
+    torch.save(MODELS[kind](saved), tmp_path / "wrong.pt")
+    words = [str(tmp_path / "wrong.pt") if word == "IN/run/average.pt" else word for word in VERBS[verb]]
+    assert f"{tmp_path}/wrong.pt: " in refused(words)
