@@ -113,6 +113,27 @@ def test_wrong_calls(verb, refused):
         refused(words)
 
 
+@pytest.mark.parametrize(
+    ("verb", "option", "value", "said"),
+    [
+        ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
+        ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
+        ("encode-text", "--valid", "empty", "empty: no text"),
+        ("curves", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
+        ("bleu-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
+        ("source-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
+        ("distribution-figure", "--distribution", "list.json", "list.json: "),
+        ("tree-figure", "--distribution", "number.json", "number.json: "),
+        ("task-figure", "--table", "IN/table", "no column glue"),
+        ("significance", "--reference-tokens", "nowhere", "nowhere: no such file"),
+    ],
+)
+def test_one_value_wrong(verb, option, value, said, refused):
+    words = [*VERBS[verb]]
+    words[words.index(option) + 1] = value
+    assert said in refused(words)
+
+
 def _without(*keys):
     def change(saved):
         inner = saved
