@@ -1,5 +1,6 @@
 # make demo: set up, then run the main job.  make test: set up, then all tests.
 # make chaos: kill the whole demo 20 times and compare its end with that of an undisturbed one.
+# make fuzz: call every verb wrongly, 100 times each (FUZZ), drawn anew (FUZZ_SEED).
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # Everything else is `snakemake`.
@@ -12,7 +13,7 @@ PINS := requirements.txt requirements-fairseq.txt
 KERNEL := setup.py src/synmask/induction/kernel.cpp
 AUDIT := .venv-audit
 
-.PHONY: demo test chaos cluster audit sbom
+.PHONY: demo test chaos fuzz cluster audit sbom
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -29,6 +30,10 @@ test: $(READY)
 
 chaos: $(READY)
 	@$(ACTIVATE) && CHAOS_KILLS=$${CHAOS_KILLS:-20} pytest -s tests/workflow/test_chaos.py
+
+fuzz: $(READY)
+	@$(ACTIVATE) && export FUZZ=$${FUZZ:-100} FUZZ_SEED=$${FUZZ_SEED:-$$RANDOM} && \
+	  echo "FUZZ=$$FUZZ FUZZ_SEED=$$FUZZ_SEED" && pytest tests/cli/test_hostile.py
 
 cluster: $(READY)
 	@$(ACTIVATE) && pytest -m cluster tests/workflow

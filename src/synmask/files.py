@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -214,6 +214,13 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> int:
             handle.write(line + "\n")
             count += 1
     return count
+
+
+def write_all_lines(files: Mapping[Path, Iterable[str]]) -> None:
+    """Write the lines of each file, each with a line end; in the end all the files are there, or none."""
+    with all_writing([*files]) as handles:
+        for handle, lines in zip(handles, files.values(), strict=True):
+            handle.writelines(f"{line}\n" for line in lines)
 
 
 def write_json(path: str | Path, value: Any) -> None:

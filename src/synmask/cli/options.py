@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -89,6 +89,18 @@ def together(**lists: Sequence) -> list[tuple]:
         counts = ", ".join(f"--{name.replace('_', '-')} {len(values)}" for name, values in lists.items())
         raise UserError(f"give as many of one as of the other: {counts}")
     return [*zip(*lists.values(), strict=True)]
+
+
+def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """System → label.
+
+    Raises:
+        UserError: one of `systems` has no label.
+    """
+    named = dict(labels)
+    if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
+        raise UserError(f"--labels: none for {', '.join(missing)}, of which --runs has runs; add it")
+    return named
 
 
 def tell(counts: Mapping[str, int]) -> None:

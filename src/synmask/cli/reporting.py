@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from synmask.cli.options import Figure, Json, Labels, Some, together
+from synmask.cli.options import Figure, Json, Labels, Some, labels_of, together
 from synmask.config.tables import Plan
+from synmask.files import UserError
 from synmask.reporting.plan import PagePlan
 
 
@@ -86,7 +87,8 @@ def curves(*, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Lab
     """
     from synmask.reporting.figures import curves
 
-    curves(dict(together(runs=runs, inputs=inputs)), output, dict(labels))
+    histories = dict(together(runs=runs, inputs=inputs))
+    curves(histories, output, labels_of((system for system, _ in histories), labels))
 
 
 def bleu_figure(
@@ -102,7 +104,8 @@ def bleu_figure(
     from synmask.reporting.bleu_figures import bleu_dots
 
     files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    bleu_dots(intervals(files), output, dict(labels))
+    named = labels_of((run.system for run in files), labels)
+    bleu_dots(intervals(files), output, named)
 
 
 def source_figure(
@@ -118,7 +121,8 @@ def source_figure(
     from synmask.reporting.bleu_figures import bleu_by_source
 
     files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    bleu_by_source({column: by_source(files, column) for column in GROUPS}, output, dict(labels))
+    named = labels_of((run.system for run in files), labels)
+    bleu_by_source({column: by_source(files, column) for column in GROUPS}, output, named)
 
 
 def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:
@@ -169,11 +173,13 @@ def distribution_figure(*, distribution: Path, title: str, output: Figure) -> No
         distribution: Output of `parse`.
         title: Heads the figure.
     """
-    from synmask.files import read_json
     from synmask.reporting.figures import distribution as draw
+    from synmask.syntax.parses import read_distribution
 
-    value = read_json(distribution)
-    draw(value["tokens"], value["distribution"], output, title)
+    shown = read_distribution(distribution)
+    if not shown.tokens:
+        raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")
+    draw(shown.tokens, shown.distribution, output, title)
 
 
 def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:

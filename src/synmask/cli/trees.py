@@ -84,10 +84,10 @@ def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path,
     Args:
         distribution: Output of `parse`: names the sentence.
     """
-    from synmask.files import read_json
     from synmask.reporting.tree_figure import trees as draw
+    from synmask.syntax.parses import read_distribution
 
-    number = read_json(distribution)["sentence"]
+    number = read_distribution(distribution).sentence
     top, induced = _numbered(number, gold, _by_label(labels, trees))
     draw(top, induced, output)
 

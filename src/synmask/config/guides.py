@@ -45,8 +45,8 @@ class GrammarOptions(GuideOptions):
 
     bpe: Literal["none", "add", "concatenate"] = "add"
     bpe_dim: Count = 256
-    conv_layers: Annotated[int, Field(ge=0)] = 3
-    conv_kernel: Annotated[int, Field(gt=0)] = 9
+    conv_layers: Annotated[int, Field(ge=0, lt=1024)] = 3
+    conv_kernel: Count = 9
     attention: Literal["none", "published", "residual"] = "published"
     layers: Count = 1
     relations: tuple[Literal["parent", "child"], ...] = Field(("parent", "child"), min_length=1)
@@ -77,7 +77,7 @@ class StructformerOptions(GuideOptions):
 
     induces = GrammarOptions.induces
 
-    conv_layers: Annotated[int, Field(ge=0)] = 3
+    conv_layers: Annotated[int, Field(ge=0, lt=1024)] = 3
     conv_kernel: Count = 9
     margin: Literal["batch", "sentence"] = "batch"
 

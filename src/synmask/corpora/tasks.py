@@ -81,8 +81,12 @@ def _known(task: Task, label: str) -> bool:
 
 def write_task(task: str, rows: Iterable[Sequence[str]], output: str | Path) -> None:
     """Write a part of a task; a row has the task's sentences and the label."""
-    header = "\t".join(TASKS[task].columns)
-    write_lines(output, [header, *("\t".join(row) for row in rows)])
+    write_lines(output, task_lines(task, rows))
+
+
+def task_lines(task: str, rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a part of a task, its header first."""
+    return ["\t".join(TASKS[task].columns), *("\t".join(row) for row in rows)]
 
 
 def read_task(task: str, path: str | Path) -> Examples:

@@ -112,6 +112,8 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
         text, settings = saved["text"], saved["settings"]
         if text.keys() != TEXT:
             raise ValueError(f"text settings are {', '.join(sorted(text))}")
+        if not all(isinstance(text[key], str) for key in ("source", "target", "tokeniser", "codes")):
+            raise ValueError("languages, tokeniser or codes are no text")
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]

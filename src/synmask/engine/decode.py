@@ -18,7 +18,7 @@ from synmask.engine.average import load_model, load_template_model
 from synmask.engine.binarise import encode
 from synmask.engine.dataset import AnnotatedPairs
 from synmask.engine.task import read_templates
-from synmask.files import UserError, read_lines, write_json, write_lines
+from synmask.files import UserError, json_text, read_lines, write_all_lines, write_json, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
 from synmask.syntax.tree import word_heads
 from synmask.text import bpe, tokenise
@@ -183,8 +183,7 @@ def parse_file(
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
-    write_json(distribution, shown)
-    write_lines(output, rows)
+    write_all_lines({distribution: json_text(shown).splitlines(), output: rows})
 
 
 def parse_text(

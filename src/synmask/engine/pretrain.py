@@ -160,11 +160,18 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
         UserError: a split has no text.
     """
     dictionary = read_dictionary(vocabulary / "dict.txt")
-    for split, paths in files.items():
-        lines = [line for path in paths for line in read_lines(path) if line.strip()]
+    texts = {
+        split: [line for path in paths for line in read_lines(path) if line.strip()]
+        for split, paths in files.items()
+    }
+    names = {split: " ".join(map(str, paths)) for split, paths in files.items()}
+    for split, lines in texts.items():
+        if not lines:
+            raise UserError(f"{names[split]}: no text; give --{split} a file with some")
+    for split, lines in texts.items():
         pieces = gpt2.encode(lines, vocabulary / "encoder.json", vocabulary / "vocab.bpe")
         rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
-        write_binary(output / split, map(torch.tensor, rows), len(dictionary), " ".join(map(str, paths)))
+        write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
 
 
 def pretrain(data: Path, run: Path, weights: Path, settings: dict[str, Any], seed: int, **how: Any) -> None:

@@ -1,5 +1,6 @@
 """Is a system better than the baseline? Over the test set (sacreBLEU's paired test) and over the seeds."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -10,6 +11,7 @@ from sacrebleu.significance import PairedTest
 
 from synmask.files import UserError, read_lines
 
+logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # stderr is for what is wrong
 TRIALS = 10_000  # sacreBLEU's own number
 
 

@@ -18,13 +18,13 @@ def task_dots(table: Path, out: Path) -> None:
         table: prefix of a benchmark's table, whose .csv and .runs.csv are read.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: the table has no number.
+        UserError: it is no table of tasks, or has no number.
     """
-    cells = pd.read_csv(f"{table}.csv")
+    cells = _read(f"{table}.csv", {"column", "system", "label", "mean", "sd", "median", "seeds"})
     cells = cells[cells["mean"].notna()]
     if cells.empty:
         raise UserError(f"{table}.csv: no number to draw; make some of its runs first")
-    runs = pd.read_csv(f"{table}.runs.csv")
+    runs = _read(f"{table}.runs.csv", {"direction", "system", "glue"})
     tasks, systems = ([*dict.fromkeys(cells[key])] for key in ("column", "label"))
     figure, rows = panels(
         1, len(tasks), width=max(1.6, 6.4 / len(tasks)), height=1.2 + 0.4 * len(systems), sharey=True
@@ -57,3 +57,14 @@ def task_dots(table: Path, out: Path) -> None:
         axes.locator_params(axis="x", nbins=3)
         axes.grid(visible=False, axis="y")
     save(figure, out, cells[["column", "system", "label", "mean", "sd", "median", "seeds"]])
+
+
+def _read(path: str, columns: set[str]) -> pd.DataFrame:
+    try:
+        found = pd.read_csv(path)
+    except ValueError as error:
+        raise UserError(f"{path}: not a table ({' '.join(str(error).split())}); make it again") from None
+    if lacking := columns - {*found.columns}:
+        lacks = ", ".join(sorted(lacking))
+        raise UserError(f"{path}: no column {lacks}; give a table of tasks of language understanding")
+    return found

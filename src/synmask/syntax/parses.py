@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from synmask.files import UserError, read_lines
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
+
+from synmask.files import UserError, read_json, read_lines
 from synmask.syntax.treebank import Tree
 
 
@@ -49,6 +51,36 @@ def read_parses(path: Path) -> Iterator[Parse]:
                 "one a gap is needed"
             )
         yield parse
+
+
+class Shown(BaseModel):
+    """The sentence that `synmask parse --distribution` chose: its number from 1, its n tokens with `</s>`,
+    and P_D (n, n); without the last two if the guide induces no P_D."""
+
+    sentence: int = Field(ge=1)
+    tokens: list[str] = []
+    distribution: list[list[FiniteFloat]] = []
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        sizes = {len(self.distribution), *map(len, self.distribution)}
+        if sizes != {len(self.tokens)}:
+            raise ValueError(f"P_D is not one row and one column for each of {len(self.tokens)} tokens")
+        return self
+
+
+def read_distribution(path: Path) -> Shown:
+    """A file of `synmask parse --distribution`.
+
+    Raises:
+        UserError: it is missing, or is not one.
+    """
+    try:
+        return Shown.model_validate(read_json(path))
+    except ValidationError as error:
+        said = error.errors()[0]
+        where = ": ".join([str(path), *map(str, said["loc"]), said["msg"]])
+        raise UserError(f"{where}; give what `synmask parse --distribution` wrote") from None
 
 
 def parse_of(row: dict[str, Any]) -> Parse:

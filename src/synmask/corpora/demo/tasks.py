@@ -20,7 +20,7 @@ from synmask.corpora.demo.faults import acceptability
 from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.meaning import Definite, paraphrase, similarity
 from synmask.corpora.demo.phrases import Row, Side
-from synmask.files import UserError, write_lines
+from synmask.files import UserError, write_all_lines
 
 PARTS = ("train", "dev")
 LONGEST = 30  # words of a sentence, as in the demo corpus
@@ -84,7 +84,7 @@ def write_part(
     """Write train or dev of a demo task as TSV, as `corpora.tasks` says.
 
     Args:
-        parses: also write the gold parses of its sentences as files with this prefix (`_write_parses`).
+        parses: also write the gold parses of its sentences as files with this prefix (`_parses`).
 
     Raises:
         UserError: as `rows`; or no such part.
@@ -92,12 +92,12 @@ def write_part(
     if part not in PARTS:
         raise UserError(f"demo task {task}: no part {part!r}; there are {', '.join(PARTS)}")
     drawn = [row for found, row in rows(task, sizes, seed) if found == part]
-    tasks.write_task(task, ([*(side.text for side in sides), label] for sides, label in drawn), output)
-    if parses:
-        _write_parses({side.text: side for sides, _ in drawn for side in sides}.values(), parses)
+    table = tasks.task_lines(task, ([*(side.text for side in sides), label] for sides, label in drawn))
+    distinct = {side.text: side for sides, _ in drawn for side in sides}.values()
+    write_all_lines({Path(output): table} | (_parses(distinct, parses) if parses else {}))
 
 
-def _write_parses(sides: Collection[Side], prefix: Path) -> None:
+def _parses(sides: Collection[Side], prefix: Path) -> dict[Path, Iterator[str]]:
     """What `corenlp.parse_file` gives for other tasks: a line each of .text, .tokens, .trees and .heads."""
     columns = {
         "text": (side.text for side in sides),
@@ -105,5 +105,4 @@ def _write_parses(sides: Collection[Side], prefix: Path) -> None:
         "trees": (str(side.tree) for side in sides),
         "heads": (" ".join(map(str, side.heads)) for side in sides),
     }
-    for ending, column in columns.items():
-        write_lines(f"{prefix}.{ending}", column)
+    return {Path(f"{prefix}.{ending}"): column for ending, column in columns.items()}

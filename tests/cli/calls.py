@@ -1,0 +1,229 @@
+"""A valid call of every verb, in an order in which each finds what those before it have made.
+
+IN/ is the folder of what was made, OUT/ where a call writes; @NAME is the JSON of `JSONS`. What needs a network, CoreNLP or
+a published model is called with what is missing: `UNABLE`.
+"""
+
+import json
+import shlex
+from itertools import pairwise
+
+import torch
+
+GRAMMAR = {
+    "bpe": "add", "bpe_dim": 8, "conv_layers": 1, "conv_kernel": 3, "attention": "published", "layers": 1,
+    "relations": ["parent", "child"], "activation": "sigmoid", "normalise": False, "calibration": "masked",
+}  # fmt: skip
+SYSTEM = {
+    "guide": "grammar",
+    "options": GRAMMAR,
+    "mask_rate": 0.1,
+    "mlm_weight": 0.3,
+    "left_pad_source": False,
+}
+PLAIN = {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0}
+TRAINING = {"max_epochs": 1, "lr": 0.001, "warmup_updates": 2}
+RUN = {"corpus": "demo", "direction": "de-en", "system": "grammar", "seed": 1, "settings": {"dim": 8}}
+TASK_RUN = {"corpus": "nlu", "task": "acceptability", "system": "roberta", "seed": 1}
+JSONS = {
+    "corpus": {"seed": 1, "train": 40, "valid": 12, "test": 12},
+    "task": {"seed": 1, "train": 24, "dev": 8},
+    "tokens": {"tokeniser": "moses", "lowercase": False},
+    "lengths": {"min_tokens": 1, "max_tokens": 60, "max_ratio": 4},
+    "settings": {
+        "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2},
+        "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 400}},
+        "system": SYSTEM,
+    },
+    "decoding": {"beam": 2, "length_penalty": 1.0, "max_tokens": 400},
+    "parser": {"tagger": "t", "parser": "p", "dependencies": None, "max_words": 100},
+    "pairs": {"train": [1, 9], "valid": 2, "test": 2},
+    "run": RUN,
+    "baseline": RUN | {"baseline": "transformer"},
+    "task_run": TASK_RUN,
+    "pretraining": {
+        "model": {"layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2, "max_positions": 66},
+        "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 800}},
+    },
+    "finetuning": {"task": "acceptability", "training": TRAINING | {"total_updates": 9}, "system": PLAIN},
+    "labels": [["grammar", "Grammar"]],
+    "history": [["grammar", 1]],
+    "runs": [["de-en", "grammar", 1]],
+    "table": {
+        "title": "T", "metrics": ["bleu_tokenised", "sacrebleu"], "sweep": False, "baseline": "grammar",
+        "rows": [["grammar", "Grammar"]], "files": ["scores.json"], "notes": [],
+        "columns": [{"corpus": "demo", "column": "de-en", "group": "", "runs": {"grammar": [1]}}],
+    },
+    "task_table": {
+        "title": "T", "metrics": ["glue"], "sweep": False, "baseline": "roberta", "rows": [["roberta", "RoBERTa"]],
+        "files": [], "notes": [],
+        "columns": [{
+            "corpus": "nlu", "column": "A", "group": "", "task": "acceptability", "part": "dev", "runs": {"roberta": [1]},
+        }],
+    },
+    "page": {
+        "title": "R", "figures": ["IN/method.svg"],
+        "experiments": [{
+            "name": "demo", "title": "D", "corpus": "demo", "directions": ["de-en"],
+            "systems": [["grammar", "Grammar"]], "seeds": [1], "tables": ["IN/table.md"], "figures": ["IN/bleu.svg"],
+        }],
+    },
+}  # fmt: skip
+
+CALLS = """
+demo-corpus --output OUT/raw --settings @corpus
+text --name demo --source-in IN/raw/test.de --target-in IN/raw/test.en --source-out OUT/text/test.de --target-out OUT/text/test.en --pairs 12
+tokenise --input IN/raw/train.de --output OUT/tokens/train.de --language de --settings @tokens --threads 1
+tokenise --input IN/raw/valid.de --output OUT/tokens/valid.de --language de --settings @tokens
+clean --source-in IN/raw/train.de --target-in IN/raw/train.en --source-out OUT/clean/train.de --target-out OUT/clean/train.en --kept OUT/clean/kept --settings @lengths
+learn-bpe --inputs IN/clean/train.de IN/clean/train.en --codes OUT/codes --vocabularies OUT/vocabulary.de OUT/vocabulary.en --merges 60
+apply-bpe --input IN/clean/train.de --output OUT/bpe/train.de --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0
+apply-bpe --input IN/clean/train.en --output OUT/bpe/train.en --codes IN/codes --vocabulary IN/vocabulary.en --vocabulary-threshold 2
+apply-bpe --input IN/tokens/valid.de --output OUT/bpe/valid.de --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0
+apply-bpe --input IN/raw/valid.en --output OUT/bpe/valid.en --codes IN/codes --vocabulary IN/vocabulary.en --vocabulary-threshold 0
+binarise --text IN/bpe --output OUT/bin --source de --target en
+annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid.de.trees --heads IN/raw/valid.de.heads
+train --data IN/bin --run OUT/run --source de --target en --settings @settings --seed 1 --keep 1 --restart
+average --run IN/run --last 1 --data IN/bin --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --source de --target en --text @tokens --settings @settings --output OUT/run/average.pt
+decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --settings @decoding
+parse --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
+parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/valid.de.heads --run @run --output OUT/parse.json --counts OUT/parse_counts.json
+score --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --run @run --train IN/run/train.json --output OUT/scores.json
+significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
+sentences --hypothesis IN/hypothesis.valid.txt --reference IN/raw/valid.en --source IN/bpe/valid.de --language en --output OUT/sentences.csv
+speed --models IN/run/average.pt --labels grammar --output OUT/speed.json
+translate --model IN/run/average.pt --beam 2 --threads 1
+tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
+tree-figure --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --distribution IN/distribution.json --output OUT/tree
+tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
+table --plan @table --published workflow/published.yaml --scores IN/scores.json --parses --comparisons --output OUT/table
+excerpt --table IN/table --page IN/README.md --data OUT/data.csv
+parse-table --inputs IN/parse.json --counts IN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
+curves --inputs IN/run/history.csv --runs @history --labels @labels --output OUT/curves
+bleu-figure --inputs IN/sentences.csv --runs @runs --labels @labels --output OUT/bleu
+source-figure --inputs IN/sentences.csv --runs @runs --labels @labels --output OUT/source
+sweep-figure --inputs IN/scores.json --setting dim --output OUT/sweep
+speed-figure --input IN/speed.json --labels @labels --output OUT/speed
+diagram --output OUT/method
+distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
+report --plan @page --captions workflow/report --output OUT/report.html
+settings --corpus demo --direction de-en --system grammar
+plan demo
+demo-task --task acceptability --part train --settings @task --output OUT/task/train.tsv --parses OUT/task/train
+demo-task --task acceptability --part dev --settings @task --output OUT/task/dev.tsv --parses OUT/task/dev
+task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text
+learn-gpt2-bpe --text IN/raw/train.en --merges 40 --output OUT/weights
+encode-text --train IN/raw/train.en --valid IN/raw/valid.en --weights IN/weights --output OUT/ids
+pretrain --data IN/ids --weights IN/weights --run OUT/pretraining --settings @pretraining --seed 1 --restart
+encode-task --task acceptability --input IN/task/train.tsv --weights IN/weights --max-tokens 60 --output OUT/data/train.npz
+encode-task --task acceptability --input IN/task/dev.tsv --weights IN/weights --max-tokens 60 --output OUT/data/dev.npz
+annotate-task --task acceptability --input IN/task/dev.tsv --data IN/data/dev.npz --weights IN/weights --parses IN/task/dev
+finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --restart
+predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
+nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json
+nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
+table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --comparisons --output OUT/tasks
+task-figure --table IN/tasks --output OUT/task-figure
+download --name demo --output OUT/test.de --mirror IN/raw
+glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2
+"""
+UNABLE = """
+prepare --name x --format nc11 --archives IN/no.tgz --output OUT/prepared --pairs @pairs
+jar --coordinates a:b:1:jar --output OUT/x.jar --sha256 0 --mirror IN/nowhere
+constituency --input IN/raw/valid.de --tokens IN/raw/valid.de --output OUT/parsed --language de --settings @parser --jars IN/no.jar
+roberta-weights --archive IN/no.tar.gz --encoder-json IN/weights/encoder.json --vocab IN/weights/vocab.bpe --output OUT/roberta
+convert-roberta --input IN/raw --output OUT/roberta
+"""
+
+
+TRAINING_VERBS = ("train", "pretrain", "finetune")  # they say how they get on, and keep what they have
+LEFT_OUT = {
+    ("constituency", "--jars"),  # not covered: of a file that is no jar Java says a page on stderr
+    ("speed", "--output"),  # not covered: torch's profiler says on stderr that it starts and stops
+}
+
+
+def calls(text):
+    """The words of each call."""
+    return [
+        [json.dumps(JSONS[word[1:]]) if word.startswith("@") else word for word in shlex.split(line)]
+        for line in text.strip().splitlines()
+    ]
+
+
+def placed(words, given, output):
+    """The words with the folders that they read from and write into."""
+    return [word.replace("IN/", f"{given}/").replace("OUT/", f"{output}/") for word in words]
+
+
+def prepare(folder):
+    """What no verb makes, for `CALLS`."""
+    (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
+    (folder / "glue").mkdir()
+    (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")
+
+
+def spoil(folder):
+    """Put into the current folder of a call what `BAD` names."""
+    (folder / "empty").write_text("")
+    (folder / "garbage").write_bytes(bytes(range(256)) * 9)
+    (folder / "number.json").write_text("7")
+    (folder / "list.json").write_text('[{"a": null}]')
+    (folder / "folder").mkdir()
+    torch.save(torch.ones(2), folder / "tensor.pt")
+
+
+def mutations(words, draw):
+    """A call's wrong variants: an option left out, its values wrong in all ways, one of several missing."""
+    starts = [place for place, word in enumerate(words) if word.startswith("--")]
+    for start, end in pairwise([*(starts or [0]), len(words)]):
+        if (words[0], words[start]) in LEFT_OUT:
+            continue
+        before, values, after = words[: start + 1], words[start + 1 : end], words[end:]
+        yield [*before[:-1], *after]
+        yield [*before, *after]
+        if not values:
+            continue
+        for wrong in (*BAD, *(damaged_json(values[0], draw) if values[0][:1] in "[{" else ())):
+            yield [*before, wrong, *values[1:], *after]
+        yield [*before, *values, values[-1], *after]
+        if values[0].startswith("OUT/"):
+            yield [*before, "/dev/full", *values[1:], *after]
+        if values[0].startswith("IN/"):
+            yield [*before, f"CUT/{values[0]}", *values[1:], *after]
+            yield [*before, f"ZERO/{values[0]}", *values[1:], *after]
+
+
+# Not covered: a device that never ends (/dev/zero) as input; it is read until the memory is full.
+BAD = (
+    "", "nonsense", "x" * 50_000, "ä\n\t💥", "-1", "0", "1.5", "99999999999999999999", "nan", "null", "[]", "{}",
+    '{"a": 1}', "[" * 9999, "nowhere", "folder", "empty", "garbage", "garbage/below", "number.json", "list.json",
+    "tensor.pt", "/dev/null",
+)  # fmt: skip
+
+
+def damaged_json(text, draw):
+    """JSON in which a key is missing or unknown, or a value is of a wrong kind, however deep."""
+    places = [*_places(json.loads(text))]
+    for place in draw.sample(places, len(places)):
+        for wrong in (None, [], {}, "x", -1, 0, True, float("nan"), 10**30, _places):
+            yield json.dumps(_changed(json.loads(text), place, wrong))
+    if text.startswith("{"):
+        yield json.dumps({**json.loads(text), "unknown": 1})
+
+
+def _places(value, path=()):
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from _places(value[key], (*path, key))
+
+
+def _changed(value, place, new):
+    inner = value
+    for key in place[:-1]:
+        inner = inner[key]
+    if new is _places:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = new
+    return value

@@ -1,0 +1,182 @@
+"""Every verb, called wrongly: one line on stderr, nothing half-written, no temporary file.
+
+`make fuzz` tries thousands of calls: FUZZ is how many a verb, FUZZ_SEED draws others.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from synmask.cli import main
+
+sys.path.insert(0, str(Path(__file__).parent))
+from calls import CALLS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare, spoil
+
+ROOT = Path(__file__).parents[2]
+TRIED = int(os.environ.get("FUZZ", 7))
+SEED = int(os.environ.get("FUZZ_SEED", 1))
+SECONDS = 60
+WEIGHT = "encoder.layers.0.fc1.weight"
+VERBS = {words[0]: words for words in calls(CALLS) + calls(UNABLE)}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with what the valid calls make."""
+    folder = tmp_path_factory.mktemp("made")
+    prepare(folder)
+    before = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # `translate` reads it
+    os.chdir(ROOT)
+    for words in calls(CALLS):
+        main(placed(words, folder, folder))
+    yield folder
+    os.dup2(before, 0)
+
+
+def files(*folders):
+    """Path → size and time of all files."""
+    found = {path: path.stat() for folder in folders for path in folder.rglob("*") if path.is_file()}
+    return {path: (is_.st_size, is_.st_mtime_ns) for path, is_ in found.items()}
+
+
+def damaged(words, folder):
+    """The words, with copies of the files that are to be cut or zeroed."""
+    for word in words:
+        kind, _, path = word.partition("/")
+        if kind in ("CUT", "ZERO"):
+            copy = folder / kind / Path(path).name
+            copy.parent.mkdir(exist_ok=True)
+            if Path(path).is_file():
+                whole = Path(path).read_bytes()
+                copy.write_bytes(whole[: len(whole) // 2] if kind == "CUT" else bytes(len(whole)))
+            word = str(copy)
+        yield word
+
+
+def too_slow(*_):
+    raise TimeoutError(f"longer than {SECONDS} s")
+
+
+@pytest.fixture
+def refused(made, tmp_path, monkeypatch, capfd):
+    """Call the verb; if it fails, it says one line, and neither its folder nor `made` has changed."""
+    signal.signal(signal.SIGALRM, too_slow)
+
+    def call(words):
+        """What it said, None if it did not fail."""
+        folder = tmp_path / "called"  # it writes and is called here; it does not see what others left
+        folder.mkdir()
+        spoil(folder)
+        for name in ("config.yaml", "workflow"):
+            (folder / name).symlink_to(ROOT / name)
+        monkeypatch.chdir(folder)
+        words = [*damaged(placed(words, made, folder), tmp_path)]
+        said = " ".join(word if len(word) < 300 else f"{word[:300]}…" for word in words)
+        before = files(made, tmp_path)
+        capfd.readouterr()
+        signal.alarm(SECONDS)
+        code = 0
+        try:
+            main(words)
+        except SystemExit as left:
+            code = left.code
+        except BaseException as error:
+            raise AssertionError(f"synmask {said}") from error
+        finally:
+            signal.alarm(0)
+        lines, after = capfd.readouterr().err.splitlines(), files(made, tmp_path)
+        shutil.rmtree(folder)
+        assert not [path for path in after if path.suffix == ".tmp"], said
+        if not code:
+            return None
+        training = words[:1] and words[0] in TRAINING_VERBS
+        assert lines[-1].startswith("synmask"), said
+        assert len(lines) == 1 or training, (said, lines)
+        assert after == before or training, said
+        return lines[-1]
+
+    return call
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_wrong_calls(verb, refused):
+    draw = random.Random(f"{verb} {SEED}")
+    variants = [*mutations(VERBS[verb], draw)]
+    for words in draw.sample(variants, min(TRIED, len(variants))):
+        refused(words)
+
+
+@pytest.mark.parametrize(
+    ("verb", "option", "value", "said"),
+    [
+        ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
+        ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
+        ("encode-text", "--valid", "empty", "empty: no text"),
+        ("curves", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
+        ("bleu-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
+        ("source-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
+        ("distribution-figure", "--distribution", "list.json", "list.json: "),
+        ("tree-figure", "--distribution", "number.json", "number.json: "),
+        ("task-figure", "--table", "IN/table", "no column glue"),
+        ("significance", "--reference-tokens", "nowhere", "nowhere: no such file"),
+    ],
+)
+def test_one_value_wrong(verb, option, value, said, refused):
+    words = [*VERBS[verb]]
+    words[words.index(option) + 1] = value
+    assert said in refused(words)
+
+
+def _without(*keys):
+    def change(saved):
+        inner = saved
+        for key in keys[:-1]:
+            inner = inner[key]
+        del inner[keys[-1]]
+        return saved
+
+    return change
+
+
+def _with(*keys, value):
+    def change(saved):
+        inner = saved
+        for key in keys[:-1]:
+            inner = inner[key]
+        inner[keys[-1]] = value
+        return saved
+
+    return change
+
+
+MODELS = {
+    "a tensor": lambda saved: torch.ones(2),
+    "a number": lambda saved: 7,
+    "nothing": lambda saved: {},
+    "no settings": _without("settings"),
+    "no source": _without("text", "source"),
+    "codes that are a number": _with("text", "codes", value=7),
+    "a garbled dictionary": _with("dictionaries", "source", value="ein\n\x00 x y\n"),
+    "a short dictionary": _with("dictionaries", "target", value="ein 1\n"),
+    "a weight more": _with("model", "more", value=torch.ones(2)),
+    "a weight of another shape": _with("model", WEIGHT, value=torch.ones(2)),
+    "a weight that is no tensor": _with("model", WEIGHT, value=7),
+    "NaN": lambda saved: saved["model"][WEIGHT].fill_(torch.nan) is not None and saved,
+    "a weight less": _without("model", WEIGHT),
+}
+
+
+@pytest.mark.parametrize("verb", ["decode", "parse", "tree"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_wrong_models(verb, kind, made, refused, tmp_path):
+    saved = torch.load(made / "run/average.pt", weights_only=True)
+    torch.save(MODELS[kind](saved), tmp_path / "wrong.pt")
+    words = [str(tmp_path / "wrong.pt") if word == "IN/run/average.pt" else word for word in VERBS[verb]]
+    assert f"{tmp_path}/wrong.pt: " in refused(words)
