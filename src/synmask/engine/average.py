@@ -112,8 +112,10 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
         text, settings = saved["text"], saved["settings"]
         if text.keys() != TEXT:
             raise ValueError(f"text settings are {', '.join(sorted(text))}")
-        if not all(isinstance(text[key], str) for key in ("source", "target", "tokeniser", "codes")):
-            raise ValueError("languages, tokeniser or codes are no text")
+        if not all(isinstance(text[key], str) for key in ("source", "target", "codes")):
+            raise ValueError("languages or codes are no text")
+        if not isinstance(text["tokeniser"], str | dict):
+            raise ValueError("tokeniser is neither a name nor a name for each language")
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
