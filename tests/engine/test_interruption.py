@@ -32,7 +32,7 @@ TEXT = {
     "vocabulary": None,
 }
 ALWAYS = 1e-9  # minutes: save after every update
-MODELS = Translation({"training": {"max_epochs": 3}}, 1, Path("data"), "de", "en", KEEP).models
+MODELS = Translation({"training": {"max_epochs": 3}}, 1, Path("data"), "de", "en", KEEP, {}).models
 
 
 def words(corpus, run, settings, minutes=ALWAYS, processes=1):
