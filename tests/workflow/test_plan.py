@@ -94,7 +94,9 @@ def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
     runs = (2 * 19 + 2 * 18 + 2 * 15 + 3) * 5
     assert len({output for rule, output in jobs if rule == "train"}) == runs
     # each but the baseline against it
-    assert len({output for rule, output in jobs if rule == "significance"}) == (2 * 18 + 2 * 17 + 2 * 14 + 3) * 5
+    assert (
+        len({output for rule, output in jobs if rule == "significance"}) == (2 * 18 + 2 * 17 + 2 * 14 + 3) * 5
+    )
     submitted = {group: said.count(f"Group job {group}") for group in ("text", "evaluate", "significance")}
     assert submitted == {"text": 6, "evaluate": runs, "significance": 51}
     tables = {output.split(",")[0].split("/")[-1] for rule, output in jobs if rule == "table"}
