@@ -115,3 +115,21 @@ def test_fused_adam_makes_fairseqs_updates(decay):
         ends.append(weight.detach())
     assert not torch.allclose(ends[0], start, atol=1e-2)
     assert torch.allclose(*ends, atol=1e-6)
+
+
+@pytest.mark.parametrize("most", [0.0, 0.5, 100.0])
+def test_gradients_are_scaled_and_clipped_as_fairseq_does(most):
+    config = Namespace(lr=[0.01], adam_betas="(0.9, 0.98)", adam_eps=1e-8, weight_decay=0.0, tpu=False)
+    config.use_old_adam = config.fp16_adam_stats = False
+    ends = []
+    for kind in (FairseqAdam, FusedAdam):
+        weights = [torch.nn.Parameter(torch.zeros(size)) for size in (3, 5, 2)]
+        optimizer = kind(config, weights)
+        for weight in weights[:2]:  # the third has no gradient
+            weight.grad = torch.arange(1.0, len(weight) + 1)
+        optimizer.multiply_grads(0.25)
+        norm = optimizer.clip_grad_norm(most)
+        ends.append(torch.cat([weight.grad for weight in weights[:2]] + [norm.view(1)]))
+        assert weights[2].grad is None
+    assert torch.allclose(*ends, rtol=1e-6)
+    assert ends[0][-1] == pytest.approx(0.25 * (14 + 55) ** 0.5)

@@ -198,7 +198,7 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
     """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
     guide = GUIDES[config.systems[system].guide]
     reads, templated = guide.reads, guide.templates
-    model = config.corpora[experiment.corpus].model
+    model = config.model_of(experiment.corpus, system)
     if "words" in reads:
         what = f"guide `{config.systems[system].guide}` is made for RoBERTa"
         raise Fault((*path, "systems"), f"system {system!r} cannot translate, {what}; leave it out")

@@ -117,16 +117,17 @@ def check_size(config: Config, experiment: str, results: Path = Path("results"))
 
     A vocabulary is taken to have as many sub-words as there are merge operations (see `engine.plan`).
     """
-    corpus = config.plain_experiments[experiment].corpus
-    entry = config.corpora[corpus]
-    count = least_parameters(entry.model, entry.bpe.merges, entry.bpe.merges)
+    asked = config.plain_experiments[experiment]
+    corpus, entry = asked.corpus, config.corpora[asked.corpus]
+    models = (config.model_of(corpus, system) for system in asked.systems)
+    count = max(least_parameters(model, entry.bpe.merges, entry.bpe.merges) for model in models)
     memory, disk = BYTES * TRAINED * count, BYTES * count * (entry.training.kept + RESUMED)
     free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
     what = f"a model of {count:.3g} parameters or more (model, bpe.merges) takes at least"
     advice = "make it smaller, or override with --config force=true"
     if memory > entry.resources.mem_mb * 1e6:
-        asked = f"resources.mem_mb asks for {entry.resources.mem_mb / 1000:,g} GB"
-        raise Fault(("corpora", corpus), f"{what} {memory / 1e9:,.3g} GB of memory, {asked}; {advice}")
+        memory_asked = f"resources.mem_mb asks for {entry.resources.mem_mb / 1000:,g} GB"
+        raise Fault(("corpora", corpus), f"{what} {memory / 1e9:,.3g} GB of memory, {memory_asked}; {advice}")
     if disk > free:
         where = f"{results}/ has {free / 1e9:,.3g} GB left"
         raise Fault(

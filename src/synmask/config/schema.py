@@ -20,6 +20,7 @@ from synmask.config.sections import (
     Decoding,
     Experiment,
     Guidance,
+    Model,
     Resources,
     RunSettings,
     System,
@@ -276,6 +277,11 @@ class Config(Section):
         over = self.systems[system].training.model_dump(exclude_unset=True)
         return Training.model_validate(merge(self.corpora[corpus].training.model_dump(), over))
 
+    def model_of(self, corpus: str, system: str) -> Model:
+        """A system's sizes on a corpus: the corpus', and over those the system's own keys."""
+        over = self.systems[system].model.model_dump(exclude_unset=True)
+        return Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
+
     def run_settings(self, corpus: str, direction: str, system: str) -> str:
         """All that a training depends on besides its data and seed, as JSON with sorted keys."""
         entry, row = self.corpora[corpus], self.systems[system]
@@ -294,7 +300,9 @@ class Config(Section):
             left_pad_source=row.left_pad_source,
         )
         training = self.training_of(corpus, system)
-        return as_json(RunSettings(model=entry.model, training=training, system=guidance).plain())
+        return as_json(
+            RunSettings(model=self.model_of(corpus, system), training=training, system=guidance).plain()
+        )
 
     def template_cut(self, corpus: str, direction: str, system: str) -> str:
         """How the trees of a system that reads templates are cut, as JSON."""

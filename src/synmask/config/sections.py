@@ -106,7 +106,8 @@ class System(Section):
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
     left_pad_source: bool = False
-    training: Training = Training()  # only the keys that are given count
+    model: Model = Model()  # of this and of `training`, only the keys that are given count
+    training: Training = Training()
 
     @model_validator(mode="after")
     def _consistent(self) -> "System":

@@ -148,6 +148,10 @@ class GuidedTransformer(TransformerModelBase):
             bound = cfg.encoder.embed_dim**-0.5
             self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
 
+    def train(self, mode: bool = True) -> "GuidedTransformer":
+        """As torch's; fairseq calls it twice an update, and all modules are asked only where it changes."""
+        return self if self.training == mode else super().train(mode)
+
     @classmethod
     def build(cls, args: Any, task: Any, system: dict[str, Any]) -> "GuidedTransformer":
         """Build the model of `system` (that part of a run's settings), initialised as fairseq does.
