@@ -193,6 +193,7 @@ def test_files(files):
         "gold": [3],
         "induced": {"matched": [3], "predicted": [3]},
         "right-branching": {"matched": [2], "predicted": [3]},
+        "balanced": {"matched": [3], "predicted": [3]},
     }
     assert result["dependencies"]["words"] == 5
     assert result["dependencies"]["rows"]["induced"] == {"directed": 60, "undirected": 80}

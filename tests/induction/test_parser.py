@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from synmask.induction.parser import GrammarParser
+from synmask.induction.parser import GrammarParser, as_product
 
 D = 6
 
@@ -196,3 +196,11 @@ def test_wrong_arguments():
         parser(x, padding[:, :3], labels)
     with pytest.raises(ValueError, match=r"bpe_labels must be .*\(2, 4\).*None"):
         parser(x, padding)
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 5, 9])
+def test_the_product_on_gpus_is_the_convolution_on_cpus(kernel):
+    torch.manual_seed(5)
+    convolution = torch.nn.Conv1d(6, 6, kernel, padding="same", dtype=torch.float64)
+    x = torch.randn(3, 7, 6, dtype=torch.float64)
+    assert torch.allclose(as_product(convolution, x), convolution(x.mT).mT, atol=1e-12)

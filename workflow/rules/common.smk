@@ -15,6 +15,7 @@ from synmask.config import (
     load,
     read_published,
 )
+from synmask.config.claims import read_claims
 from synmask.files import UserError
 from synmask.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.workflow.paths import any_of
@@ -30,6 +31,7 @@ FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
 try:
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
+    CLAIMS = read_claims(CONFIG.claims)
     if workflow.is_main_process:
         check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
     if workflow.is_main_process and not CONFIG.partial:  # else other folders, or less disk

@@ -110,3 +110,21 @@ rule parse_table:
     shell:
         "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"
         " --title {params.title:q} --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
+
+
+rule claims:
+    input:
+        runs=lambda wildcards: TARGETS.claim_files(CLAIMS),
+        claims=CONFIG.claims,
+        code=JOBS.code("verdict"),
+    output:
+        multiext("results/claims/verdict", ".md", ".csv", ".svg", ".pdf"),
+    log:
+        "results/logs/claims.log",
+    benchmark:
+        "results/benchmarks/claims.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    shell:
+        "synmask verdict --claims {input.claims:q} --results results --output results/claims/verdict 2> {log:q}"

@@ -75,6 +75,7 @@ VERBS = {
         "reporting:table",
         "reporting:parse_table",
         "reporting:excerpt",
+        "reporting:verdict",
     ),
     "Figures": (
         "reporting:curves",

@@ -196,3 +196,17 @@ def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
     from synmask.reporting.report import write_report
 
     write_report(plan, output, captions=captions)
+
+
+def verdict(*, claims: Path, results: Path, output: Path) -> None:
+    """Say which claims the runs bear out: differences, tests, and how many seeds could tell.
+
+    Args:
+        claims: claims.yaml.
+        results: The folder with the runs, such as results/.
+        output: Prefix of .md, .csv, .svg and .pdf.
+    """
+    from synmask.config.claims import read_claims
+    from synmask.reporting.verdict import write_verdict
+
+    write_verdict(read_claims(claims), results, output)

@@ -15,6 +15,8 @@ from synmask.syntax.parses import check_words, read_parses
 from synmask.syntax.tree import balanced, left_branching, right_branching, spans_of_distances, spans_of_forest
 from synmask.syntax.treebank import FLAT, read_trees
 
+WITH_PUNCTUATION = "-with-punctuation"  # ends the names of rows
+COUNTED = ("induced", "right-branching", "balanced")  # sentence by sentence, for tests
 RANDOM_SEEDS = range(5)
 SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # the least length of each bin
 SENTENCE_LENGTHS = [1, 11, 21, 31, 41]
@@ -76,7 +78,7 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
         "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
         BPE labels on both sides of a gap explain: 1 where trees say no more than which words are split; None
         where each sentence's are equal}. For `parse_significance`: {name: {"gold": (N,), row: {"matched",
-        "predicted": (N,)}}}.
+        "predicted": (N,)}}}, of `COUNTED` rows.
     Raises:
         UserError: no sentence can be scored.
     """
@@ -117,8 +119,9 @@ def _score(view: View) -> tuple[dict, dict]:
     if view.labels is not None:
         result["recall_by_label"] = _recall_by_label(view, gold, trees)
     counts = {"gold": expected.tolist()}
-    for name, tree in zip(("induced", "right-branching"), trees, strict=False):  # the first two rows
-        counts[name] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
+    for tree in trees:
+        if (name := tree.name.removesuffix(WITH_PUNCTUATION)) in COUNTED:
+            counts[name] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
     return result, counts
 
 
@@ -161,7 +164,7 @@ class _Found:
 def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
     """The rows' names, and the spans of all their trees, (S, 2)."""
     inside = np.isfinite(view.slots)
-    leaves = "" if view.high is None else "-with-punctuation"
+    leaves = "" if view.high is None else WITH_PUNCTUATION
     yield "induced", spans_of_forest(view.slots)[inside]
     yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
     if view.high is not None:

@@ -95,7 +95,7 @@ class GrammarParser(nn.Module):
     def _encode(self, x: Tensor, padding: Tensor) -> Tensor:
         pads = padding[:, :, None]
         for convolution in self.convolutions:
-            x = _norm_tanh(convolution(x.masked_fill(pads, 0).mT).mT)
+            x = _norm_tanh(_convolved(convolution, x.masked_fill(pads, 0)))
         if self.attention is None:
             return x
         attended = self.attention(x, padding)
@@ -113,6 +113,21 @@ class GrammarParser(nn.Module):
         if self.bpe != "none" and (bpe_labels is None or bpe_labels.shape != tokens):
             found = "None" if bpe_labels is None else tuple(bpe_labels.shape)
             raise ValueError(f"bpe_labels must be (B, n) = {tokens}, not {found}")
+
+
+def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
+    """(B, n, d) -> (B, n, d)."""
+    if x.device.type == "cpu":
+        return convolution(x.mT).mT
+    return as_product(convolution, x)  # in float32, cuDNN held 9 GB at d = 512 and 4096 tokens (H100)
+
+
+def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
+    """A convolution with `padding="same"` of x (B, n, d) as one matrix product, (B, n, d)."""
+    (kernel,) = convolution.kernel_size
+    before = (kernel - 1) // 2
+    windows = F.pad(x, (0, 0, before, kernel - 1 - before)).unfold(1, kernel, 1)
+    return F.linear(windows.flatten(2), convolution.weight.flatten(1), convolution.bias)
 
 
 class SelfAttention(nn.Module):

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from synmask.evaluation.parse_significance import Counts, paired_bootstrap
 from synmask.files import UserError, read_json, writing
 from synmask.reporting.cells import METRICS
 from synmask.reporting.layout import Layout, Value, arrow, highest, signed, write_tables
-from synmask.reporting.runs import PARSE_SCORES, RUN
+from synmask.reporting.runs import PARSE_SCORES, RUN, read_counts
 
 SCORES = {metric: METRICS[metric].label for metric in PARSE_SCORES}
 ATTACHMENT = {"directed": "directed", "undirected": "undirected"}
@@ -65,7 +64,7 @@ def write_parse_table(
     if runs.empty:
         raise UserError(f"{title}: no parse.json given; name at least one run")
     _check(runs, systems, directions)
-    spans = _read_counts(counts)
+    spans = read_counts(counts)
     listed = {"direction": list(directions), "system": list(systems), "protocol": [*PROTOCOLS], "tree": TREES}
     order = {key: names.index for key, names in listed.items()}
     runs = runs.sort_values(
@@ -137,25 +136,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield head | counted | {key: scores[key] for key in ATTACHMENT}
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
-
-
-def _read_counts(paths: Sequence[Path]) -> dict[tuple, dict[str, Counts]]:
-    """(direction, system, seed, protocol) → the counts of "induced" and "right-branching" trees."""
-    found = {}
-    for path in paths:
-        run = read_json(path)
-        try:
-            for name, protocol in run["counts"].items():
-                found[run["direction"], run["system"], run["seed"], name] = {
-                    tree: Counts(
-                        np.array(protocol[tree]["matched"]),
-                        np.array(protocol[tree]["predicted"]) + np.array(protocol["gold"]),
-                    )
-                    for tree in ("induced", "right-branching")
-                }
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
-    return found
 
 
 def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> None:

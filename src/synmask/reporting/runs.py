@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pandas as pd
 
 from synmask.config.base import Parsing, Translation, Validation
 from synmask.config.tables import AVERAGE
 from synmask.evaluation.nlu import METRICS as TASK_METRICS
+from synmask.evaluation.parse_significance import Counts
 from synmask.files import UserError, read_json
 
 RUN = ["corpus", "direction", "system", "seed"]
@@ -51,8 +53,8 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read_parses(paths: Iterable[Path], protocol: str) -> pd.DataFrame:
-    """The runs of parse.json files, one row each: what ran, and the induced trees' scores by `protocol`.
+def read_parses(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
+    """The runs of parse.json files, one row each: what ran, and the scores of its `trees` by `protocol`.
 
     Raises:
         UserError: a file is missing, is not JSON, or lacks a key.
@@ -61,7 +63,7 @@ def read_parses(paths: Iterable[Path], protocol: str) -> pd.DataFrame:
     for path in paths:
         run = _read(path, RUN)
         value, where = run, ""
-        for key in ("protocols", protocol, "rows", "induced"):
+        for key in ("protocols", protocol, "rows", trees):
             _require(value, [key], path, where or "the file")
             value, where = value[key], f"{where}.{key}".lstrip(".")
         _require(value, PARSE_SCORES, path, where)
@@ -69,6 +71,28 @@ def read_parses(paths: Iterable[Path], protocol: str) -> pd.DataFrame:
             {key: run[key] for key in RUN} | {metric: _finite(value[metric]) for metric in PARSE_SCORES}
         )
     return pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+
+
+def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
+    """Of parse_counts.json files, (direction, system, seed, protocol) → the spans of each kind of trees.
+
+    Raises:
+        UserError: a file is missing, is not JSON, or lacks a key.
+    """
+    found = {}
+    for path in paths:
+        run = _read(path, ["direction", "system", "seed", "counts"])
+        try:
+            for name, protocol in run["counts"].items():
+                gold = np.array(protocol["gold"])
+                found[run["direction"], run["system"], run["seed"], name] = {
+                    tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
+                    for tree, spans in protocol.items()
+                    if tree != "gold"
+                }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
+    return found
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

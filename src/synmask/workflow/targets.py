@@ -7,9 +7,12 @@ from functools import cached_property
 from typing import Any
 
 from synmask.config import GUIDES, Config, as_json
+from synmask.config.claims import Claims
+from synmask.config.faults import nearest
 from synmask.config.published import Published
 from synmask.config.sections import Experiment
 from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_files
+from synmask.files import UserError
 from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
 
 SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # what a page reads of each run
@@ -214,6 +217,32 @@ class Targets:
             for run, baseline in compared(self.plan(table))
             if len(self.available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
         ]
+
+    # ---- claims --------------------------------------------------------------------------------------------
+
+    def claim_files(self, claims: Claims) -> list[str]:
+        """The scores, trees' scores and tests that decide claims.
+
+        Raises:
+            UserError: claims.yaml names an experiment that does not exist.
+        """
+        files, runs = [], set()
+        for name in claims.experiments:
+            if name not in self.config.plain_experiments:
+                close = nearest(name, self.config.plain_experiments)
+                raise UserError(f"{self.config.claims}: experiments: no experiment {name!r}{close}")
+            runs |= {*self.runs(name)}
+            files += self.run_files(name, "scores.json")
+            files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
+        contrasts = (contrast for claim in claims.claims for contrast in claim.contrasts)
+        pairs = {(one.system, one.baseline) for one in contrasts if one.tested_by_pairs}
+        files += [
+            f"results/{claims.corpus}/{direction}/{system}/seed{seed}/significance-{baseline}.json"
+            for system, baseline in sorted(pairs)
+            for direction, name, seed in sorted(runs)
+            if name == system and (direction, baseline, seed) in runs
+        ]
+        return self.available([*dict.fromkeys(files)])
 
     # ---- a page --------------------------------------------------------------------------------------------
 

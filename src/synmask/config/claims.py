@@ -1,0 +1,72 @@
+"""The types of claims.yaml: what is tested of a paper, as contrasts between runs."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from synmask.config.base import Distinct, Line, Name, Section, SystemName
+from synmask.config.faults import first_fault
+from synmask.config.sources import Source, where
+from synmask.files import UserError
+
+
+class Contrast(Section):
+    """A system against another, or against trees that need no parser.
+
+    Attributes:
+        trivial: a row of parse.json, such as right-branching.
+        gain: what the paper's numbers say of the difference, by direction.
+    """
+
+    system: SystemName
+    baseline: SystemName | None = None
+    trivial: Line | None = None
+    metric: Literal["sacrebleu", "f1_words", "f1_paper"]
+    gain: dict[Line, float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _against_one(self) -> "Contrast":
+        if (self.baseline is None) == (self.trivial is None):
+            raise ValueError("give either a baseline or trivial trees")
+        if self.trivial is not None and self.metric == "sacrebleu":
+            raise ValueError("trivial trees have no sacreBLEU; give f1_words or f1_paper")
+        return self
+
+    @property
+    def tested_by_pairs(self) -> bool:
+        """Whether it needs a test of each pair of translations."""
+        return self.metric == "sacrebleu"
+
+    @property
+    def rival(self) -> str:
+        return self.baseline or self.trivial or ""
+
+
+class Claim(Section):
+    name: Line
+    claim: Line
+    refuted: Line
+    contrasts: Distinct[Contrast] = Field(min_length=1)
+
+
+class Claims(Section):
+    """What is claimed, and the corpus and experiments whose runs decide it."""
+
+    corpus: Name
+    experiments: Distinct[Name] = Field(min_length=1)
+    claims: Distinct[Claim] = Field(min_length=1)
+
+
+def read_claims(path: Path) -> Claims:
+    """Read and check claims.yaml.
+
+    Raises:
+        UserError: no such file, an unknown key, or a wrong value (one line).
+    """
+    source = Source(path)
+    try:
+        return Claims.model_validate(source.values)
+    except ValidationError as error:
+        fault = first_fault(error, source.values, Claims)
+        raise UserError(f"{where(fault.path, source.values, [source])}: {fault}") from None

@@ -1,0 +1,281 @@
+"""Which claims hold: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pandas as pd
+
+from synmask.config.claims import Claims, Contrast
+from synmask.evaluation.contrasts import LEVEL, Effect, effect, holm, seeds_needed, together, verdict
+from synmask.evaluation.parse_significance import Counts, paired_bootstrap
+from synmask.evaluation.significance import over_seeds
+from synmask.files import UserError, write_lines
+from synmask.reporting.layout import arrow, plain, signed
+from synmask.reporting.runs import check_alike, read_comparisons, read_counts, read_parses, read_scores
+from synmask.reporting.style import COLOURS, DARK, GREY, in_style, panels, save
+
+METRICS = {
+    "sacrebleu": "sacreBLEU",
+    "f1_words": "F1 of trees (words)",
+    "f1_paper": "F1 of trees (the paper's count)",
+}
+SMALL = {"sacrebleu": 0.5, "f1_words": 5.0, "f1_paper": 5.0}  # a gain worth finding where a claim names none
+VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
+
+
+@dataclass
+class Found:
+    """One contrast in one direction: the scores of its seeds, and what the tests say."""
+
+    claim: str
+    direction: str
+    system: str
+    rival: str
+    metric: str
+    seeds: int  # of the system
+    rival_seeds: int  # 0: trivial trees
+    mean: float
+    rival_mean: float
+    difference: float
+    low: float
+    high: float
+    p_test_set: float
+    p_seeds: float
+    gain: float | None
+    needed: int | None = None  # seeds a side
+    p: float = 1.0  # the larger of the two, adjusted for the number of contrasts
+    verdict: str = ""
+
+
+class _Runs:
+    """What the runs under a folder left behind."""
+
+    def __init__(self, folder: Path, corpus: str) -> None:
+        self.folder = folder / corpus
+        if not self.folder.is_dir():
+            raise UserError(f"{self.folder}: no such folder; give the folder that holds the runs' corpora")
+
+    def seeds(self, direction: str, system: str, name: str) -> dict[int, Path]:
+        """The file of this name of each seed that has it."""
+        paths = self.folder.glob(f"{direction}/{system}/seed*/{name}")
+        return dict(sorted((int(path.parent.name.removeprefix("seed")), path) for path in paths))
+
+    def directions(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir() if path.is_dir())
+
+    def bleu(self, direction: str, system: str) -> list[float]:
+        """sacreBLEU of the test set, a number a seed."""
+        paths = self.seeds(direction, system, "scores.json")
+        return [*self._scores(paths.values())["sacrebleu"]] if paths else []
+
+    def _scores(self, paths: Iterable[Path]) -> pd.DataFrame:
+        scores = read_scores(paths)
+        check_alike(scores)
+        return scores
+
+    def pairs(self, direction: str, system: str, baseline: str) -> list[tuple[float, float]]:
+        """Difference and p-value of each pair of translations with one seed.
+
+        Raises:
+            UserError: a pair has not been tested.
+        """
+        files = self.seeds(direction, system, f"significance-{baseline}.json")
+        shared = {*self.seeds(direction, system, "scores.json")} & {
+            *self.seeds(direction, baseline, "scores.json")
+        }
+        if missing := shared - {*files}:
+            path = self.folder / direction / system / f"seed{min(missing)}/significance-{baseline}.json"
+            raise UserError(f"{path}: no such file; make it with `synmask significance`")
+        found = []
+        for seed in sorted(shared):
+            tests = read_comparisons([files[seed]])
+            tests = tests[tests["metric"] == "sacrebleu"]
+            if len(tests) != 1:
+                raise UserError(f"{files[seed]}: no test of sacreBLEU; delete it and make it again")
+            found.append((float(tests["difference"].iloc[0]), float(tests["p"].iloc[0])))
+        return found
+
+    def f1(self, direction: str, system: str, protocol: str, row: str = "induced") -> list[float]:
+        """A number a seed."""
+        paths = self.seeds(direction, system, "parse.json").values()
+        return [*read_parses(paths, protocol, row)["f1"]]
+
+    def spans(self, direction: str, system: str, protocol: str, row: str = "induced") -> list[Counts]:
+        """A seed each."""
+        paths = self.seeds(direction, system, "parse_counts.json").values()
+        counts = read_counts(paths)
+        return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
+
+
+def write_verdict(claims: Claims, results: Path, output: Path) -> None:
+    """Write `output`.md, the verdicts and all contrasts; and .csv, .svg and .pdf, the effects.
+
+    Args:
+        results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
+            exist, parse.json, parse_counts.json and significance-BASELINE.json.
+    Raises:
+        UserError: a run or a test is missing, or a file is damaged.
+    """
+    found = contrasts(claims, _Runs(results, claims.corpus))
+    write_lines(Path(f"{output}.md"), itertools.chain(_summary(claims, found), _details(found)))
+    _draw(found, output)
+
+
+def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
+    """All contrasts of all directions that have runs of both sides."""
+    found = [
+        one
+        for claim in claims.claims
+        for contrast in claim.contrasts
+        for direction in runs.directions()
+        if (one := _contrast(claim.name, contrast, direction, runs)) is not None
+    ]
+    if not found:
+        raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
+    for one, p in zip(found, holm([max(one.p_test_set, one.p_seeds) for one in found]), strict=True):
+        one.p = p
+        one.verdict = verdict(Effect(one.difference, one.low, one.high), p, one.gain)
+        scores = _scores(one.direction, one.system, one.rival, one.metric, not one.rival_seeds, runs)
+        wanted = one.gain or SMALL[one.metric]
+        one.needed = seeds_needed(*scores, wanted, LEVEL / len(found))
+    return found
+
+
+def _scores(
+    direction: str, system: str, rival: str, metric: str, trivial: bool, runs: _Runs
+) -> tuple[list[float], list[float] | float]:
+    """A score a seed of both sides; of trees that need no parser, one number."""
+    if metric == "sacrebleu":
+        return runs.bleu(direction, system), runs.bleu(direction, rival)
+    protocol = metric.removeprefix("f1_")
+    ours = runs.f1(direction, system, protocol)
+    if trivial and ours:
+        return ours, fmean(runs.f1(direction, system, protocol, rival))
+    return ours, runs.f1(direction, rival, protocol)
+
+
+def _contrast(claim: str, contrast: Contrast, direction: str, runs: _Runs) -> Found | None:
+    trivial = contrast.trivial is not None
+    ours, theirs = _scores(direction, contrast.system, contrast.rival, contrast.metric, trivial, runs)
+    if not ours or theirs == []:
+        return None
+    size = effect(ours, theirs)
+    p_test_set, p_seeds = _tests(contrast, direction, ours, theirs, runs)
+    return Found(
+        claim,
+        direction,
+        contrast.system,
+        contrast.rival,
+        contrast.metric,
+        len(ours),
+        len(theirs) if isinstance(theirs, list) else 0,
+        fmean(ours),
+        fmean(theirs) if isinstance(theirs, list) else theirs,
+        *size,
+        p_test_set,
+        p_seeds,
+        contrast.gain.get(direction),
+    )
+
+
+def _tests(
+    contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, runs: _Runs
+) -> tuple[float, float]:
+    """p over the sentences, and p over the seeds; 1 where there are too few seeds to test."""
+    from scipy.stats import ttest_1samp, ttest_ind
+
+    if contrast.metric == "sacrebleu":
+        pairs = runs.pairs(direction, contrast.system, contrast.rival)
+        if not pairs:
+            return 1.0, 1.0
+        test = over_seeds(pairs, ours, theirs)
+        return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
+    protocol = contrast.metric.removeprefix("f1_")
+    induced = runs.spans(direction, contrast.system, protocol)
+    if isinstance(theirs, list):
+        rival = runs.spans(direction, contrast.rival, protocol)
+        p_seeds = ttest_ind(ours, theirs, equal_var=False).pvalue if min(len(ours), len(theirs)) > 1 else 1.0
+    else:
+        rival = runs.spans(direction, contrast.system, protocol, contrast.rival)[:1]
+        p_seeds = ttest_1samp(ours, theirs).pvalue if len(ours) > 1 else 1.0
+    return paired_bootstrap(induced, rival).p, float(p_seeds)
+
+
+def _summary(claims: Claims, found: Sequence[Found]) -> Iterator[str]:
+    yield "| Claim | Verdict | Measured |"
+    yield "|---|---|---|"
+    for claim in claims.claims:
+        parts = [one for one in found if one.claim == claim.name]
+        if not parts:
+            yield f"| **{plain(claim.name)}** | not tested | no runs |"
+            continue
+        decided = together([one.verdict for one in parts])
+        there = {(one.system, one.rival, one.metric) for one in parts}
+        absent = [c for c in claim.contrasts if (c.system, c.rival, c.metric) not in there]
+        told = "; ".join([*map(_told, parts), *(f"no runs of `{c.system}` − `{c.rival}`" for c in absent)])
+        yield f"| **{plain(claim.name)}**. {plain(claim.claim)} | {decided} | {told} |"
+
+
+def _told(one: Found) -> str:
+    what = "" if one.metric == "sacrebleu" else " F1"
+    return f"{arrow(one.direction)} `{one.system}` − `{one.rival}` {signed(one.difference)}{what}"
+
+
+def _details(found: Sequence[Found]) -> Iterator[str]:
+    yield ""
+    heads = ["Contrast", "Direction", "Seeds", "Means", "Difference, 95% interval", "Paper's gain"]
+    heads += ["p test set", "p seeds", "p, Holm", "Verdict", "Seeds that could tell"]
+    for metric, title in METRICS.items():
+        rows = [one for one in found if one.metric == metric]
+        if not rows:
+            continue
+        yield from (f"**{title}**", "", "| " + " | ".join(heads) + " |")
+        yield "|---|---|---" + "|---:" * (len(heads) - 5) + "|---|---:|"
+        yield from map(_detail, rows)
+        yield ""
+
+
+def _detail(one: Found) -> str:
+    cells = [
+        f"`{one.system}` − `{one.rival}`",
+        arrow(one.direction),
+        f"{one.seeds}, {one.rival_seeds or '–'}",
+        f"{one.mean:.2f}, {one.rival_mean:.2f}",
+        f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]",
+        "–" if one.gain is None else signed(one.gain),
+        *(f"{p:.3f}" for p in (one.p_test_set, one.p_seeds, one.p)),
+        one.verdict,
+        "> 10,000" if one.needed is None else f"{one.needed:,}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+@in_style
+def _draw(found: Sequence[Found], output: Path) -> None:
+    """A row a contrast: its interval, the paper's gain as a diamond, the verdict as colour."""
+    kinds = [[one for one in found if (one.metric == "sacrebleu") == bleu] for bleu in (True, False)]
+    kinds = [rows for rows in kinds if rows]
+    figure, axes = panels(1, len(kinds), width=7.2, height=1.4 + 0.27 * max(map(len, kinds)))
+    for panel, rows in zip(axes[0], kinds, strict=True):
+        for place, one in enumerate(rows):
+            colour = VERDICTS[one.verdict]
+            reach = np.clip([[one.difference - one.low], [one.high - one.difference]], 0, 1e3)
+            panel.errorbar(one.difference, place, xerr=reach, color=colour, fmt="o", capsize=2)
+            if one.gain is not None:
+                panel.plot(one.gain, place, "D", color="none", mec=DARK, markersize=5)
+        names = [f"{one.system} − {one.rival}, {arrow(one.direction)}" for one in rows]
+        panel.set(yticks=range(len(rows)), yticklabels=names, ylim=(len(rows) - 0.5, -0.5))
+        panel.axvline(0, color=DARK, linewidth=0.8)
+        panel.grid(visible=False, axis="y")
+        bleu = rows[0].metric == "sacrebleu"
+        panel.set_xlabel("Difference in sacreBLEU (test set)" if bleu else "Difference in F1 of trees")
+        most = max(abs(x) for one in rows for x in (one.difference, one.gain or 0))
+        panel.set_xlim(-2 * most, 2 * most)
+    marks = [axes[0][0].plot([], [], "o-", color=colour, label=name)[0] for name, colour in VERDICTS.items()]
+    marks += axes[0][0].plot([], [], "D", color="none", mec=DARK, label="gain that the paper reports")
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
+    save(figure, output, pd.DataFrame([asdict(one) for one in found]))

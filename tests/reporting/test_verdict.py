@@ -1,0 +1,156 @@
+"""Verdicts: runs whose answer is known, missing and damaged files, and every number of docs/verdict.md."""
+
+import csv
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from synmask.config.claims import read_claims
+from synmask.files import UserError
+from synmask.reporting.verdict import write_verdict
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "docs/verdict"
+CLAIMS = """
+corpus: demo
+experiments: [demo]
+claims:
+  - name: Better translations
+    claim: a translates better than b.
+    refuted: it does not.
+    contrasts: [{system: a, baseline: b, metric: sacrebleu, gain: {de-en: 2.0}}]
+  - name: Better trees
+    claim: a has better trees than b, and than balanced ones.
+    refuted: it has not.
+    contrasts:
+      - {system: a, baseline: b, metric: f1_words}
+      - {system: a, trivial: balanced, metric: f1_words}
+  - {name: Nobody ran it, claim: c is better., refuted: no., contrasts: [{system: c, baseline: b, metric: sacrebleu}]}
+"""
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Writes runs of `a` and `b`; → their folder and the claims."""
+
+    def write(ours, theirs, *, matched=(4, 2), p=0.0001, seeds=3):
+        for system, scores, right in (("a", ours, matched[0]), ("b", theirs, matched[1])):
+            for seed, score in enumerate(scores[:seeds], 1):
+                folder = tmp_path / f"demo/de-en/{system}/seed{seed}"
+                folder.mkdir(parents=True, exist_ok=True)
+                run = {"corpus": "demo", "direction": "de-en", "system": system, "seed": seed}
+                found = dict.fromkeys(("bleu_tokenised", "sacrebleu", "chrf"), score)
+                scored = {"scores": {"valid": found, "test": found}, "signatures": dict.fromkeys(found, "s")}
+                (folder / "scores.json").write_text(json.dumps(run | scored | {"train_seconds": 1.0}))
+                numbers = dict.fromkeys(("precision", "recall", "sentence_f1"), 1.0)
+                rows = {
+                    "induced": numbers | {"f1": 20.0 * right + seed / 10},
+                    "balanced": numbers | {"f1": 60.0},
+                }
+                (folder / "parse.json").write_text(json.dumps(run | {"protocols": {"words": {"rows": rows}}}))
+                spans = {"gold": [5] * 60, "balanced": {"matched": [3] * 60, "predicted": [5] * 60}}
+                spans["induced"] = {"matched": [right] * 60, "predicted": [5] * 60}
+                (folder / "parse_counts.json").write_text(json.dumps(run | {"counts": {"words": spans}}))
+        for seed, pair in enumerate(zip(ours, theirs, strict=True), 1):
+            test = {"difference": pair[0] - pair[1], "p": p, "signature": "s"}
+            path = tmp_path / f"demo/de-en/a/seed{seed}/significance-b.json"
+            run = {"corpus": "demo", "direction": "de-en", "system": "a", "seed": seed, "baseline": "b"}
+            path.write_text(json.dumps(run | {"metrics": {"sacrebleu": test}}))
+        (tmp_path / "claims.yaml").write_text(CLAIMS)
+        return read_claims(tmp_path / "claims.yaml"), tmp_path
+
+    return write
+
+
+def verdicts(claims, folder):
+    """Name of a claim → its verdict; the rows of the contrasts."""
+    write_verdict(claims, folder, folder / "out")
+    lines = (folder / "out.md").read_text().splitlines()[2 : 2 + len(claims.claims)]
+    cells = [line.strip("| ").split(" | ") for line in lines]
+    with (folder / "out.csv").open() as handle:
+        return {cell[0].split("**")[1]: cell[1] for cell in cells}, list(csv.DictReader(handle))
+
+
+def test_what_is_far_and_sure_holds(runs):
+    found, rows = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2]))
+    assert found == {"Better translations": "holds", "Better trees": "holds", "Nobody ran it": "not tested"}
+    assert [float(row["difference"]) for row in rows] == pytest.approx([3.0, 40.0, 20.2])
+    assert [row["rival_seeds"] for row in rows] == ["3", "3", "0"]
+
+
+def test_both_tests_must_agree(runs):
+    found, _ = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], p=0.5))
+    assert found["Better translations"] == "cannot tell"
+    found, _ = verdicts(*runs([36.0, 33.0, 39.0], [30.0, 30.1, 35.0]))  # the seeds wander
+    assert found["Better translations"] == "cannot tell"
+
+
+def test_a_gain_that_the_interval_excludes_does_not_hold(runs):
+    found, rows = verdicts(*runs([30.1, 30.2, 30.3], [30.0, 30.1, 30.2], p=0.5))
+    assert float(rows[0]["high"]) < 2.0
+    assert found["Better translations"] == "does not hold"
+
+
+def test_worse_does_not_hold(runs):
+    found, _ = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], matched=(2, 4)))
+    assert found["Better trees"] == "does not hold"
+
+
+def test_one_seed_cannot_tell(runs):
+    claims, folder = runs([33.0], [30.0], seeds=1)
+    found, rows = verdicts(claims, folder)
+    assert {*found.values()} == {"cannot tell", "not tested"}
+    assert {row["needed"] for row in rows} == {""}
+
+
+def test_what_is_missing_or_damaged_is_named(runs):
+    claims, folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
+    test = folder / "demo/de-en/a/seed2/significance-b.json"
+    test.unlink()
+    with pytest.raises(UserError, match=r"seed2/significance-b\.json: no such file"):
+        write_verdict(claims, folder, folder / "out")
+    whole = json.loads((folder / "demo/de-en/a/seed1/significance-b.json").read_text())
+    test.write_text(json.dumps(whole | {"metrics": {}}))
+    with pytest.raises(UserError, match=r"seed2/significance-b\.json"):
+        write_verdict(claims, folder, folder / "out")
+    with pytest.raises(UserError, match="no such folder"):
+        write_verdict(claims, folder / "nowhere", folder / "out")
+    assert not (folder / "out.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("trivial: balanced,", "", "give either a baseline or trivial trees"),
+        ("metric: f1_words}\n      - ", "metric: bleu}\n      - ", "metric"),
+        ("trivial: balanced, metric: f1_words", "trivial: balanced, metric: sacrebleu", "have no sacreBLEU"),
+        ("claim: a translates", "says: a translates", "says"),
+    ],
+)
+def test_wrong_claims_are_one_line(tmp_path, old, new, fault):
+    path = tmp_path / "claims.yaml"
+    path.write_text(CLAIMS.replace(old, new, 1))
+    with pytest.raises(UserError, match=fault) as error:
+        read_claims(path)
+    assert "\n" not in str(error.value)
+
+
+def test_every_number_of_the_documentation(tmp_path):
+    """docs/verdict.md has what the shipped runs say, to the byte."""
+    with tarfile.open(SHIPPED / "runs.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    write_verdict(read_claims(ROOT / "workflow/claims.yaml"), tmp_path, tmp_path / "verdict")
+    page = (ROOT / "docs/verdict.md").read_text()
+    shown = page.split("<!-- verdict -->\n")[1].split("<!-- end of verdict -->")[0]
+    assert shown == (tmp_path / "verdict.md").read_text()
+    assert (SHIPPED / "verdict.csv").read_text() == (tmp_path / "verdict.csv").read_text()
+    assert (SHIPPED / "verdict.svg").read_bytes() == (tmp_path / "verdict.svg").read_bytes()
+
+
+def test_the_documentation_holds_no_text_of_the_corpus():
+    """Trees and P_D are shipped without their tokens."""
+    with tarfile.open(SHIPPED / "runs.tar.xz") as archive:
+        names = archive.getnames()
+        assert not any(name.endswith(("trees.jsonl", "distribution.json", "sentences.csv")) for name in names)
