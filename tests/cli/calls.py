@@ -99,8 +99,8 @@ predict-templates --model IN/run/average.pt --input IN/bpe/valid.de --output OUT
 score-templates --splits valid --predicted IN/templates --gold IN/templates --run @run --train IN/run/train.json --output OUT/template_scores.json
 parse --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/valid.de.heads --run @run --output OUT/parse.json --counts OUT/parse_counts.json
-parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/demo/de-en/grammar/seed1/parse.json --counts OUT/demo/de-en/grammar/seed1/parse_counts.json
-verdict --claims IN/claims.yaml --results IN --output OUT/verdict
+parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
+verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
 score --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --run @run --train IN/run/train.json --output OUT/scores.json
 significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
 sentences --hypothesis IN/hypothesis.valid.txt --reference IN/raw/valid.en --source IN/bpe/valid.de --language en --output OUT/sentences.csv
@@ -173,7 +173,7 @@ def prepare(folder):
     """What no verb makes, for `CALLS`."""
     (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
     (folder / "claims.yaml").write_text(CLAIMS)
-    (folder / "demo/de-en/grammar/seed1").mkdir(parents=True)
+    (folder / "results/demo/de-en/grammar/seed1").mkdir(parents=True)
     (folder / "glue").mkdir()
     (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")
 
