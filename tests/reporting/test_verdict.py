@@ -49,7 +49,9 @@ def runs(tmp_path):
                     "induced": numbers | {"f1": 20.0 * right + seed / 10},
                     "balanced": numbers | {"f1": 60.0},
                 }
-                (folder / "parse.json").write_text(json.dumps(run | {"protocols": {"words": {"rows": rows}}}))
+                (folder / "parse.json").write_text(
+                    json.dumps(run | {"protocols": dict.fromkeys(("words", "paper"), {"rows": rows})})
+                )
                 spans = {"gold": [5] * 60, "balanced": {"matched": [3] * 60, "predicted": [5] * 60}}
                 spans["induced"] = {"matched": [right] * 60, "predicted": [5] * 60}
                 (folder / "parse_counts.json").write_text(json.dumps(run | {"counts": {"words": spans}}))
@@ -78,6 +80,14 @@ def test_what_is_far_and_sure_holds(runs):
     assert found == {"Better translations": "holds", "Better trees": "holds", "Nobody ran it": "not tested"}
     assert [float(row["difference"]) for row in rows] == pytest.approx([3.0, 40.0, 20.2])
     assert [row["rival_seeds"] for row in rows] == ["3", "3", "0"]
+
+
+def test_all_runs_are_listed_the_best_on_validation_first(runs):
+    claims, folder = runs([30.0, 30.1, 30.2], [33.0, 33.1, 33.2])
+    write_verdict(claims, folder, folder / "out")
+    listed = (folder / "out.md").read_text().split("**De→En, all runs**")[1].strip().splitlines()[2:]
+    assert [line.split("|")[1].strip() for line in listed] == ["`b`", "`a`"]
+    assert "| 3 | 33.10 ± 0.10 | 33.10 ± 0.10 | 33.10 ± 0.10 | 40.20 ± 0.10 | 40.20 ± 0.10 |" in listed[0]
 
 
 def test_both_tests_must_agree(runs):

@@ -1,10 +1,10 @@
 """Which claims hold: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ METRICS = {
     "f1_paper": "F1 of trees (the paper's count)",
 }
 SMALL = {"sacrebleu": 0.5, "f1_words": 5.0, "f1_paper": 5.0}  # a gain worth finding where a claim names none
+SHOWN = {"valid_sacrebleu": "sacreBLEU, validation", "sacrebleu": "sacreBLEU, test", "chrf": "chrF, test"}
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
 
@@ -67,15 +68,21 @@ class _Runs:
     def directions(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir() if path.is_dir())
 
-    def bleu(self, direction: str, system: str) -> list[float]:
-        """sacreBLEU of the test set, a number a seed."""
-        paths = self.seeds(direction, system, "scores.json")
-        return [*self._scores(paths.values())["sacrebleu"]] if paths else []
+    def systems(self, direction: str) -> list[str]:
+        return sorted(path.name for path in (self.folder / direction).iterdir() if path.is_dir())
 
-    def _scores(self, paths: Iterable[Path]) -> pd.DataFrame:
-        scores = read_scores(paths)
+    def scores(self, direction: str, system: str) -> pd.DataFrame:
+        """A row a seed; empty where there is none."""
+        paths = self.seeds(direction, system, "scores.json")
+        if not paths:
+            return pd.DataFrame(columns=SHOWN)
+        scores = read_scores(paths.values())
         check_alike(scores)
         return scores
+
+    def bleu(self, direction: str, system: str) -> list[float]:
+        """sacreBLEU of the test set, a number a seed."""
+        return [*self.scores(direction, system)["sacrebleu"]]
 
     def pairs(self, direction: str, system: str, baseline: str) -> list[tuple[float, float]]:
         """Difference and p-value of each pair of translations with one seed.
@@ -120,8 +127,10 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
     Raises:
         UserError: a run or a test is missing, or a file is damaged.
     """
-    found = contrasts(claims, _Runs(results, claims.corpus))
-    write_lines(Path(f"{output}.md"), itertools.chain(_summary(claims, found), _details(found)))
+    runs = _Runs(results, claims.corpus)
+    found = contrasts(claims, runs)
+    parts = (_summary(claims, found), _details(found), _systems(runs))
+    write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
     _draw(found, output)
 
 
@@ -252,6 +261,28 @@ def _detail(one: Found) -> str:
         "> 10,000" if one.needed is None else f"{one.needed:,}",
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _systems(runs: _Runs) -> Iterator[str]:
+    """All systems that were run, the best on the validation set first: mean and sample deviation of seeds."""
+    heads = [*SHOWN.values(), METRICS["f1_words"], METRICS["f1_paper"]]
+    for direction in runs.directions():
+        scores = {system: runs.scores(direction, system) for system in runs.systems(direction)}
+        scores = {system: found for system, found in scores.items() if len(found)}
+        yield from (f"**{arrow(direction)}, all runs**", "", "| System | Seeds | " + " | ".join(heads) + " |")
+        yield "|---|---:" + "|---:" * len(heads) + "|"
+        for system in sorted(scores, key=lambda name: -scores[name]["valid_sacrebleu"].mean()):
+            columns = [[*scores[system][column]] for column in SHOWN]
+            columns += [runs.f1(direction, system, protocol) for protocol in ("words", "paper")]
+            yield f"| `{system}` | {len(scores[system])} | " + " | ".join(map(_spread, columns)) + " |"
+        yield ""
+
+
+def _spread(values: Sequence[float]) -> str:
+    """40.00 ± 0.49; a dash for no values."""
+    if not values:
+        return "–"
+    return f"{fmean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
 @in_style
