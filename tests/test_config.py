@@ -104,6 +104,29 @@ def test_a_systems_own_training_is_laid_over_the_corpus(values):
     assert load(values, [PATH]).training_of("nc11", "transformer-tuned").kept == 1
 
 
+def test_a_systems_sizes_lie_over_its_corpus(values):
+    values["systems"]["transformer-wide"]["model"] = {"ffn_dim": 300}
+    config = load(values, [PATH])
+    small, wide = (
+        json.loads(config.run_settings("multi30k-small", "de-en", system))["model"]
+        for system in ("transformer", "transformer-wide")
+    )
+    assert wide == small | {"ffn_dim": 300}
+    values["systems"]["transformer-wide"]["model"] = {"width": 300}
+    with pytest.raises(UserError, match=r"systems\.transformer-wide\.model\.width: unknown key 'width'"):
+        load(values, [PATH])
+
+
+def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
+    """docs/verdict.md: the control of `grammar` on Multi30k."""
+    config = load(read_yaml(PATH), [PATH])
+    small = config.model_of("multi30k-small", "transformer")
+    wide = config.model_of("multi30k-small", "transformer-wide-small")
+    layers = small.encoder_layers + small.decoder_layers
+    more = layers * (wide.ffn_dim - small.ffn_dim) * (2 * small.embed_dim + 1)
+    assert more == pytest.approx(8_307_908 - 6_005_760, rel=0.002)
+
+
 def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
     run, names = ("demo", "de-en", "st-nmt"), ("run_settings", "template_settings", "template_cut")
     before = load(values, [PATH])
