@@ -18,7 +18,7 @@ AUDIT := .venv-audit
 SHELL := /bin/bash
 
 demo: $(READY)
-	@$(ACTIVATE) && snakemake
+	@$(ACTIVATE) && snakemake --quiet rules host reason
 	@cat results/tables/demo.md results/tables/demo-parsing.md
 	@echo
 	@echo "tables   results/tables/   (CSV, Markdown, LaTeX)"

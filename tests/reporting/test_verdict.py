@@ -50,7 +50,7 @@ def runs(tmp_path):
                     "balanced": numbers | {"f1": 60.0},
                 }
                 (folder / "parse.json").write_text(
-                    json.dumps(run | {"protocols": dict.fromkeys(("words", "paper"), {"rows": rows})})
+                    json.dumps(run | {"protocols": {key: {"rows": rows} for key in ("words", "paper")}})
                 )
                 spans = {"gold": [5] * 60, "balanced": {"matched": [3] * 60, "predicted": [5] * 60}}
                 spans["induced"] = {"matched": [right] * 60, "predicted": [5] * 60}
