@@ -13,9 +13,9 @@ from synmask.config import (
     check_sweeps,
     fault,
     load,
+    read_claims,
     read_published,
 )
-from synmask.config.claims import read_claims
 from synmask.files import UserError
 from synmask.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.workflow.paths import any_of

@@ -206,7 +206,7 @@ def verdict(*, claims: Path, results: Path, output: Path) -> None:
         results: The folder with the runs, such as results/.
         output: Prefix of .md, .csv, .svg and .pdf.
     """
-    from synmask.config.claims import read_claims
+    from synmask.config import read_claims
     from synmask.reporting.verdict import write_verdict
 
     write_verdict(read_claims(claims), results, output)

@@ -1,8 +1,8 @@
-"""The typed configuration: the one place that knows every key of config.yaml and published.yaml."""
+"""The typed configuration: the one place that knows every key of config.yaml, published.yaml, claims.yaml."""
 
 from synmask.config.faults import Fault
 from synmask.config.guides import GUIDES
-from synmask.config.loading import fault, load, merge, read_published
+from synmask.config.loading import fault, load, merge, read_claims, read_published
 from synmask.config.machine import check_machine
 from synmask.config.schema import Config, as_json
 from synmask.config.sections import SPLITS
@@ -21,6 +21,7 @@ __all__ = [
     "fault",
     "load",
     "merge",
+    "read_claims",
     "read_published",
     "read_yaml",
 ]

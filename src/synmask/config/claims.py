@@ -1,14 +1,10 @@
 """The types of claims.yaml: what is tested of a paper, as contrasts between runs."""
 
-from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from synmask.config.base import Distinct, Line, Name, Section, SystemName
-from synmask.config.faults import first_fault
-from synmask.config.sources import Source, where
-from synmask.files import UserError
 
 
 class Contrast(Section):
@@ -56,17 +52,3 @@ class Claims(Section):
     corpus: Name
     experiments: Distinct[Name] = Field(min_length=1)
     claims: Distinct[Claim] = Field(min_length=1)
-
-
-def read_claims(path: Path) -> Claims:
-    """Read and check claims.yaml.
-
-    Raises:
-        UserError: no such file, an unknown key, or a wrong value (one line).
-    """
-    source = Source(path)
-    try:
-        return Claims.model_validate(source.values)
-    except ValidationError as error:
-        fault = first_fault(error, source.values, Claims)
-        raise UserError(f"{where(fault.path, source.values, [source])}: {fault}") from None

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from synmask.config.base import merge
+from synmask.config.base import Section, merge
 from synmask.config.checks import check_corpora, check_depth, check_folders, check_labels, check_runs
+from synmask.config.claims import Claims
 from synmask.config.faults import Fault, NameFault, first_fault
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
@@ -18,6 +19,8 @@ from synmask.config.sources import COMMON, Source, where
 from synmask.config.sweeps import expand_sweeps
 from synmask.corpora.tasks import GENERATED, GLUE
 from synmask.files import UserError
+
+S = TypeVar("S", bound=Section)
 
 
 def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml",)) -> Config:
@@ -68,16 +71,26 @@ def _checked(values: Mapping[str, Any]) -> Config:
 
 
 def read_published(path: str | Path) -> Published:
-    """Read and check published.yaml.
+    """Read and check published.yaml: see `_read`."""
+    return _read(path, Published)
+
+
+def read_claims(path: str | Path) -> Claims:
+    """Read and check claims.yaml: see `_read`."""
+    return _read(path, Claims)
+
+
+def _read(path: str | Path, kind: type[S]) -> S:
+    """A YAML file of this kind.
 
     Raises:
-        UserError: no such file, an unknown key, a number that is none, or one given twice (one line).
+        UserError: no such file, an unknown key, or a wrong or repeated value (one line).
     """
     source = Source(path)
     try:
-        return Published.model_validate(source.values)
+        return kind.model_validate(source.values)
     except ValidationError as error:
-        fault = first_fault(error, source.values, Published)
+        fault = first_fault(error, source.values, kind)
         raise UserError(f"{where(fault.path, source.values, [source])}: {fault}") from None
 
 
