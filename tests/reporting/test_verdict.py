@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -164,6 +166,26 @@ def test_the_documentation_holds_no_text_of_the_corpus():
     with tarfile.open(SHIPPED / "runs.tar.xz") as archive:
         names = archive.getnames()
         assert not any(name.endswith(("trees.jsonl", "distribution.json", "sentences.csv")) for name in names)
+
+
+def test_packed_runs_say_the_same_and_hold_no_words(runs):
+    claims, folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
+    tree = {"tokens": ["Geheimnis", "."], "distances": [0.12345], "heads": [0, 1], "parents": [[[1, 1.0]]]}
+    (folder / "demo/de-en/a/seed1/trees.jsonl").write_text(json.dumps(tree) + "\n")
+    (folder / "demo/de-en/a/seed1/distribution.json").write_text('{"tokens": ["Geheimnis"]}')
+    script = ROOT / "workflow/scripts/pack-runs.py"
+    archives = [folder / "one.tar.xz", folder / "two.tar.xz"]
+    for archive in archives:
+        subprocess.run([sys.executable, script, folder / "demo", archive], check=True)
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with tarfile.open(archives[0]) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    assert not any(b"Geheimnis" in path.read_bytes() for path in (folder / "unpacked").rglob("*.*"))
+    kept = (folder / "unpacked/demo/de-en/a/seed1/trees.wordless.jsonl").read_text()
+    assert json.loads(kept) == {"distances": [0.123], "heads": [0, 1]}
+    for name, place in (("whole", folder), ("packed", folder / "unpacked")):
+        write_verdict(claims, place, folder / name)
+    assert (folder / "whole.md").read_text() == (folder / "packed.md").read_text()
 
 
 def test_gains_are_those_of_the_paper():

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Pack what `synmask verdict` reads of the runs below results/CORPUS, without a word of the corpus' text.
+
+    workflow/scripts/pack-runs.py results/multi30k-small docs/verdict/runs.tar.xz
+
+Of each run: scores, history, settings, translations, tests, and trees as distances between sub-words and heads
+of words, without these. Files of a kind stand side by side: that halves the archive.
+"""
+
+import io
+import json
+import lzma
+import sys
+import tarfile
+from pathlib import Path
+
+KEPT = {
+    "scores.json", "train.json", "history.csv", "hypothesis.valid.txt", "hypothesis.test.txt", "parse.json",
+    "parse_counts.json",
+}  # fmt: skip
+TREES, WORDLESS = "trees.jsonl", "trees.wordless.jsonl"
+XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 27}]
+
+
+def wordless(trees: bytes) -> bytes:
+    """Of each sentence the distances, to three digits, and the heads, if there are any."""
+    lines = []
+    for tree in map(json.loads, trees.decode().splitlines()):
+        kept = {"distances": [round(distance, 3) for distance in tree["distances"]]}
+        kept |= {"heads": tree["heads"]} if tree.get("heads") else {}
+        lines.append(json.dumps(kept, separators=(",", ":")) + "\n")
+    return "".join(lines).encode()
+
+
+def pack(corpus: Path, out: Path) -> None:
+    """Write the archive, whose bytes depend on the files alone."""
+    files = [path for path in corpus.glob("*/*/seed*/*") if path.name in {*KEPT, TREES} or _test(path)]
+    with lzma.open(out, "wb", filters=XZ) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
+        for path in sorted(files, key=lambda path: (path.name, path)):
+            content, name = path.read_bytes(), str(path.relative_to(corpus.parent))
+            if path.name == TREES:
+                content, name = wordless(content), name.replace(TREES, WORDLESS)
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+def _test(path: Path) -> bool:
+    return path.name.startswith("significance-")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or not Path(sys.argv[1]).is_dir():
+        sys.exit(f"usage: {sys.argv[0]} RESULTS/CORPUS ARCHIVE")
+    pack(Path(sys.argv[1]), Path(sys.argv[2]))
