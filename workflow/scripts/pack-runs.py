@@ -3,8 +3,8 @@
 
     workflow/scripts/pack-runs.py results/multi30k-small docs/verdict/runs.tar.xz
 
-Of each run: scores, history, settings, translations, tests, and trees as distances between sub-words and heads
-of words, without these. Files of a kind stand side by side: that halves the archive.
+Of each run: scores, history, settings, translations, tests, and trees as distances between sub-words
+and heads of words, without these. Files of a kind stand side by side: that halves the archive.
 """
 
 import io
