@@ -173,9 +173,15 @@ def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
     ]:
         with pytest.raises(UserError, match=message):
             table(runs, **options)
-    one[1].write_text('{"counts": {"words": {}}}')
-    with pytest.raises(UserError, match=r"counts\.a\.de-en\.1\.json: no 'induced' in it"):
-        table([one])
+    whole = json.loads(one[1].read_text())
+    for counts, message in [
+        ({"words": {}}, "no gold, induced, right-branching in counts.words"),
+        ({"words": {"gold": [1], "right-branching": {}}}, "no induced in counts.words"),
+        ({"words": {"gold": [1], "induced": {}, "right-branching": {}}}, "no 'matched' in it"),
+    ]:
+        one[1].write_text(json.dumps(whole | {"counts": counts}))
+        with pytest.raises(UserError, match=rf"counts\.a\.de-en\.1\.json: {message}"):
+            table([one])
     one[0].write_text('{"corpus": "demo"}')
     with pytest.raises(UserError, match=r"parse\.a\.de-en\.1\.json: no 'direction' in it"):
         table([one])

@@ -54,7 +54,8 @@ def runs(tmp_path):
                 (folder / "parse.json").write_text(
                     json.dumps(run | {"protocols": {key: {"rows": rows} for key in ("words", "paper")}})
                 )
-                spans = {"gold": [5] * 60, "balanced": {"matched": [3] * 60, "predicted": [5] * 60}}
+                trivial = {"matched": [3] * 60, "predicted": [5] * 60}
+                spans = {"gold": [5] * 60, "balanced": trivial, "right-branching": trivial}
                 spans["induced"] = {"matched": [right] * 60, "predicted": [5] * 60}
                 (folder / "parse_counts.json").write_text(json.dumps(run | {"counts": {"words": spans}}))
         for seed, pair in enumerate(zip(ours, theirs, strict=True), 1):

@@ -84,6 +84,7 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
         run = _read(path, ["direction", "system", "seed", "counts"])
         try:
             for name, protocol in run["counts"].items():
+                _require(protocol, ["gold", "induced", "right-branching"], path, f"counts.{name}")
                 gold = np.array(protocol["gold"])
                 found[run["direction"], run["system"], run["seed"], name] = {
                     tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
