@@ -178,7 +178,11 @@ def test_arrows_show_when_a_word_has_the_focus(opened):
       const word = [...document.querySelectorAll(".tree-word")].find((one) => one.checkVisibility());
       const arrow = () => getComputedStyle(word.querySelector(".tree-parent")).display;
       const before = arrow(); word.focus();
-      return [before, document.activeElement === word, arrow()].join();"""
+      return new Promise((said) => {  // :focus matches once the browser has given its window the focus
+        const look = () => document.hasFocus()
+          ? said([before, document.activeElement === word, arrow()].join()) : setTimeout(look, 50);
+        look();
+      });"""
     assert opened(script).said == "none,true,inline"
 
 
