@@ -119,7 +119,7 @@ def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
     """(B, n, d) -> (B, n, d)."""
     if x.device.type == "cpu":
         return convolution(x.mT).mT
-    return as_product(convolution, x)  # in float32, cuDNN held 9 GB at d = 512 and 4096 tokens (H100)
+    return as_product(convolution, x)  # cuDNN's in float32 is suspected of 9 GB (docs/performance.md)
 
 
 def as_product(convolution: nn.Conv1d, x: Tensor) -> Tensor:
