@@ -41,6 +41,7 @@ JSONS = {
     "run": RUN,
     "baseline": RUN | {"baseline": "transformer"},
     "task_run": TASK_RUN,
+    "task_baseline": TASK_RUN | {"baseline": "roberta"},
     "pretraining": {
         "model": {"layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2, "max_positions": 66},
         "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 800}},
@@ -138,6 +139,7 @@ continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued -
 finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --restart
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
 nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json
+nlu-significance --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --baseline IN/predictions.txt --run @task_baseline --output OUT/nlu_significance.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
 table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --comparisons --output OUT/tasks
 task-figure --table IN/tasks --output OUT/task-figure

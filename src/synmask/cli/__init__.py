@@ -68,6 +68,7 @@ VERBS = {
         "nlu:finetune",
         "nlu:predict",
         "evaluation:nlu_score",
+        "evaluation:nlu_significance",
         "evaluation:nlu_baselines",
     ),
     "Tests and tables": (

@@ -235,6 +235,38 @@ def nlu_score(
     write_json(output, run.given() | read_json(train) | {"task": task, "scores": scores} | made)
 
 
+def nlu_significance(
+    *,
+    task: str,
+    parts: Some[str],
+    gold: Some[Path],
+    predicted: Some[Path],
+    baseline: Some[Path],
+    run: Json[RunInfo],
+    output: Path,
+) -> None:
+    """Test the answers to a task against the baseline's of the same seed; paired approximate randomisation.
+
+    Args:
+        task: cola, rte, …
+        parts: Names of the parts, such as dev.
+        gold: TSV of each part.
+        predicted: Of each part a label, or a number, a line.
+        baseline: The same of the baseline.
+        run: What was run and the baseline's name.
+        output: significance-BASELINE.json.
+    """
+    from synmask.corpora.tasks import read_task
+    from synmask.evaluation.nlu import compare, read_predictions
+    from synmask.files import write_json
+
+    tests = {}
+    for part, path, *answers in together(parts=parts, gold=gold, predicted=predicted, baseline=baseline):
+        examples = read_task(task, path)
+        tests[part] = compare(task, examples.labels, *(read_predictions(task, a, examples) for a in answers))
+    write_json(output, run.given() | {"task": task, "parts": tests})
+
+
 def nlu_baselines(
     *, task: str, train: Path, parts: Some[str], gold: Some[Path], run: Json[RunInfo], output: Path
 ) -> None:

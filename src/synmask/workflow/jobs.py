@@ -263,6 +263,11 @@ class Jobs:
     def finetuning_settings(self, wildcards: Wildcards) -> str:
         return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
+    def compared_task(self, wildcards: Wildcards) -> str:
+        """What is tested against what, as JSON."""
+        run = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
+        return as_json(run | {"seed": int(wildcards.seed), "baseline": wildcards.baseline})
+
     def finetuned_run(self, wildcards: Wildcards) -> str:
         """What was fine-tuned, for score files, as JSON."""
         return as_json(
