@@ -122,7 +122,7 @@ def task_files(plan: Plan) -> list[str]:
 
 
 def task_comparisons(plan: Plan) -> list[tuple[str, str]]:
-    """Folders of the runs of a benchmark's table that are tested, each with the baseline's of the same seed."""
+    """Folders of the runs in a benchmark's table that are tested, each with the baseline's of that seed."""
     return [
         (f"{folder}/{system}/seed{seed}", f"{folder}/{plan['baseline']}/seed{seed}")
         for column in plan["columns"]

@@ -74,12 +74,12 @@ def compare(
 ) -> dict[str, Any]:
     """Paired approximate randomisation of two systems' answers to N examples (Riezler and Maxwell 2005).
 
-    In each trial the answers to an example are swapped, or not, at random; p is how often the task's own score
-    then differs by at least as much as it really does. All scores are made of sums over examples, so that a
+    In each trial the answers to an example are swapped, or not, at random; p is how often the task's own
+    score then differs by at least as much as it really does. All scores are made of sums over examples, so that a
     trial only moves what the swapped ones contribute.
 
     Returns:
-        {"difference" (percent, of `predicted` minus `baseline`), "p", "signature"}: see `significance.compare`.
+        {"difference" (percent, `predicted` minus `baseline`), "p", "signature"}: see `significance.compare`.
     """
     ours, theirs = (_contributions(task, gold, answers) for answers in (predicted, baseline))
     measure = partial(_from_sums, task, _contributions(task, gold, gold).sum(0), len(gold))
