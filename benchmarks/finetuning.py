@@ -15,15 +15,15 @@ import numpy as np
 import torch
 
 from synmask.config import GUIDES, load, read_yaml
-from synmask.engine.roberta import HEAD, GuidedRoberta
-from synmask.engine.sentences import COLUMNS, NONE, SentenceLoss, batched  # isort: split
+from synmask.roberta.labelled import COLUMNS, NONE, SentenceLoss, batched  # isort: split
 
 from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
 from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 
 from steps import STOCK, Rival, compare
-from synmask.engine.weights import RobertaShape, Weights
+from synmask.roberta.model import HEAD, GuidedRoberta
+from synmask.roberta.weights import RobertaShape, Weights
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 

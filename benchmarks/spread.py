@@ -22,11 +22,11 @@ import torch
 from synmask.config import load as load_config
 from synmask.config import read_yaml
 from synmask.corpora.tasks import TASKS
-from synmask.engine.checkpoints import load
-from synmask.engine.finetune import model_arguments
-from synmask.engine.roberta import GuidedRoberta
-from synmask.engine.sentences import read_encoded
-from synmask.engine.weights import load_weights
+from synmask.roberta.finetune import model_arguments
+from synmask.roberta.labelled import read_encoded
+from synmask.roberta.model import GuidedRoberta
+from synmask.roberta.weights import load_weights
+from synmask.training.checkpoints import load
 
 ROOT = Path(__file__).parents[1]
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import torch
 
 from synmask.config import load, read_yaml
-from synmask.engine.criterion import MixedLoss
-from synmask.engine.task import model_class  # isort: split
+from synmask.translation.criterion import MixedLoss
+from synmask.translation.task import model_class  # isort: split
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
 from steps import STOCK, Rival, compare
-from synmask.engine.trainer import fairseq_config
+from synmask.translation.task import translation_config
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 SIZES = {
@@ -37,7 +37,7 @@ def rival(name, corpus, batch, length, device):
     config = load(read_yaml(CONFIG), [CONFIG])
     direction = "-".join(config.corpora[corpus].languages[:2])
     settings = json.loads(config.run_settings(corpus, direction, "transformer" if name == STOCK else name))
-    cfg = fairseq_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
+    cfg = translation_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
     words = [Dictionary(), Dictionary()]
     for dictionary, size in zip(words, SIZES[corpus], strict=True):
         for number in range(size - len(dictionary)):

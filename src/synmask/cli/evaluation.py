@@ -157,7 +157,7 @@ def parse(
         distribution: Output: P_D of one sentence, JSON.
         sentence: Its number, from 1; default: the first of 8 to 14 words with a split one.
     """
-    from synmask.engine.decode import parse_file
+    from synmask.translation.decode import parse_file
 
     with lease(gpus):
         parse_file(model, input, output, distribution, sentence, threads)

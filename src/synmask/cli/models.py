@@ -59,7 +59,7 @@ def train(
         templates: Those of train and of valid and their dictionary, for systems that read them.
         processes: Data-parallel workers; default: one per GPU.
     """
-    from synmask.engine.train import train
+    from synmask.translation.train import train
 
     if len(templates) not in (0, 3):
         raise UserError("--templates: give three files, those of train and of valid and their dictionary")
@@ -102,11 +102,11 @@ def average(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove them afterwards.
     """
-    from synmask.engine.average import average, save_model
-    from synmask.engine.checkpoints import average_file, retire
-    from synmask.engine.lock import locked
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
+    from synmask.training.checkpoints import average_file, retire
+    from synmask.training.lock import locked
+    from synmask.translation.average import average, save_model
 
     if last > settings.training.max_epochs:
         epochs = settings.training.max_epochs
@@ -133,7 +133,7 @@ def speed(
         labels: A name for each model.
         output: JSON, one row per model and length.
     """
-    from synmask.engine.speed import measure_files
+    from synmask.translation.speed import measure_files
 
     named = dict(together(labels=labels, models=models))
     if len(named) < len(labels):
@@ -163,7 +163,7 @@ def decode(
         templates: Output of `predict-templates` for each, for systems that read it.
         settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}'.
     """
-    from synmask.engine.decode import decode_files
+    from synmask.translation.decode import decode_files
 
     with lease(gpus):
         how = settings.model_dump() | {"annotations": annotations, "templates": templates}
@@ -187,7 +187,7 @@ def predict_templates(
         output: Their templates, in BPE.
         settings: As for decode.
     """
-    from synmask.engine.decode import predict_templates
+    from synmask.translation.decode import predict_templates
 
     with lease(gpus):
         predict_templates(model, input, output, threads=threads, **settings.model_dump())
@@ -212,8 +212,8 @@ def translate(
         config: Says where CoreNLP is, for systems that read a parser and text that it tokenised.
     """
     from synmask.cli.syntax import corenlp_parser, tokeniser_jars
-    from synmask.engine.decode import translate
     from synmask.files import read_lines
+    from synmask.translation.decode import translate
 
     for line in translate(
         model, read_lines("/dev/stdin"), beam=beam, length_penalty=length_penalty, threads=threads,

@@ -29,7 +29,7 @@ def roberta_weights(*, archive: Path, encoder_json: Path, vocab: Path, output: P
         vocab: GPT-2's vocab.bpe.
         output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
     """
-    from synmask.engine.weights import unpack_archive
+    from synmask.roberta.weights import unpack_archive
 
     print(unpack_archive(archive, encoder_json, vocab, output).shape, file=sys.stderr)
 
@@ -41,7 +41,7 @@ def convert_roberta(*, input: Path, output: Path) -> None:
         input: Folder with config.json, model.safetensors, and vocab.json, merges.txt or tokenizer.json.
         output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
     """
-    from synmask.engine.huggingface import convert_huggingface
+    from synmask.roberta.huggingface import convert_huggingface
 
     print(convert_huggingface(input, output), file=sys.stderr)
 
@@ -69,7 +69,7 @@ def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: 
         weights: Folder with encoder.json, vocab.bpe and dict.txt.
         output: Folder for {train,valid}.{bin,idx}.
     """
-    from synmask.engine.pretrain import encode_text
+    from synmask.roberta.pretrain import encode_text
 
     encode_text({"train": train, "valid": valid}, weights, output)
 
@@ -97,7 +97,7 @@ def pretrain(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: Model and training; `snakemake -np TARGET` shows them.
     """
-    from synmask.engine.pretrain import pretrain
+    from synmask.roberta.pretrain import pretrain
 
     with lease(gpus):
         pretrain(
@@ -117,8 +117,8 @@ def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, out
         output: PART.npz.
     """
     from synmask.corpora.tasks import read_task
-    from synmask.engine.finetune import encode_file
-    from synmask.engine.sentences import write_encoded
+    from synmask.roberta.finetune import encode_file
+    from synmask.roberta.labelled import write_encoded
 
     write_encoded(output, encode_file(read_task(task, input), task, weights, max_tokens))
 
@@ -151,7 +151,7 @@ def annotate_task(*, task: str, input: Path, data: Path, weights: Path, parses: 
         weights: Folder with encoder.json and vocab.bpe.
         parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
     """
-    from synmask.engine.task_syntax import annotate_task
+    from synmask.roberta.task_syntax import annotate_task
 
     tell(annotate_task(task, input, data, weights, parses))
 
@@ -183,7 +183,7 @@ def finetune(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json, best.pt.
         settings: Task, training and system; `snakemake -np TARGET` shows them.
     """
-    from synmask.engine.finetune import finetune
+    from synmask.roberta.finetune import finetune
 
     with lease(gpus):
         finetune(
@@ -203,7 +203,7 @@ def predict(
         data: PART.npz.
         output: Text, one line per example.
     """
-    from synmask.engine.finetune import predict
+    from synmask.roberta.finetune import predict
 
     with lease(gpus):
         predict(model, weights, data, output, threads)

@@ -104,7 +104,7 @@ def binarise(*, text: Path, output: Path, source: Source, target: Target) -> Non
         text: Folder with {train,valid,test}.LANGUAGE in BPE.
         output: Folder for dict.LANGUAGE.txt and the data.
     """
-    from synmask.engine.binarise import binarise
+    from synmask.training.binarise import binarise
 
     binarise(text, output, source, target)
 

@@ -38,8 +38,8 @@ class Jobs:
         formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
         return {
             "synmask.guides": {f"synmask.guides.{guide}" for guide in guides - templated},
-            "synmask.engine.task": {"synmask.engine.templates"} if templated else set(),
-            "synmask.engine.train": {"synmask.syntax.annotations"} if annotated else set(),
+            "synmask.translation.task": {"synmask.translation.templates"} if templated else set(),
+            "synmask.translation.train": {"synmask.syntax.annotations"} if annotated else set(),
             "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
         }
 
