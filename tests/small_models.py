@@ -8,6 +8,8 @@ import random
 
 import pytest
 
+from synmask.config.sections import RunSettings
+
 SETTINGS = {
     "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 32, "heads": 2},
     "training": {
@@ -42,6 +44,9 @@ GRAMMAR = {
     "mlm_weight": 0.4,
     "left_pad_source": False,
 }
+
+
+typed = RunSettings.model_validate
 
 
 @pytest.fixture

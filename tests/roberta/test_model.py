@@ -12,6 +12,8 @@ from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
 from synmask.config.guides import GrammarOptions
+from synmask.config.nlu import FinetuningSettings, PretrainingRun
+from synmask.config.sections import Guidance
 from synmask.corpora.tasks import Examples
 from synmask.files import TryAgain, UserError
 from synmask.roberta.finetune import encode_file, finetune, predict
@@ -77,7 +79,7 @@ def batch(dictionary, lengths, seed=5):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_a_plain_roberta_is_stock_fairseq_bit_for_bit(weights, mode):
     loaded = load_weights(weights)
-    ours = GuidedRoberta.fine_tuned(loaded, arguments(0.2), PLAIN, outputs=3)
+    ours = GuidedRoberta.fine_tuned(loaded, arguments(0.2), Guidance(**PLAIN), outputs=3)
     stock = RobertaModel.build_model(arguments(0.2), Namespace(source_dictionary=loaded.dictionary))
     stock.register_classification_head(HEAD, num_classes=3)
     stock.load_state_dict(ours.state_dict(), strict=False)
@@ -120,7 +122,7 @@ def literal_layer(layer, x, length, mask, heads):
 
 def test_the_first_layers_are_guided_as_the_formula_says_and_the_others_plain(weights):
     loaded = load_weights(weights)
-    model = GuidedRoberta.fine_tuned(loaded, arguments(), GRAMMAR, outputs=2).eval()
+    model = GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**GRAMMAR), outputs=2).eval()
     encoder = model.encoder.sentence_encoder
     torch.manual_seed(2)
     for parameter in encoder.guide.parameters():  # away from its start
@@ -147,7 +149,7 @@ def test_the_first_layers_are_guided_as_the_formula_says_and_the_others_plain(we
 def test_a_guided_roberta_starts_near_the_plain_one(weights, normalise):
     loaded = load_weights(weights)
     system = GRAMMAR | {"options": GRAMMAR["options"] | {"normalise": normalise}}
-    guided = GuidedRoberta.fine_tuned(loaded, arguments(), system, outputs=2).eval()
+    guided = GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**system), outputs=2).eval()
     encoder, tokens = guided.encoder.sentence_encoder, batch(loaded.dictionary, [18, 10])
     padding = tokens == loaded.dictionary.pad()
     prepared = encoder.guide.prepare(encoder.forward_embedding(tokens)[0], padding, {})
@@ -170,7 +172,9 @@ def test_runs_of_one_seed_share_all_but_the_guide(weights):
     states = []
     for system in (PLAIN, GRAMMAR):
         torch.manual_seed(4)
-        states.append(GuidedRoberta.fine_tuned(loaded, arguments(), system, outputs=2).state_dict())
+        states.append(
+            GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**system), outputs=2).state_dict()
+        )
     assert all(
         torch.equal(value, states[1][name]) for name, value in states[0].items() if "_float_" not in name
     )
@@ -180,7 +184,9 @@ def test_weights_that_lack_a_parameter_are_refused(weights):
     loaded = load_weights(weights)
     state = {name: value for name, value in loaded.state.items() if "fc1" not in name}
     with pytest.raises(UserError, match=r"fc1\.weight is missing"):
-        GuidedRoberta.fine_tuned(type(loaded)(loaded.shape, loaded.dictionary, state), arguments(), PLAIN, 2)
+        GuidedRoberta.fine_tuned(
+            type(loaded)(loaded.shape, loaded.dictionary, state), arguments(), Guidance(**PLAIN), 2
+        )
 
 
 def test_pairs_are_marked_and_long_ones_lose_the_end_of_the_longer_sentence(weights):
@@ -245,8 +251,8 @@ def task(weights, tmp_path_factory):
     return folder
 
 
-def settings(system=PLAIN, **training):
-    return {"task": "cola", "training": TRAINING | training, "system": system}
+def settings(system=PLAIN, task="cola", **training):
+    return FinetuningSettings(task=task, training=TRAINING | training, system=system)
 
 
 def outcome(run):
@@ -312,7 +318,7 @@ def test_a_regression_predicts_numbers(weights, tmp_path):
     for part in ("train", "dev"):
         write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "sts-b", weights, 20))
     run = tmp_path / "run"
-    finetune(tmp_path, "dev", run, weights, settings() | {"task": "sts-b"}, seed=1)
+    finetune(tmp_path, "dev", run, weights, settings(task="sts-b"), seed=1)
     predict(run / "best.pt", weights, tmp_path / "dev.npz", tmp_path / "answers")
     answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
     assert len(answers) == len(pairs)
@@ -329,14 +335,17 @@ def test_pretraining_learns_and_its_weights_can_be_fine_tuned(weights, task, tmp
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT * 4))
     learn(TEXT, 20, tmp_path)
     encode_text({"train": [tmp_path / "text"], "valid": [tmp_path / "text"]}, tmp_path, tmp_path / "ids")
-    training = TRAINING | {
+    shared = set(TRAINING) - {"sentences", "total_updates", "max_tokens"}
+    training = {name: TRAINING[name] for name in shared} | {
         "max_epochs": 6,
         "batch": {"gpus": 1, "updates": 1, "tokens": 100},
         "mask_rate": 0.15,
         "lr": 0.01,
     }
     model = {"layers": 2, "embed_dim": 16, "ffn_dim": 24, "heads": 2, "max_positions": 20}
-    pretrain(tmp_path / "ids", tmp_path / "run", tmp_path, {"model": model, "training": training}, seed=1)
+    pretrain(
+        tmp_path / "ids", tmp_path / "run", tmp_path, PretrainingRun(model=model, training=training), seed=1
+    )
     with open(tmp_path / "run/history.csv") as lines:
         losses = [float(row["valid_loss"]) for row in csv.DictReader(lines)]
     assert losses[-1] < 0.8 * losses[0]

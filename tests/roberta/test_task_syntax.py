@@ -10,6 +10,8 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.config.guides import GUIDES
+from synmask.config.nlu import FinetuningSettings
+from synmask.config.sections import Guidance
 from synmask.corpora.demo.tasks import write_part
 from synmask.corpora.tasks import read_task, write_sentences, write_task
 from synmask.files import UserError, read_lines, write_lines
@@ -30,7 +32,7 @@ TRAINING = {
 
 def system(guide, **options):
     options = GUIDES[guide].model_validate(options).model_dump(mode="json")
-    return {"guide": guide, "options": options, "mask_rate": 0.0, "mlm_weight": 0.0}
+    return Guidance(guide=guide, options=options, mask_rate=0.0, mlm_weight=0.0)
 
 
 SYSTEMS = [
@@ -197,8 +199,8 @@ def test_without_parses_and_near_the_start_it_is_plain_roberta(paraphrases, weig
     nothing = table.copy()
     nothing[:, :2] = -1
     torch.testing.assert_close(outputs(guided, found, nothing), expected, rtol=0, atol=1e-6)
-    if chosen["options"].get("aggregation") != "sum":  # whose outputs are √k times a mean, whatever is learnt
-        near = chosen | {"options": chosen["options"] | {"start": 1e-8}}
+    if chosen.options.get("aggregation") != "sum":  # whose outputs are √k times a mean, whatever is learnt
+        near = chosen.model_copy(update={"options": chosen.options | {"start": 1e-8}})
         guided.encoder.sentence_encoder.guide = GuidedRoberta.fine_tuned(
             loaded, arguments(), near, outputs=2
         ).encoder.sentence_encoder.guide
@@ -207,7 +209,7 @@ def test_without_parses_and_near_the_start_it_is_plain_roberta(paraphrases, weig
 
 @pytest.mark.parametrize("chosen", SYSTEMS, ids=NAMES)
 def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen):
-    settings = {"task": "paraphrase", "training": TRAINING, "system": chosen}
+    settings = FinetuningSettings(task="paraphrase", training=TRAINING, system=chosen)
     data = paraphrases / "ids"
     finetune(data, "dev", tmp_path / "run", weights, settings, seed=1)
     predict(tmp_path / "run/best.pt", weights, data / "dev.npz", tmp_path / "answers")
@@ -215,7 +217,7 @@ def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen):
 
 
 def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path):
-    settings = {"task": "paraphrase", "training": TRAINING, "system": SYSTEMS[0]}
+    settings = FinetuningSettings(task="paraphrase", training=TRAINING, system=SYSTEMS[0])
     for part in ("train", "dev"):
         (tmp_path / f"{part}.npz").symlink_to(paraphrases / f"ids/{part}.npz")
     part = tmp_path / "dev.npz"

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from small_models import typed
 from synmask.files import UserError
 from synmask.translation.train import train
 
@@ -112,8 +113,8 @@ def test_damaged_binary_data(corpus, tmp_path, settings, name, damage):
     shutil.copytree(corpus / "bin", tmp_path / "bin")
     damage(tmp_path / "bin" / name)
     with pytest.raises(UserError, match=r"binarised data missing or damaged; delete its folder and rerun"):
-        train(tmp_path / "bin", tmp_path / "run", "de", "en", settings, 1, keep=2)
+        train(tmp_path / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=2)
     assert not (tmp_path / "run/train.json").exists()
     shutil.copy(corpus / "bin" / name, tmp_path / "bin")
     settings["training"]["max_epochs"] = 1
-    train(tmp_path / "bin", tmp_path / "run", "de", "en", settings, 1, keep=1)
+    train(tmp_path / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)

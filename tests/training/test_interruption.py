@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from small_models import SETTINGS, typed
 from synmask.files import TryAgain
 from synmask.training import checkpoints
 from synmask.translation.average import average, save_model
@@ -32,7 +33,7 @@ TEXT = {
     "vocabulary": None,
 }
 ALWAYS = 1e-9  # minutes: save after every update
-MODELS = Translation({"training": {"max_epochs": 3}}, 1, Path("data"), "de", "en", KEEP, {}).models
+MODELS = Translation(typed(SETTINGS), 1, Path("data"), "de", "en", KEEP, {}).models
 
 
 def words(corpus, run, settings, minutes=ALWAYS, processes=1):
@@ -67,14 +68,14 @@ def attempt():
 def undisturbed(corpus, all_settings, tmp_path_factory):
     """A run without a checkpoint within its epochs."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    train(corpus / "bin", folder, "de", "en", all_settings["grammar"], 1, keep=KEEP)
+    train(corpus / "bin", folder, "de", "en", typed(all_settings["grammar"]), 1, keep=KEEP)
     return folder
 
 
 def outcome(corpus, run, settings):
     """The bytes of the averaged model, and the history without its times."""
     model = run / "model.pt"
-    save_model(model, average(run / "checkpoints", KEEP), corpus / "bin", TEXT, settings)
+    save_model(model, average(run / "checkpoints", KEEP), corpus / "bin", TEXT, typed(settings))
     rows = list(csv.DictReader((run / "history.csv").open()))
     for row in rows:
         del row["seconds"], row["tokens_per_second"]
@@ -190,12 +191,12 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
 def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, settings, attempt):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "dropout": 0.0}
     run, alone = tmp_path / "run", tmp_path / "alone"
-    train(corpus / "bin", alone, "de", "en", settings, 1, keep=KEEP)
+    train(corpus / "bin", alone, "de", "en", typed(settings), 1, keep=KEEP)
     stop = {"kind": "update", "number": 2, "what": signal.SIGTERM}
     assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
     state = torch.load(run / "checkpoints/last.pt", weights_only=True)["extra_state"]
     assert state["partial"]["batches"] == 4  # one worker, two batches an update, two updates
-    train(corpus / "bin", run, "de", "en", settings, 1, keep=KEEP, processes=2)
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, processes=2)
     rows, expected = (outcome(corpus, folder, settings)[0] for folder in (run, alone))
     for row, other in zip(rows, expected, strict=True):
         assert row["updates"] == other["updates"]
@@ -227,7 +228,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 ):
     settings = all_settings["grammar"]
     damage(stopped / "checkpoints/last.pt")
-    train(corpus / "bin", stopped, "de", "en", settings, 1, keep=KEEP)
+    train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
     said = capfd.readouterr().err
     assert "last.pt: of no use" in said
     assert "going back to the one before" in said
@@ -239,7 +240,7 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
     settings = all_settings["grammar"]
     for name in ("last.pt", "previous.pt"):
         cut(stopped / "checkpoints" / name)
-    train(corpus / "bin", stopped, "de", "en", settings, 1, keep=KEEP)
+    train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
     assert "going on" not in capfd.readouterr().err
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
@@ -250,7 +251,7 @@ def test_a_stopped_training_that_was_moved_goes_on(
     settings, there = all_settings["grammar"], tmp_path / "another/machine"
     shutil.copytree(corpus / "bin", there / "bin")
     shutil.move(stopped, there / "run")
-    train(there / "bin", there / "run", "de", "en", settings, 1, keep=KEEP)
+    train(there / "bin", there / "run", "de", "en", typed(settings), 1, keep=KEEP)
     assert "going on after update 8 in epoch" in capfd.readouterr().err
     assert outcome(corpus, there / "run", settings) == outcome(corpus, undisturbed, settings)
 
@@ -261,7 +262,7 @@ def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undist
     shutil.copytree(undisturbed, run)
     flip(run / "checkpoints/epoch2.pt")
     (run / "train.json").unlink()
-    train(corpus / "bin", run, "de", "en", settings, 1, keep=KEEP)
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP)
     said = capfd.readouterr().err
     assert "one of epoch2.pt, epoch3.pt is missing or damaged" in said
     assert "epoch 3/3 done" in said
@@ -302,10 +303,12 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
     for name in ("train.json", "history.csv"):
         (run / name).unlink()
     capfd.readouterr()
-    train(corpus / "bin", run, "de", "en", settings, 1, keep=KEEP)
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP)
     assert "all 3 epochs are done" in capfd.readouterr().err
     assert outcome(corpus, run, settings) == expected
-    train(corpus / "bin", run, "de", "en", settings, 1, keep=3)  # one more to average: none of them is there
+    train(
+        corpus / "bin", run, "de", "en", typed(settings), 1, keep=3
+    )  # one more to average: none of them is there
     assert "epoch 3/3 done" in capfd.readouterr().err
     assert outcome(corpus, run, settings) == expected
 
@@ -371,7 +374,7 @@ def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, sett
     assert not (run / "train.json").exists()
     if moment["kind"] != "memory":
         assert attempt(words(corpus, run, settings))[0] == 0
-        train(corpus / "bin", tmp_path / "whole", "de", "en", settings, 1, keep=KEEP)
+        train(corpus / "bin", tmp_path / "whole", "de", "en", typed(settings), 1, keep=KEEP)
         assert outcome(corpus, run, settings) == outcome(corpus, tmp_path / "whole", settings)
 
 

@@ -1,24 +1,22 @@
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from small_models import typed
 from synmask.files import UserError
 from synmask.text.labels import bpe_labels
 from synmask.translation.task import GuidedTranslation, translation_config
 
 
 def task_of(corpus, settings, seed=1):
-    cfg = translation_config(
-        corpus / "bin", Path("unused"), "de", "en", json.loads(json.dumps(settings)), seed
-    )
+    cfg = translation_config(corpus / "bin", Path("unused"), "de", "en", typed(settings), seed)
     dictionaries = [
         GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{language}.txt"))
         for language in ("de", "en")
     ]
-    task = GuidedTranslation(cfg.task, *dictionaries, settings, seed)
+    task = GuidedTranslation(cfg.task, *dictionaries, typed(settings), seed)
     task.build_model(cfg.model)
     return task
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from small_models import typed
 from synmask.files import UserError
 from synmask.syntax.tree import word_heads
 from synmask.training.binarise import encode
@@ -22,9 +23,9 @@ def models(corpus, all_settings, tmp_path_factory):
     """Model files of a plain and of a guided system."""
     folder = tmp_path_factory.mktemp("models")
     for name, settings in all_settings.items():
-        train(corpus / "bin", folder / name, "de", "en", settings, 1, keep=1)
+        train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
         state = average(folder / name / "checkpoints", 1)
-        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, settings)
+        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
     return folder
 
 

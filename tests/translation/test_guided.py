@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from small_models import typed
 from synmask.config.guides import GUIDES
 from synmask.files import UserError
 from synmask.syntax.annotations import annotate_file
@@ -21,9 +22,9 @@ TEXT = {
 
 def build(corpus, settings, seed=1):
     """A model and its task, initialised with `seed`."""
-    cfg = translation_config(corpus / "bin", corpus, "de", "en", settings, seed)
+    cfg = translation_config(corpus / "bin", corpus, "de", "en", typed(settings), seed)
     words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
-    task = GuidedTranslation(cfg.task, *words, settings, seed)
+    task = GuidedTranslation(cfg.task, *words, typed(settings), seed)
     torch.manual_seed(seed)
     model = task.build_model(cfg.model)
     assert isinstance(model, GuidedTransformer)
@@ -120,9 +121,9 @@ def models(corpus, all_settings, tmp_path_factory):
             "system": plain["system"] | {"guide": name, "options": options},
             "training": plain["training"] | {"max_epochs": epochs},
         }
-        train(corpus / "bin", folder / name, "de", "en", settings, 1, keep=1)
+        train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
         state = average(folder / name / "checkpoints", 1)
-        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, settings)
+        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
     return folder
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from small_models import typed
 from synmask.config import load, read_yaml
 from synmask.training import checkpoints
 from synmask.translation.average import average, save_model
@@ -75,7 +76,7 @@ def test_the_forecast_is_what_a_training_takes(
         sizes.append(sum(path.stat().st_size for path in (run / "checkpoints").glob("*.pt")))
 
     monkeypatch.setattr(os, "replace", measured)
-    train(corpus / "bin", run, "de", "en", settings, 1, keep=keep)
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=keep)
     parameters = json.loads((run / "train.json").read_text())["parameters"]
     symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
     assert count_parameters(json.dumps(settings, sort_keys=True), *symbols) == parameters
@@ -87,7 +88,7 @@ def test_the_forecast_is_what_a_training_takes(
         "codes": "",
         "vocabulary": None,
     }
-    save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, settings)
+    save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, typed(settings))
     checkpoints.retire(run / "checkpoints", run / "average.pt", checkpoints.average_file(keep))
     kept = len({path.stat().st_ino for path in run.rglob("*.pt")}) * (run / "average.pt").stat().st_size
 

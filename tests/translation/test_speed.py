@@ -6,6 +6,7 @@ import time
 import pytest
 import torch
 
+from small_models import typed
 from synmask.config.guides import GUIDES
 from synmask.translation import speed
 from synmask.translation.task import GuidedTranslation, translation_config
@@ -42,10 +43,10 @@ def test_steps_are_taken_in_turns_and_their_best_times_kept(monkeypatch):
 @pytest.mark.parametrize("guide", sorted(name for name in GUIDES if "words" not in GUIDES[name].reads))
 def test_every_system_can_be_measured(corpus, settings_of, tmp_path, monkeypatch, guide):
     settings = settings_of(guide)
-    cfg = translation_config(corpus / "bin", corpus, "de", "en", settings, seed=1)
+    cfg = translation_config(corpus / "bin", corpus, "de", "en", typed(settings), seed=1)
     words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
     task = GuidedTranslation(
-        cfg.task, *words, settings, template_dictionary=words[1] if GUIDES[guide].templates else None
+        cfg.task, *words, typed(settings), template_dictionary=words[1] if GUIDES[guide].templates else None
     )
     model = task.build_model(cfg.model).eval()
     monkeypatch.setattr(speed, "load_model", lambda path: (model, task, {}))
@@ -65,9 +66,9 @@ def test_every_system_can_be_measured(corpus, settings_of, tmp_path, monkeypatch
 
 def test_a_batch_has_what_a_parser_would_give(corpus, settings_of):
     settings = settings_of("pascal")
-    cfg = translation_config(corpus / "bin", corpus, "de", "en", settings, seed=1)
+    cfg = translation_config(corpus / "bin", corpus, "de", "en", typed(settings), seed=1)
     words = [GuidedTranslation.load_dictionary(str(corpus / f"bin/dict.{side}.txt")) for side in ("de", "en")]
-    task = GuidedTranslation(cfg.task, *words, settings)
+    task = GuidedTranslation(cfg.task, *words, typed(settings))
     task.build_model(cfg.model)
     net = speed._batch(task, 2, 4)
     assert net["src_tokens"].shape == (2, 4)

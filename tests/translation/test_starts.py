@@ -10,6 +10,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from scipy.stats import ks_2samp
 from torch import nn
 
+from small_models import typed
 from synmask.guides import Shape, build_guide
 from synmask.translation.task import translation_config
 from synmask.translation.transformer import GuidedTransformer
@@ -93,13 +94,13 @@ def test_relations_and_scales_start_even(name):
 
 
 def model(settings, tmp_path, words=2000):
-    cfg = translation_config(tmp_path, tmp_path, "de", "en", settings, 1)
+    cfg = translation_config(tmp_path, tmp_path, "de", "en", typed(settings), 1)
     dictionary = Dictionary()
     for word in range(words):
         dictionary.add_symbol(str(word))
     torch.manual_seed(1)
     task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    return GuidedTransformer.build(cfg.model, task, settings["system"])
+    return GuidedTransformer.build(cfg.model, task, typed(settings).system)
 
 
 def test_mlm_bias_starts_as_torchs_linear(grammar_settings, tmp_path):

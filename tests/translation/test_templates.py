@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from small_models import typed
 from synmask.config import load, read_yaml
 from synmask.config.guides import TemplatesOptions
 from synmask.files import UserError, read_lines, write_lines  # isort: split
@@ -62,10 +63,10 @@ def given(folder):
 
 def build(corpus, templates, settings, seed=1):
     """A model and its task, which reads the templates."""
-    cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", settings, seed)
+    cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", typed(settings), seed)
     words = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
     symbols = read_dictionary(templates / "bin/dict.en.txt")
-    task = GuidedTranslation(cfg.task, *words, settings, seed, symbols, given(templates))
+    task = GuidedTranslation(cfg.task, *words, typed(settings), seed, symbols, given(templates))
     torch.manual_seed(seed)
     return task.build_model(cfg.model).eval(), task
 
@@ -103,9 +104,9 @@ def test_the_gate_against_loops():
 
 def plain_of(model, task, settings):
     """The Transformer without templates that has the same weights."""
-    system = settings["system"] | {"guide": "none", "options": {}}
-    cfg = translation_config(Path("data"), Path("run"), "de", "en", settings | {"system": system}, 1)
-    plain = GuidedTransformer.build(cfg.model, task, system)
+    run = typed(settings | {"system": settings["system"] | {"guide": "none", "options": {}}})
+    cfg = translation_config(Path("data"), Path("run"), "de", "en", run, 1)
+    plain = GuidedTransformer.build(cfg.model, task, run.system)
     state = {
         name.replace("encoder_attn.source.", "encoder_attn."): value
         for name, value in model.state_dict().items()
@@ -130,10 +131,10 @@ def test_an_empty_template_is_plain_attention_and_others_are_not(corpus, templat
 
 def test_systems_of_one_seed_share_their_first_weights(corpus, templates, settings_of):
     model, _ = build(corpus, templates, settings_of("templates"))
-    cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", settings_of("none"), 1)
+    cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", typed(settings_of("none")), 1)
     words = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
     torch.manual_seed(1)
-    plain = GuidedTranslation(cfg.task, *words, settings_of("none")).build_model(cfg.model)
+    plain = GuidedTranslation(cfg.task, *words, typed(settings_of("none"))).build_model(cfg.model)
     ours = {name.replace("encoder_attn.source.", "encoder_attn."): p for name, p in model.named_parameters()}
     for name, parameter in plain.named_parameters():
         assert torch.equal(parameter, ours[name]), name
@@ -230,13 +231,17 @@ def models(corpus, templates, all_settings, tmp_path_factory):
     plain = plain | {"training": plain["training"] | {"max_epochs": 6}}
     options = TemplatesOptions().model_dump(mode="json")
     system = plain["system"] | {"guide": "templates", "options": options}
-    train(templates / "bin", folder / "first", "de", "en", plain, 1, keep=1)
+    train(templates / "bin", folder / "first", "de", "en", typed(plain), 1, keep=1)
     text = TEXT | {"tokeniser": {"de": "moses", "en": "none"}}
-    save_model(folder / "first.pt", average(folder / "first/checkpoints", 1), templates / "bin", text, plain)
+    save_model(
+        folder / "first.pt", average(folder / "first/checkpoints", 1), templates / "bin", text, typed(plain)
+    )
     settings = plain | {"system": system}
-    train(corpus / "bin", folder / "second", "de", "en", settings, 1, keep=1, templates=given(templates))
+    train(
+        corpus / "bin", folder / "second", "de", "en", typed(settings), 1, keep=1, templates=given(templates)
+    )
     state = average(folder / "second/checkpoints", 1)
-    save_model(folder / "second.pt", state, corpus / "bin", TEXT, settings, folder / "first.pt")
+    save_model(folder / "second.pt", state, corpus / "bin", TEXT, typed(settings), folder / "first.pt")
     return folder
 
 
@@ -307,25 +312,25 @@ def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
 def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, settings_of, tmp_path):
     settings = settings_of("templates")
     with pytest.raises(UserError, match=r"^this system reads templates of the target; give --templates$"):
-        train(corpus / "bin", tmp_path / "run", "de", "en", settings, 1, keep=1)
+        train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
     files = given(templates) | {"train": templates / "valid.en"}
     with pytest.raises(UserError, match=r"valid\.en: 12 templates for 90 sentences; make them again"):
-        train(corpus / "bin", tmp_path / "run", "de", "en", settings, 1, keep=1, templates=files)
+        train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1, templates=files)
     with pytest.raises(UserError, match=r"second\.pt: reads templates; give --templates"):
         decode_files(models / "second.pt", [corpus / "bpe/test.de"], [tmp_path / "h"], beam=1, **HOW)
     state = average(models / "second/checkpoints", 1)
     with pytest.raises(UserError, match="not what the model was trained on"):
-        save_model(tmp_path / "x.pt", state, corpus / "bin", TEXT, settings)
+        save_model(tmp_path / "x.pt", state, corpus / "bin", TEXT, typed(settings))
     words = read_dictionary(templates / "bin/dict.en.txt")
     assert [row.tolist() for row in read_templates(templates / "valid.en", words, 12)][4] == [2]
 
 
 def test_another_first_model_is_another_training(corpus, templates, models, settings_of, tmp_path):
     """Its templates are what the second is validated with."""
-    stage = Translation(settings_of("templates"), 1, corpus / "bin", "de", "en", 1, given(templates))
+    stage = Translation(typed(settings_of("templates")), 1, corpus / "bin", "de", "en", 1, given(templates))
     assert {*given(templates).values()} <= {*stage.files()}
     cfg = stage.config(tmp_path / "run", 1)
-    trainer = build_trainer(cfg, settings_of("templates"), 1, given(templates))
+    trainer = build_trainer(cfg, typed(settings_of("templates")), 1, given(templates))
     assert trainer.task.dataset("valid").templates[0].tolist()[-1] == 2
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from small_models import typed
 from synmask.config import GUIDES, load, read_yaml
 from synmask.files import UserError
 from synmask.training.binarise import encode, read_dictionary, write_binary
@@ -19,7 +20,7 @@ KEEP = 2
 
 
 def run(corpus, folder, settings, seed=1, **how):
-    train(corpus / "bin", folder, "de", "en", settings, seed, keep=KEEP, **how)
+    train(corpus / "bin", folder, "de", "en", typed(settings), seed, keep=KEEP, **how)
     return {
         path.name: torch.load(path, weights_only=True) for path in (folder / "checkpoints").glob("epoch*.pt")
     }
@@ -151,7 +152,7 @@ def test_a_pair_too_long_to_validate_on_is_counted_and_left_out(corpus, tmp_path
         write_binary(tmp_path / f"bin/valid.de-en.{language}", rows, len(dictionary), "")
     rows = []
     for folder, name in ((corpus, "a"), (tmp_path, "b")):
-        train(folder / "bin", tmp_path / name, "de", "en", settings, 1, keep=1)
+        train(folder / "bin", tmp_path / name, "de", "en", typed(settings), 1, keep=1)
         rows.append(next(csv.DictReader((tmp_path / name / "history.csv").open())))
     assert "b: 1 examples of valid are too long and left out" in capsys.readouterr().err
     assert json.loads((tmp_path / "a/train.json").read_text())["left_out"] == {"train": 0, "valid": 0}
@@ -220,13 +221,13 @@ def test_a_diverging_training_says_what_to_do(corpus, tmp_path, settings):
 
 def test_missing_data(tmp_path, settings):
     with pytest.raises(UserError, match=r"dict\.de\.txt: no such file"):
-        train(tmp_path / "nowhere", tmp_path / "run", "de", "en", settings, 1, keep=1)
+        train(tmp_path / "nowhere", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
 
 
 @pytest.mark.parametrize(("processes", "accumulated"), [(1, 8), (2, 4), (8, 1)])
 def test_fewer_workers_accumulate_to_the_same_batch(tmp_path, settings, processes, accumulated):
     settings["training"]["batch"] = {"gpus": 4, "updates": 2, "tokens": 100}
-    cfg = translation_config(tmp_path, tmp_path, "de", "en", settings, 1, processes)
+    cfg = translation_config(tmp_path, tmp_path, "de", "en", typed(settings), 1, processes)
     assert cfg.optimization.update_freq == [accumulated]
     assert cfg.dataset.max_tokens == 100
 
@@ -290,7 +291,9 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
         "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
         "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
     }  # fmt: skip
-    save_model(tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, settings)
+    save_model(
+        tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, typed(settings)
+    )
     source = corpus / "bpe/test.de"
     reads = GUIDES[settings["system"]["guide"]].reads
     decode_files(
@@ -321,7 +324,7 @@ def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
     epochs = run(corpus, tmp_path / "a", settings)
     valid_losses(*losses)
     settings["training"]["checkpoint"] = "best"
-    train(corpus / "bin", tmp_path / "b", "de", "en", settings, 1, keep=1)
+    train(corpus / "bin", tmp_path / "b", "de", "en", typed(settings), 1, keep=1)
     chosen = average(tmp_path / "b/checkpoints", 1)
     assert all(torch.equal(value.float(), chosen[name]) for name, value in epochs[f"epoch{best}.pt"].items())
     assert not (tmp_path / "b/checkpoints/epoch1.pt").exists()
@@ -334,7 +337,7 @@ def test_a_model_file_stands_alone(corpus, tmp_path, settings):
         "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
         "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
     }  # fmt: skip
-    save_model(tmp_path / "model.pt", state, corpus / "bin", text, settings)
+    save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
     model, task, kept = load_model(tmp_path / "model.pt")
     assert kept == text
     assert not model.training
@@ -373,10 +376,10 @@ def test_a_model_needs_the_dictionaries_it_was_trained_with(corpus, tmp_path, se
     }
     state = average(tmp_path / "a/checkpoints", KEEP)
     with pytest.raises(UserError, match="bin: not what the model was trained on") as error:
-        save_model(tmp_path / "model.pt", state, tmp_path / "bin", text, settings)
+        save_model(tmp_path / "model.pt", state, tmp_path / "bin", text, typed(settings))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "model.pt").exists()
-    save_model(tmp_path / "model.pt", state, corpus / "bin", text, settings)
+    save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
     whole = torch.load(tmp_path / "model.pt")
     next(iter(whole["model"].values())).view(-1)[0] = float("nan")
     torch.save(whole, tmp_path / "nan.pt")

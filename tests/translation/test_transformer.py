@@ -8,6 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import nn
 
+from small_models import typed
 from synmask.config import load, read_yaml
 from synmask.training.operators import replace_dropout
 from synmask.translation.task import translation_config
@@ -25,10 +26,10 @@ def dictionary(size):
 
 
 def build(settings, source=24, target=16, seed=1):
-    cfg = translation_config(Path("data"), Path("run"), "de", "en", settings, seed)
+    cfg = translation_config(Path("data"), Path("run"), "de", "en", typed(settings), seed)
     task = Namespace(source_dictionary=dictionary(source), target_dictionary=dictionary(target))
     torch.manual_seed(seed)
-    return GuidedTransformer.build(cfg.model, task, settings["system"]), cfg, task
+    return GuidedTransformer.build(cfg.model, task, typed(settings).system), cfg, task
 
 
 def batch(lengths, vocabulary=24, seed=3):

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 import yaml
 
+from small_models import typed
 from synmask.config import guides, load, merge, read_yaml
 from synmask.translation.train import train
 
@@ -30,7 +31,7 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     config = load(merge(read_yaml(ROOT / "config.yaml"), yaml.safe_load(entry)), [ROOT / "config.yaml"])
     settings["system"] = json.loads(config.run_settings("demo", "de-en", "bonus"))["system"]
     settings["training"]["max_epochs"] = 1
-    train(corpus / "bin", tmp_path / "run", "de", "en", settings, 1, keep=1)
+    train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
     model = torch.load(tmp_path / "run/checkpoints/epoch1.pt", weights_only=True)
     bonus = model["encoder.guide.bonus"]
     assert bonus.shape == (2, 1, 1)

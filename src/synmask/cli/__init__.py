@@ -60,6 +60,8 @@ VERBS = {
         "nlu:learn_gpt2_bpe",
         "nlu:encode_text",
         "nlu:pretrain",
+        "nlu:encode_parses",
+        "nlu:continue_pretraining",
         "nlu:encode_task",
         "nlu:task_sentences",
         "nlu:annotate_task",

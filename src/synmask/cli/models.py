@@ -66,7 +66,7 @@ def train(
     named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
     with lease(gpus):
         train(
-            data, run, source, target, settings.plain(), seed, keep=keep, templates=named, code=code,
+            data, run, source, target, settings, seed, keep=keep, templates=named, code=code,
             threads=threads, processes=processes, checkpoint_minutes=checkpoint_minutes, restart=restart,
         )  # fmt: skip
 
@@ -118,7 +118,7 @@ def average(
     with locked(run):
         state = average(checkpoints, last)
         words = text.plain() | language | subwords
-        save_model(output, state, data, words, settings.plain(), template_model)
+        save_model(output, state, data, words, settings, template_model)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 

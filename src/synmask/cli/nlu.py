@@ -16,7 +16,7 @@ from synmask.cli.options import (
     Threads,
     tell,
 )
-from synmask.config.nlu import FinetuningSettings, PretrainingRun
+from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.gpus import lease
 
 
@@ -101,7 +101,53 @@ def pretrain(
 
     with lease(gpus):
         pretrain(
-            data, run, weights, settings.plain(), seed, code=code, threads=threads,
+            data, run, weights, settings, seed, code=code, threads=threads,
+            restart=restart, checkpoint_minutes=checkpoint_minutes,
+        )  # fmt: skip
+
+
+def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, output: Path) -> None:
+    """Write parsed sentences as ids, with their dependency heads, for `continue-pretraining`.
+
+    Args:
+        parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
+        weights: A weights folder.
+        max_tokens: Longer sentences are cut.
+        output: PART.npz; beside it syntax.PART.npy and, with counts, .json.
+    """
+    from synmask.roberta.task_syntax import encode_parses
+
+    tell(encode_parses(parses, weights, max_tokens, output))
+
+
+def continue_pretraining(
+    *,
+    data: Path,
+    weights: Path,
+    run: Path,
+    settings: Json[ContinuedRun],
+    seed: RandomSeed,
+    code: Code = (),
+    threads: Threads = 1,
+    checkpoint_minutes: Minutes = 15.0,
+    restart: Restart = False,
+    gpus: Gpus = 0,
+) -> None:
+    """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
+
+    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+
+    Args:
+        data: Folder with train.npz and valid.npz of `encode-parses`.
+        weights: The weights folder to start from.
+        run: Folder of the run: checkpoints/, history.csv, train.json; it becomes a weights folder.
+        settings: Losses and training; `snakemake -np TARGET` shows them.
+    """
+    from synmask.roberta.continued import continue_pretraining
+
+    with lease(gpus):
+        continue_pretraining(
+            data, weights, run, settings, seed, code=code, threads=threads,
             restart=restart, checkpoint_minutes=checkpoint_minutes,
         )  # fmt: skip
 
@@ -187,7 +233,7 @@ def finetune(
 
     with lease(gpus):
         finetune(
-            data, valid, run, weights, settings.plain(), seed, code=code, threads=threads,
+            data, valid, run, weights, settings, seed, code=code, threads=threads,
             keep_checkpoints=bool(keep_checkpoints), restart=restart, checkpoint_minutes=checkpoint_minutes,
         )  # fmt: skip
 

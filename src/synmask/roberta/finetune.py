@@ -14,6 +14,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.config.guides import GUIDES
+from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS, Examples
 from synmask.evaluation.nlu import METRICS, score
 from synmask.files import UserError, write_lines
@@ -47,6 +48,7 @@ class FineTuning(Stage):
     `data` holds PART.npz of each part, `weights` is a weights folder.
     """
 
+    settings: FinetuningSettings
     data: Path
     valid: str
     weights: Path
@@ -61,7 +63,7 @@ class FineTuning(Stage):
 
     @property
     def task(self) -> str:
-        return self.settings["task"]
+        return self.settings.task
 
     @cached_property
     def metric(self) -> str:
@@ -71,18 +73,18 @@ class FineTuning(Stage):
         weights = load_weights(self.weights)
         for part in (self.data / f"{name}.npz" for name in ("train", self.valid)):
             check_encoded(part, weights)
-            if GUIDES[self.settings["system"]["guide"]].reads:
+            if GUIDES[self.settings.system.guide].reads:
                 read_syntax(part, read_encoded(part))
         return {}
 
     def files(self) -> list[Path]:
         names = ("train", self.valid)
         parts = [self.data / f"{name}.npz" for name in names]
-        read = GUIDES[self.settings["system"]["guide"]].reads
+        read = GUIDES[self.settings.system.guide].reads
         return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
 
     def config(self, run: Path, processes: int) -> DictConfig:
-        training, weights = self.settings["training"], load_weights(self.weights)
+        training, weights = self.settings.training, load_weights(self.weights)
         shape = weights.shape
         words = {
             "--task": "sentence_prediction",
@@ -93,24 +95,24 @@ class FineTuning(Stage):
             "--encoder-ffn-embed-dim": shape.ffn_dim,
             "--encoder-attention-heads": shape.heads,
             "--max-positions": shape.max_positions,
-            "--dropout": training["dropout"],
-            "--attention-dropout": training["attention_dropout"],
-            "--adam-eps": training["adam_eps"],
+            "--dropout": training.dropout,
+            "--attention-dropout": training.attention_dropout,
+            "--adam-eps": training.adam_eps,
             "--lr-scheduler": "polynomial_decay",
-            "--total-num-update": training["total_updates"],
-            "--batch-size": training["sentences"],
+            "--total-num-update": training.total_updates,
+            "--batch-size": training.sentences,
         }
         return fairseq_config(self.data, run, words, training, self.seed, processes)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
-        weights, system = load_weights(self.weights), self.settings["system"]
+        weights = load_weights(self.weights)
         task = SentencePrediction(
             self.data, self.valid, self.settings, len(TASKS[self.task].labels), weights, self.seed
         )
         model = task.build_model(model_arguments(weights, self.settings))
         task.load_dataset("valid")
-        return Trainer(cfg, task, model, SentenceLoss(task, system["mlm_weight"]))
+        return Trainer(cfg, task, model, SentenceLoss(task, self.settings.system.mlm_weight))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         dataset = trainer.task.dataset("valid")
@@ -148,9 +150,10 @@ class FineTuning(Stage):
         return {"best_epoch": self.best(history)}
 
 
-def model_arguments(weights: Weights, settings: Mapping[str, Any]) -> Namespace:
+def model_arguments(weights: Weights, settings: FinetuningSettings) -> Namespace:
     """What fairseq wants to know of a RoBERTa that is fine-tuned."""
-    rates = {name: settings["training"][name] for name in ("dropout", "attention_dropout")}
+    training = settings.training
+    rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
     return Namespace(**vars(weights.shape.settings()), **rates)
 
 
@@ -159,7 +162,7 @@ def finetune(
     valid: str,
     run: Path,
     weights: Path,
-    settings: dict[str, Any],
+    settings: FinetuningSettings,
     seed: int,
     *,
     keep_checkpoints: bool = True,
@@ -173,7 +176,6 @@ def finetune(
         data: folder of PART.npz (`encode_file`), and of syntax.PART.npy for systems that read a parser;
             `valid`: the part that chooses the best epoch.
         weights: a weights folder (roberta/weights.py).
-        settings: `task`, `training` and `system`, as `Config.nlu_settings` gives them.
         keep_checkpoints: False: remove all but the best epoch's model.
         how: for `run_stage`.
     """
@@ -187,7 +189,7 @@ def finetune(
         (best,) = stage.models(done["history"])
         path = folder / f"epoch{best}.pt"
         model = load(path) if path.exists() else load(folder / BEST)["model"]
-        save(run / BEST, {"model": model, "settings": settings, "epoch": best})
+        save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best})
         if not keep_checkpoints:
             retire(folder, run / BEST, BEST)
 
@@ -216,15 +218,15 @@ def predict(model: Path, weights: Path, data: Path, output: Path, threads: int =
     saved, loaded = load(model), load_weights(weights)
     if "epoch" not in saved:
         raise UserError(f"{model}: not the model of a fine-tuning")
-    settings = saved["settings"]
-    classes = len(TASKS[settings["task"]].labels)
+    settings = FinetuningSettings.model_validate(saved["settings"])
+    classes = len(TASKS[settings.task].labels)
     task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)
     tuned = task.build_model(model_arguments(loaded, settings))
     tuned.load_state_dict(saved["model"])
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     encoded = read_encoded(data)
     outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
-    write_lines(output, _answers(settings["task"], outputs))
+    write_lines(output, _answers(settings.task, outputs))
 
 
 def model_outputs(

@@ -15,6 +15,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from synmask.config.guides import GUIDES
+from synmask.config.nlu import FinetuningSettings
 from synmask.files import UserError, writing
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.weights import Weights
@@ -227,12 +228,11 @@ class SentencePrediction(FairseqTask):
 
     Args:
         data: the folder with train.npz and the NAME.npz of the other parts.
-        settings: what `Config.nlu_settings` says of the run.
         classes: how many labels the task has, 0 for a regression.
     """
 
     def __init__(
-        self, data: Path, valid: str, settings: dict[str, Any], classes: int, weights: Weights, seed: int
+        self, data: Path, valid: str, settings: FinetuningSettings, classes: int, weights: Weights, seed: int
     ) -> None:
         super().__init__(Namespace())
         self.data, self.valid, self.settings = data, valid, settings
@@ -250,7 +250,7 @@ class SentencePrediction(FairseqTask):
         return self.weights.shape.max_positions
 
     def build_model(self, cfg: Namespace, from_checkpoint: bool = False) -> GuidedRoberta:
-        return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings["system"], max(1, self.classes))
+        return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings.system, max(1, self.classes))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         part = self.data / f"{self.valid if split == 'valid' else split}.npz"
@@ -259,7 +259,7 @@ class SentencePrediction(FairseqTask):
             order = np.random.default_rng(self.seed).permutation(len(encoded))
         else:
             order = np.argsort(encoded.sizes, kind="stable")
-        rate = self.settings["system"]["mask_rate"] if split == "train" else 0.0
+        rate = self.settings.system.mask_rate if split == "train" else 0.0
         self.datasets[split] = Sentences(
             encoded, self.source_dictionary, regression=not self.classes, order=order,
             syntax=self.syntax(part, encoded), mask_rate=rate, seed=self.seed,
@@ -267,7 +267,7 @@ class SentencePrediction(FairseqTask):
 
     def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
         """The annotations of PART.npz, where the system's guide reads them."""
-        reads = GUIDES[self.settings["system"]["guide"]].reads
+        reads = GUIDES[self.settings.system.guide].reads
         return read_syntax(part, encoded) if reads else None
 
 

@@ -9,6 +9,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor, nn
 
+from synmask.config.sections import Guidance
 from synmask.files import UserError
 from synmask.guides import Shape, build_guide
 from synmask.roberta.weights import Weights
@@ -48,9 +49,7 @@ class GuidedRoberta(RobertaModel):
         return cls(args, _Encoder(args, dictionary))
 
     @classmethod
-    def fine_tuned(
-        cls, weights: Weights, args: Namespace, system: dict[str, Any], outputs: int
-    ) -> "GuidedRoberta":
+    def fine_tuned(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
         """A model with pre-trained `weights`, a new head with so many outputs, and `system`'s guide.
 
         What all systems share is made before the guide, so that runs of one seed start from the same weights.
@@ -61,14 +60,14 @@ class GuidedRoberta(RobertaModel):
         model = cls.build(args, weights.dictionary)
         model.register_classification_head(HEAD, num_classes=outputs)
         _load(model, weights.state)
-        if system["guide"] != "none":
+        if system.guide != "none":
             shape = Shape(
                 args.encoder_embed_dim,
                 args.encoder_attention_heads,
                 args.encoder_ffn_embed_dim,
                 args.encoder_layers,
             )
-            guide = build_guide(system["guide"], system["options"], shape)
+            guide = build_guide(system.guide, system.options, shape)
             guide.start_plain()
             model.encoder.sentence_encoder.guide = guide
         return model

@@ -14,6 +14,7 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
+from synmask.config.nlu import PretrainingRun, RobertaSize
 from synmask.files import UserError, read_lines
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import RobertaShape, save_weights
@@ -44,11 +45,12 @@ class _MaskedLoss(MaskedLmLoss):
 
 @dataclass(frozen=True)
 class Pretraining(Stage):
-    """A plain RoBERTa of the size `settings["model"]`; its last model is kept.
+    """A plain RoBERTa of the size `settings.model`; its last model is kept.
 
     `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt.
     """
 
+    settings: PretrainingRun
     data: Path
     weights: Path
 
@@ -58,10 +60,10 @@ class Pretraining(Stage):
 
     @property
     def batches(self) -> int:
-        return self.settings["training"]["batch"]["gpus"] * self.settings["training"]["batch"]["updates"]
+        return self.settings.training.batch.gpus * self.settings.training.batch.updates
 
     def check(self) -> dict[str, int]:
-        most, tokens = self.settings["model"]["max_positions"], self.settings["training"]["batch"]["tokens"]
+        most, tokens = self.settings.model.max_positions, self.settings.training.batch.tokens
         if tokens < most:
             raise UserError(f"batch.tokens {tokens}: a block has max_positions {most}; give as many")
         dictionary = read_dictionary(self.weights / "dict.txt")
@@ -78,23 +80,23 @@ class Pretraining(Stage):
         return [self.weights / "dict.txt", *self.data.glob("train.*")]
 
     def config(self, run: Path, processes: int) -> DictConfig:
-        model, training = self.settings["model"], self.settings["training"]
+        model, training = self.settings.model, self.settings.training
         words = {
             "--task": "masked_lm",
             "--arch": "roberta",
-            "--tokens-per-sample": model["max_positions"],
+            "--tokens-per-sample": model.max_positions,
             "--sample-break-mode": "complete",
-            "--mask-prob": training["mask_rate"],
-            "--encoder-layers": model["layers"],
-            "--encoder-embed-dim": model["embed_dim"],
-            "--encoder-ffn-embed-dim": model["ffn_dim"],
-            "--encoder-attention-heads": model["heads"],
-            "--max-positions": model["max_positions"],
-            "--dropout": training["dropout"],
-            "--attention-dropout": training["attention_dropout"],
-            "--adam-eps": training["adam_eps"],
+            "--mask-prob": training.mask_rate,
+            "--encoder-layers": model.layers,
+            "--encoder-embed-dim": model.embed_dim,
+            "--encoder-ffn-embed-dim": model.ffn_dim,
+            "--encoder-attention-heads": model.heads,
+            "--max-positions": model.max_positions,
+            "--dropout": training.dropout,
+            "--attention-dropout": training.attention_dropout,
+            "--adam-eps": training.adam_eps,
             "--lr-scheduler": "inverse_sqrt",
-            "--max-tokens": training["batch"]["tokens"],
+            "--max-tokens": training.batch.tokens,
             "--update-freq": self.batches // processes,
         }
         flags = ["--skip-invalid-size-inputs-valid-test"]  # else fairseq would end at a line that is too long
@@ -103,10 +105,10 @@ class Pretraining(Stage):
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         task = _MaskedLM(cfg.task, read_dictionary(self.weights / "dict.txt"))
-        model, training = self.settings["model"], self.settings["training"]
-        rates = {name: training[name] for name in ("dropout", "attention_dropout")}
+        model, training = self.settings.model, self.settings.training
+        rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
         built = task.build_model(Namespace(**vars(_shape(model).settings()), **rates))
-        _widen(built, math.sqrt(BASE_WIDTH / model["embed_dim"]))
+        _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
         task.load_dataset("valid")
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
 
@@ -145,10 +147,9 @@ def _widen(model: GuidedRoberta, factor: float) -> None:
                 weight.mul_(factor)
 
 
-def _shape(model: Mapping[str, int]) -> RobertaShape:
-    return RobertaShape(
-        **{"encoder_layers" if name == "layers" else name: size for name, size in model.items()}
-    )
+def _shape(model: RobertaSize) -> RobertaShape:
+    sizes = model.model_dump()
+    return RobertaShape(encoder_layers=sizes.pop("layers"), **sizes)
 
 
 def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: Path) -> None:
@@ -174,7 +175,7 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
         write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
 
 
-def pretrain(data: Path, run: Path, weights: Path, settings: dict[str, Any], seed: int, **how: Any) -> None:
+def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, seed: int, **how: Any) -> None:
     """Pre-train, or go on where an earlier call stopped, and write model.pt into the folder `weights`.
 
     Args:
@@ -188,4 +189,4 @@ def pretrain(data: Path, run: Path, weights: Path, settings: dict[str, Any], see
     done = finished(run / "checkpoints", stage.models, stage.final)
     if done is None:
         raise UserError(f"{run}: not trained to its end; run it again")
-    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings["model"]), weights)
+    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)

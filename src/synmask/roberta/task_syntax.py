@@ -7,7 +7,7 @@ example it is, 1 or 2; 1 for punctuation. Positions count from the start of the 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,8 @@ from fairseq.data import Dictionary
 
 from synmask.corpora.tasks import read_task
 from synmask.files import UserError, write_json, writing
-from synmask.roberta.labelled import COLUMNS, NONE, read_encoded, syntax_file
+from synmask.roberta.labelled import COLUMNS, NONE, Encoded, encode, read_encoded, syntax_file, write_encoded
+from synmask.roberta.weights import load_weights
 from synmask.syntax.pieces import Parsed, annotate, read_parses
 from synmask.text import gpt2
 
@@ -43,12 +44,45 @@ def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Seque
     sentences = [text for example in examples.texts for text in example]
     if missing := next((text for text in sentences if text not in known), None):
         raise UserError(f"{tsv}: no parse of {missing!r:.60}; parse the task again")
-    vocabulary = weights / "encoder.json"
-    pieces = gpt2.encode(sentences, vocabulary, weights / "vocab.bpe")
-    lengths = iter(gpt2.lengths(pieces, vocabulary))
+    pieces = gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe")
+    return _write(part, encoded, examples.texts, gpt2.lengths(pieces, weights / "encoder.json"), known)
+
+
+def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) -> dict[str, int]:
+    """Write each different sentence that is parsed as an example of PART.npz, and its annotations beside it.
+
+    Args:
+        parses: as for `annotate_task`; weights: a folder with a vocabulary; most: as for `encode`.
+
+    Returns:
+        what `annotate_task` does.
+
+    Raises:
+        UserError: a file is missing or does not fit, there is no sentence, or `most` is too small.
+    """
+    known = {text: parsed for text, parsed in read_parses(parses) if text.strip()}
+    if not known:
+        raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
+    dictionary = load_weights(weights).dictionary
+    pieces = gpt2.encode([*known], weights / "encoder.json", weights / "vocab.bpe")
+    encoded = encode([[sentence] for sentence in pieces], dictionary, most, [0.0] * len(known))
+    write_encoded(part, encoded)
+    lengths = gpt2.lengths(pieces, weights / "encoder.json")
+    return _write(part, encoded, [(text,) for text in known], lengths, known)
+
+
+def _write(
+    part: Path,
+    encoded: Encoded,
+    texts: Sequence[Sequence[str]],
+    pieces: Iterable[Sequence[int]],
+    known: Mapping[str, Parsed | None],
+) -> dict[str, int]:
+    """Write the annotations of examples, whose sentences have `pieces` of so many bytes each."""
+    lengths = iter(pieces)
     counts = Counter({name: 0 for name in ("sentences", "empty", "unparsed", "words", "not_found")})
     table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
-    for index, example in enumerate(examples.texts):
+    for index, example in enumerate(texts):
         rows = encoded.part(table, index)
         for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
             found, lost = annotate(text, next(lengths)[: end - start], known[text])

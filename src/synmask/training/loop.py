@@ -92,7 +92,7 @@ def run_stage(
     binary, code = checkpoints.digest(stage.files()), checkpoints.digest(code)
     with locked(run) as check_lock:
         folder = run / "checkpoints"
-        stamp = {"settings": stage.settings, "seed": stage.seed, "data": binary, "code": code}
+        stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "data": binary, "code": code}
         checkpoints.claim(folder, stamp, restart)
         if done := checkpoints.finished(folder, stage.models, stage.final):
             print(f"{run}: all {stage.epochs} epochs are done", file=sys.stderr)

@@ -9,6 +9,9 @@ from typing import Any
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
+from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
+from synmask.config.sections import RunSettings
+
 History = Sequence[Mapping[str, Any]]  # a row an epoch
 
 
@@ -22,12 +25,12 @@ class Stage(ABC):
         settings: all that the training depends on besides data, seed and code.
     """
 
-    settings: dict[str, Any]
+    settings: RunSettings | FinetuningSettings | PretrainingRun | ContinuedRun
     seed: int
 
     @property
     def epochs(self) -> int:
-        return self.settings["training"]["max_epochs"]
+        return self.settings.training.max_epochs
 
     @property
     @abstractmethod

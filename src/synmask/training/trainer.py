@@ -10,6 +10,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed
 from omegaconf import DictConfig, open_dict
 
+from synmask.config.base import Optimisation
 from synmask.training import operators  # noqa: F401 - registers fused_adam
 
 
@@ -17,7 +18,7 @@ def fairseq_config(
     data: Path,
     run: Path,
     words: Mapping[str, Any],
-    training: Mapping[str, Any],
+    training: Optimisation,
     seed: int,
     processes: int,
     flags: Iterable[str] = (),
@@ -25,12 +26,12 @@ def fairseq_config(
     """fairseq's configuration from `words` and `flags` of its command line, and what all trainings share."""
     shared = {
         "--optimizer": "fused_adam",
-        "--adam-betas": str(tuple(training["adam_betas"])),
-        "--weight-decay": training["weight_decay"],
-        "--clip-norm": training["clip_norm"],
-        "--lr": training["lr"],
-        "--warmup-updates": training["warmup_updates"],
-        "--max-epoch": training["max_epochs"],
+        "--adam-betas": str(tuple(training.adam_betas)),
+        "--weight-decay": training.weight_decay,
+        "--clip-norm": training.clip_norm,
+        "--lr": training.lr,
+        "--warmup-updates": training.warmup_updates,
+        "--max-epoch": training.max_epochs,
         "--seed": seed,
         "--num-workers": 0,
         "--save-dir": run / "checkpoints",
@@ -42,7 +43,7 @@ def fairseq_config(
         "--no-progress-bar",
         "--load-checkpoint-on-all-dp-ranks",  # fairseq's broadcast of one is refused by torch's weights_only
     ]
-    cuda, precision = torch.cuda.is_available(), training["precision"]
+    cuda, precision = torch.cuda.is_available(), training.precision
     if not cuda:
         flags.append("--cpu")
     if precision == "bf16" or (cuda and precision == "fp16"):  # processors do not compute with fp16

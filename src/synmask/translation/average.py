@@ -9,6 +9,7 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.config.guides import GUIDES
+from synmask.config.sections import RunSettings
 from synmask.files import UserError, machine_fault
 from synmask.training.checkpoints import average_file, load, save
 from synmask.translation.task import GuidedTranslation, translation_config
@@ -57,7 +58,7 @@ def save_model(
     state: dict[str, torch.Tensor],
     data: Path,
     text: dict[str, Any],
-    settings: dict[str, Any],
+    settings: RunSettings,
     template_model: Path | None = None,
 ) -> None:
     """Write `state` with all that using it needs: settings, dictionaries, BPE codes and text settings.
@@ -66,7 +67,6 @@ def save_model(
         data: folder of binarised data (its dictionaries are read).
         text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes' text) and
             `vocabulary` (sub-words that may occur; None: all).
-        settings: the run's settings.
         template_model: of a system that reads templates, the file of the model that predicts them; it goes
             into the file as a whole.
     Raises:
@@ -75,7 +75,7 @@ def save_model(
     dictionaries = {
         side: (data / f"dict.{text[side]}.txt").read_text(encoding="utf-8") for side in ("source", "target")
     }
-    saved = {"model": state, "dictionaries": dictionaries, "text": text, "settings": settings}
+    saved = {"model": state, "dictionaries": dictionaries, "text": text, "settings": settings.plain()}
     if template_model is not None:
         saved["template_model"] = load(template_model)
     _built(saved, f"{data}: not what the model was trained on")
@@ -108,7 +108,7 @@ def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, Guided
 def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, GuidedTranslation]:
     """The model and task of what a model file holds; else a UserError that begins with `fault`."""
     try:
-        text, settings = saved["text"], saved["settings"]
+        text, settings = saved["text"], RunSettings.model_validate(saved["settings"])
         if text.keys() != TEXT:
             raise ValueError(f"text settings are {', '.join(sorted(text))}")
         if not all(isinstance(text[key], str) for key in ("source", "target", "codes")):
@@ -120,7 +120,7 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
         ]
         cfg = translation_config(Path(), Path(), text["source"], text["target"], settings, seed=1)
         templates = None
-        if GUIDES[settings["system"]["guide"]].templates:
+        if GUIDES[settings.system.guide].templates:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
         task = GuidedTranslation(cfg.task, *dictionaries, settings, template_dictionary=templates)
         model = task.build_model(cfg.model)

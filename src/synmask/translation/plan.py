@@ -1,6 +1,5 @@
 """What a target will ask of the machine: trainings, parameters, hours, disk. Nothing is run."""
 
-import json
 import shutil
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ from fairseq.data import Dictionary
 
 from synmask.config import Config, read_published
 from synmask.config.guides import GUIDES
-from synmask.config.sections import Table
+from synmask.config.sections import RunSettings, Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
 from synmask.files import read_json
@@ -215,12 +214,12 @@ def count_parameters(settings: str, *sizes: int) -> int:
 
     They are those of source and target and, of a system that reads templates, these.
     """
-    values = json.loads(settings)
+    values = RunSettings.model_validate_json(settings)
     cfg = translation_config(Path("data"), Path("run"), "source", "target", values, seed=1)
     names = ("source_dictionary", "target_dictionary", "template_dictionary")
     words = dict(zip(names, map(_dictionary, sizes), strict=False))
     with torch.device("meta"):
-        model = model_class(values["system"]["guide"]).build(cfg.model, Namespace(**words), values["system"])
+        model = model_class(values.system.guide).build(cfg.model, Namespace(**words), values.system)
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -13,6 +13,7 @@ from fairseq.tasks.translation import TranslationTask
 from omegaconf import DictConfig
 
 from synmask.config.guides import GUIDES
+from synmask.config.sections import RunSettings
 from synmask.files import UserError, read_lines
 from synmask.training.binarise import encode, read_binary
 from synmask.training.trainer import fairseq_config
@@ -30,7 +31,6 @@ class GuidedTranslation(TranslationTask):
 
     Args:
         cfg: fairseq's task configuration (`data`, `source_lang`, `target_lang`).
-        settings: what `Config.run_settings` says of the run: `model`, `training` and `system`.
         template_dictionary: symbols of templates, for a system that reads them (None: it reads none).
         templates: where those of each split lie, a line a pair.
     """
@@ -40,7 +40,7 @@ class GuidedTranslation(TranslationTask):
         cfg: Any,
         source: Dictionary,
         target: Dictionary,
-        settings: dict[str, Any],
+        settings: RunSettings,
         seed: int = 1,
         template_dictionary: Dictionary | None = None,
         templates: Mapping[str, Path] = MappingProxyType({}),
@@ -52,8 +52,8 @@ class GuidedTranslation(TranslationTask):
         self.templates = templates
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedTransformer:
-        system = self.settings["system"]
-        model = model_class(system["guide"]).build(cfg, self, system)
+        system = self.settings.system
+        model = model_class(system.guide).build(cfg, self, system)
         self.needs = model.encoder.needs
         return model
 
@@ -93,7 +93,7 @@ class GuidedTranslation(TranslationTask):
         def sizes(side: Any) -> Any:
             return side.sizes if hasattr(side, "sizes") else [len(sentence) for sentence in side]
 
-        system = self.settings["system"]
+        system = self.settings.system
         return AnnotatedPairs(
             source,
             sizes(source),
@@ -101,45 +101,45 @@ class GuidedTranslation(TranslationTask):
             target,
             None if target is None else sizes(target),
             None if target is None else self.tgt_dict,
-            left_pad_source=system["left_pad_source"],
+            left_pad_source=system.left_pad_source,
             shuffle=shuffle,
             needs=self.needs,
             syntax=syntax,
             templates=templates,
-            without=system["options"].get("without", 0.0) if training else 0.0,
-            mask_rate=system["mask_rate"] if training else 0.0,
+            without=system.options.get("without", 0.0) if training else 0.0,
+            mask_rate=system.mask_rate if training else 0.0,
             seed=self.seed,
         )
 
 
 def translation_config(
-    data: Path, run: Path, source: str, target: str, settings: dict[str, Any], seed: int, processes: int = 1
+    data: Path, run: Path, source: str, target: str, settings: RunSettings, seed: int, processes: int = 1
 ) -> DictConfig:
     """The run's settings as fairseq's configuration.
 
     Gradients are accumulated so that an update sees gpus x updates x tokens target tokens (`training.batch`)
     whatever the number of workers.
     """
-    model, training, batch = settings["model"], settings["training"], settings["training"]["batch"]
+    model, training, batch = settings.model, settings.training, settings.training.batch
     words = {
         "--task": "translation",
         "--source-lang": source,
         "--target-lang": target,
         "--arch": "transformer",
-        "--encoder-layers": model["encoder_layers"],
-        "--decoder-layers": model["decoder_layers"],
-        "--encoder-embed-dim": model["embed_dim"],
-        "--decoder-embed-dim": model["embed_dim"],
-        "--encoder-ffn-embed-dim": model["ffn_dim"],
-        "--decoder-ffn-embed-dim": model["ffn_dim"],
-        "--encoder-attention-heads": model["heads"],
-        "--decoder-attention-heads": model["heads"],
-        "--dropout": training["dropout"],
-        "--attention-dropout": training["attention_dropout"],
+        "--encoder-layers": model.encoder_layers,
+        "--decoder-layers": model.decoder_layers,
+        "--encoder-embed-dim": model.embed_dim,
+        "--decoder-embed-dim": model.embed_dim,
+        "--encoder-ffn-embed-dim": model.ffn_dim,
+        "--decoder-ffn-embed-dim": model.ffn_dim,
+        "--encoder-attention-heads": model.heads,
+        "--decoder-attention-heads": model.heads,
+        "--dropout": training.dropout,
+        "--attention-dropout": training.attention_dropout,
         "--lr-scheduler": "inverse_sqrt",
         "--warmup-init-lr": 1e-7,
-        "--max-tokens": batch["tokens"],
-        "--update-freq": batch["gpus"] * batch["updates"] // processes,
+        "--max-tokens": batch.tokens,
+        "--update-freq": batch.gpus * batch.updates // processes,
     }
     flags = ["--share-decoder-input-output-embed"]
     return fairseq_config(data, run, words, training, seed, processes, flags)

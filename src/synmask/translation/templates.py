@@ -7,6 +7,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
+from synmask.config.sections import Guidance
 from synmask.training.operators import replace_dropout
 from synmask.translation.transformer import GuidedDecoder, GuidedEncoder, GuidedTransformer
 
@@ -107,7 +108,7 @@ class TemplatedTransformer(GuidedTransformer):
         decoder: TemplatedDecoder,
         cfg: TransformerConfig,
         task: Any,
-        system: Any,
+        system: Guidance,
     ) -> None:
         """Add the template's encoder, as deep as the source's, and attention to it in all decoder layers."""
         dictionary = task.template_dictionary

@@ -15,6 +15,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.config.guides import GUIDES
+from synmask.config.sections import RunSettings
 from synmask.files import UserError
 from synmask.training.binarise import read_dictionary
 from synmask.training.checkpoints import average_file
@@ -35,6 +36,7 @@ class Translation(Stage):
             the "dictionary" of their symbols.
     """
 
+    settings: RunSettings
     data: Path
     source: str
     target: str
@@ -47,22 +49,22 @@ class Translation(Stage):
 
     @property
     def batches(self) -> int:
-        batch = self.settings["training"]["batch"]
-        return batch["gpus"] * batch["updates"]
+        batch = self.settings.training.batch
+        return batch.gpus * batch.updates
 
     @property
     def parsed(self) -> bool:
-        return bool(GUIDES[self.settings["system"]["guide"]].reads)
+        return bool(GUIDES[self.settings.system.guide].reads)
 
     def check(self) -> dict[str, int]:
-        if GUIDES[self.settings["system"]["guide"]].templates and not self.templates:
+        if GUIDES[self.settings.system.guide].templates and not self.templates:
             raise UserError("this system reads templates of the target; give --templates")
         if self.keep > self.epochs:
             raise UserError(
                 f"{self.keep} epochs to average, but training.max_epochs is {self.epochs}; "
                 "lower training.average"
             )
-        longest = {"train": min(POSITIONS, self.settings["training"]["batch"]["tokens"]), "valid": POSITIONS}
+        longest = {"train": min(POSITIONS, self.settings.training.batch.tokens), "valid": POSITIONS}
         left_out = {}
         for split, most in longest.items():
             sizes = self._sizes(split)
@@ -121,7 +123,7 @@ class Translation(Stage):
         return f"perplexity {row['valid_ppl']:.2f}"
 
     def models(self, history: History) -> list[int]:
-        if self.settings["training"].get("checkpoint") == "best":
+        if self.settings.training.checkpoint == "best":
             losses = [row["valid_loss"] for row in history]
             return [losses.index(min(losses)) + 1] if losses else []
         return [*range(max(1, self.epochs - self.keep + 1), len(history) + 1)]
@@ -136,7 +138,7 @@ def train(
     run: Path,
     source: str,
     target: str,
-    settings: dict[str, Any],
+    settings: RunSettings,
     seed: int,
     *,
     keep: int,
@@ -147,7 +149,6 @@ def train(
 
     Args:
         data: folder of binarised data.
-        settings: `model`, `training` and `system`, as `Config.run_settings` gives them.
         keep: how many of the last epochs' models will be averaged.
         templates: see `Translation`.
         how: for `run_stage`.
@@ -156,7 +157,7 @@ def train(
 
 
 def build_trainer(
-    cfg: DictConfig, settings: dict[str, Any], seed: int, templates: Mapping[str, Path]
+    cfg: DictConfig, settings: RunSettings, seed: int, templates: Mapping[str, Path]
 ) -> Trainer:
     """fairseq's trainer around our task, model and criterion, with the data loaded.
 
@@ -170,6 +171,6 @@ def build_trainer(
     words = read_dictionary(templates["dictionary"]) if templates else None
     task = GuidedTranslation(cfg.task, *dictionaries, settings, seed, words, templates)
     model = task.build_model(cfg.model)
-    criterion = MixedLoss(task, settings["training"]["label_smoothing"], settings["system"]["mlm_weight"])
+    criterion = MixedLoss(task, settings.training.label_smoothing, settings.system.mlm_weight)
     task.load_dataset("valid")
     return Trainer(cfg, task, model, criterion)

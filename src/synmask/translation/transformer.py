@@ -8,6 +8,7 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from fairseq.models.transformer.transformer_config import TransformerConfig
 from torch import Tensor, nn
 
+from synmask.config.sections import Guidance
 from synmask.guides import Done, Guide, Shape, Syntax, build_guide
 from synmask.training.operators import dropout, replace_dropout
 from synmask.translation.layers import DecoderLayer, EncoderLayer
@@ -153,7 +154,7 @@ class GuidedTransformer(TransformerModelBase):
         return self if self.training == mode else super().train(mode)
 
     @classmethod
-    def build(cls, args: Any, task: Any, system: dict[str, Any]) -> "GuidedTransformer":
+    def build(cls, args: Any, task: Any, system: Guidance) -> "GuidedTransformer":
         """Build the model of `system` (that part of a run's settings), initialised as fairseq does.
 
         Everything that all systems share is built before the guide, so that runs of one seed start from
@@ -165,13 +166,18 @@ class GuidedTransformer(TransformerModelBase):
         embed_target = cls.build_embedding(cfg, target, cfg.decoder.embed_dim)
         encoder = cls.encoder_class(cfg, source, embed)
         decoder = cls.decoder_class(cfg, target, embed_target)
-        if system["guide"] != "none":
+        if system.guide != "none":
             cls.add_guide(encoder, decoder, cfg, task, system)
-        return cls(cfg, encoder, decoder, mlm=system["mlm_weight"] > 0)
+        return cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0)
 
     @classmethod
     def add_guide(
-        cls, encoder: GuidedEncoder, decoder: GuidedDecoder, cfg: TransformerConfig, task: Any, system: Any
+        cls,
+        encoder: GuidedEncoder,
+        decoder: GuidedDecoder,
+        cfg: TransformerConfig,
+        task: Any,
+        system: Guidance,
     ) -> None:
         """Give encoder and decoder the guide of `system`."""
         shape = Shape(
@@ -180,7 +186,7 @@ class GuidedTransformer(TransformerModelBase):
             cfg.encoder.ffn_embed_dim,
             cfg.encoder.layers,
         )
-        encoder.guide = build_guide(system["guide"], system["options"], shape)
+        encoder.guide = build_guide(system.guide, system.options, shape)
         decoder.guide = encoder.guide.decoder()
 
     def forward(
