@@ -48,8 +48,8 @@ def train(
 ) -> None:
     """Train one system with one seed.
 
-    Called again it goes on where it was, unless settings, data or code have changed (see --restart). Stopped
-    by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped, unless settings, data or code have changed (see --restart).
+    SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Folder of binarised data.

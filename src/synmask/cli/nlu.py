@@ -89,7 +89,7 @@ def pretrain(
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Output of `encode-text`.
@@ -135,7 +135,7 @@ def continue_pretraining(
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Folder with train.npz and valid.npz of `encode-parses`.
@@ -219,7 +219,7 @@ def finetune(
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.
