@@ -39,6 +39,7 @@ def small(tmp_path_factory):
     values["experiments"]["iwslt14"]["peers"] = ["st-nmt"]
     values["tables"]["demo-cost"]["systems"] = ["transformer", "grammar"]
     values["benchmarks"]["nlu-demo"]["weights_of"] = {}
+    values["tables"]["nlu-demo"]["systems"] = ["roberta", "roberta-grammar"]
     path = tmp_path_factory.mktemp("small") / "config.yaml"
     path.write_text(yaml.safe_dump(values, sort_keys=False))
     load(read_yaml(path), [path])
