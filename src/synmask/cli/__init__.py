@@ -1,4 +1,4 @@
-"""`synmask VERB …`: one verb a rule of the workflow; each also works by hand.
+"""`synmask VERB …`: one verb per rule of the workflow; each also works by hand.
 
 A verb is a function: its signature and docstring are its command line.
 """
@@ -99,8 +99,8 @@ def app() -> App:
     """The command line: all verbs, by what they are for."""
     synmask = App(
         name="synmask",
-        help="The steps of the workflow, one verb each. `snakemake -np TARGET` prints the commands that a "
-        "target needs; `synmask VERB --help` explains one.",
+        help="The steps of the workflow, one verb per step. `snakemake -np TARGET` prints the commands that "
+        "a target needs; `synmask VERB --help` explains a verb.",
         default_parameter=Parameter(
             negative=(),
             consume_multiple=True,

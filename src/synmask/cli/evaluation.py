@@ -58,7 +58,7 @@ def score_templates(
     train: Path,
     output: Path,
 ) -> None:
-    """Score predicted templates, a split each: BLEU on their words and labels, and how many are right.
+    """Score predicted templates: BLEU on words and labels, and the share that is right.
 
     Args:
         splits: Names of what is scored, such as valid and test.
@@ -89,14 +89,14 @@ def significance(
     run: Json[TranslationInfo],
     output: Path,
 ) -> None:
-    """Test a translation against the baseline's of the same seed; paired approximate randomisation.
+    """Test a run against the baseline of the same seed by paired approximate randomisation.
 
     Args:
         hypothesis: Prefix of `decode`'s output.
-        baseline: The same of the baseline.
+        baseline: Prefix of `decode`'s output for the baseline.
         reference: Plain reference text.
         reference_tokens: Tokenised reference.
-        run: What was run and the baseline's name.
+        run: The run and the baseline's name.
         output: significance-BASELINE.json.
     """
     from synmask.evaluation.bleu import bleu
@@ -119,7 +119,7 @@ def sentences(
     lowercase: Lowercase = False,
     output: Path,
 ) -> None:
-    """Count what BLEU counts in each test sentence, beside its source's length and split words.
+    """Write BLEU's counts of each test sentence, with the length and split words of its source.
 
     For confidence intervals and groups of sentences.
 
@@ -128,7 +128,7 @@ def sentences(
         reference: Plain reference text.
         source: Source sentences in BPE.
         language: The target's code.
-        output: CSV, a row a sentence.
+        output: CSV, one row per sentence.
     """
     from synmask.evaluation.sentences import write_sentences
 
@@ -212,14 +212,14 @@ def nlu_score(
     train: Path,
     output: Path,
 ) -> None:
-    """Score predictions of a task of language understanding: Matthews, accuracy, F1, correlations.
+    """Score predictions for a task of language understanding: Matthews, accuracy, F1, correlations.
 
     Args:
         task: cola, rte, …
         parts: Names of the parts, such as dev.
         gold: TSV of each part.
-        predicted: Of each part a label, or a number, a line.
-        run: What was run: corpus, task, system, seed, settings.
+        predicted: Predictions for each part: one label or number per line.
+        run: The run: corpus, task, system, seed, settings.
         train: train.json of the run.
         output: scores.json.
     """
@@ -270,14 +270,14 @@ def nlu_significance(
 def nlu_baselines(
     *, task: str, train: Path, parts: Some[str], gold: Some[Path], run: Json[RunInfo], output: Path
 ) -> None:
-    """Score two trivial answers: the most frequent label, and a linear model of the words alone.
+    """Score two baselines: the most frequent label, and a linear model of the words alone.
 
     Args:
         task: cola, rte, …
         train: TSV to learn from.
         parts: Names of the parts, such as dev.
         gold: TSV of each part, to answer.
-        run: What was run: the benchmark, as corpus.
+        run: The run: the benchmark, as corpus.
         output: baselines.json.
     """
     from synmask.corpora.tasks import read_task

@@ -48,8 +48,8 @@ def train(
 ) -> None:
     """Train one system with one seed.
 
-    Called again it goes on where it was, unless settings, data or code have changed (see --restart). Stopped
-    by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped, unless settings, data or code have changed (see --restart).
+    SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Folder of binarised data.
@@ -57,7 +57,7 @@ def train(
         settings: See `synmask settings`.
         keep: How many of the last epochs' models to keep for averaging.
         templates: Those of train and of valid and their dictionary, for systems that read them.
-        processes: Data-parallel workers; default: one a GPU.
+        processes: Data-parallel workers; default: one per GPU.
     """
     from synmask.translation.train import train
 
@@ -87,7 +87,7 @@ def average(
     template_model: Path | None = None,
     keep_checkpoints: Switch = 1,
 ) -> None:
-    """Average the last epochs into one model file that stands alone.
+    """Average the last epochs into one self-contained model file.
 
     Args:
         run: Folder of the run.
@@ -126,12 +126,12 @@ def average(
 def speed(
     *, models: Some[Path], labels: Some[str], output: Path, threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
-    """Measure time and memory of models' encoders by length of the sentences.
+    """Measure time and memory of models' encoders by sentence length.
 
     Args:
         models: Model files of `average`.
-        labels: What each of them is called.
-        output: JSON, a row a model and length.
+        labels: A name for each model.
+        output: JSON, one row per model and length.
     """
     from synmask.translation.speed import measure_files
 
@@ -153,14 +153,14 @@ def decode(
     threads: Threads = 1,
     gpus: Gpus = 0,
 ) -> None:
-    """Translate BPE files by beam search, each by itself.
+    """Translate BPE files by beam search.
 
     Args:
         model: A model file of `average`.
         inputs: Source sentences in BPE.
-        outputs: A prefix each: .txt (detokenised), .tok (tokens), .json (time).
-        annotations: Output of `annotate` each, for systems that read it.
-        templates: Output of `predict-templates` each, for systems that read it.
+        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time).
+        annotations: Output of `annotate` for each, for systems that read it.
+        templates: Output of `predict-templates` for each, for systems that read it.
         settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}'.
     """
     from synmask.translation.decode import decode_files
@@ -179,7 +179,7 @@ def predict_templates(
     threads: Threads = 1,
     gpus: Gpus = 0,
 ) -> None:
-    """Predict the target's templates, for ST-NMT.
+    """Predict templates of the target, for ST-NMT.
 
     Args:
         model: A model file of `average`, trained on templates.

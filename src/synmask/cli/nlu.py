@@ -21,7 +21,7 @@ from synmask.gpus import lease
 
 
 def roberta_weights(*, archive: Path, encoder_json: Path, vocab: Path, output: Path) -> None:
-    """Unpack fairseq's archive of RoBERTa, and check it, into a weights folder.
+    """Check fairseq's archive of RoBERTa and unpack it into a weights folder.
 
     Args:
         archive: NAME.tar.gz, such as roberta.base.tar.gz, with NAME/model.pt and NAME/dict.txt.
@@ -35,7 +35,7 @@ def roberta_weights(*, archive: Path, encoder_json: Path, vocab: Path, output: P
 
 
 def convert_roberta(*, input: Path, output: Path) -> None:
-    """Convert a RoBERTa in Hugging Face's format into a weights folder.
+    """Convert a RoBERTa in Hugging Face's format to a weights folder.
 
     Args:
         input: Folder with config.json, model.safetensors, and vocab.json, merges.txt or tokenizer.json.
@@ -89,7 +89,7 @@ def pretrain(
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Output of `encode-text`.
@@ -135,7 +135,7 @@ def continue_pretraining(
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Folder with train.npz and valid.npz of `encode-parses`.
@@ -153,7 +153,7 @@ def continue_pretraining(
 
 
 def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
-    """Write one part of a task as ids, as RoBERTa reads them.
+    """Write one part of a task as ids for RoBERTa.
 
     Args:
         task: cola, rte, …
@@ -176,10 +176,10 @@ def task_sentences(
 
     Args:
         task: cola, rte, …
-        inputs: Outputs of `glue`, one a part.
-        output: A sentence a line.
-        number: Write this one, from 1, of several files of like length.
-        files: How many these are.
+        inputs: Outputs of `glue`, one per part.
+        output: One sentence per line.
+        number: Of several files of similar length, write this one, counted from 1.
+        files: The number of these files.
     """
     from synmask.corpora.tasks import write_sentences
 
@@ -188,7 +188,7 @@ def task_sentences(
 
 
 def annotate_task(*, task: str, input: Path, data: Path, weights: Path, parses: Some[Path]) -> None:
-    """Write words and dependency heads of a part's sub-words beside PART.npz, for systems that read them.
+    """Write words and dependency heads of a part's sub-words, for systems that read them.
 
     Args:
         task: cola, rte, …
@@ -217,12 +217,12 @@ def finetune(
     restart: Restart = False,
     gpus: Gpus = 0,
 ) -> None:
-    """Fine-tune one system on one task with one seed, keeping the best epoch's model.
+    """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
-        data: Folder with PART.npz of each part, and syntax.PART.npy where the system reads it.
+        data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.
         valid: The part that chooses the best epoch.
         weights: A folder with RoBERTa's weights.
         keep_checkpoints: 0: remove all but the best epoch's model.
@@ -241,13 +241,13 @@ def finetune(
 def predict(
     *, model: Path, weights: Path, data: Path, output: Path, threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
-    """Answer a task: a label, or a number, a line.
+    """Predict the answers to a task: one label or number per line.
 
     Args:
         model: best.pt of a fine-tuning.
         weights: The weights that it was trained from.
         data: PART.npz.
-        output: Text, a line an example.
+        output: Text, one line per example.
     """
     from synmask.roberta.finetune import predict
 

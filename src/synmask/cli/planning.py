@@ -43,7 +43,7 @@ def plan(*target: str, config: ConfigFile = Path("config.yaml"), force: bool = F
 
 
 def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction: str, system: str) -> None:
-    """Print the settings of a run as JSON, for --settings of `train`.
+    """Print the settings of a run as JSON, for `train --settings`.
 
     For example: `synmask settings --corpus demo --direction de-en --system grammar`
 
