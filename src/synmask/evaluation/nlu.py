@@ -75,7 +75,7 @@ def compare(
     """Paired approximate randomisation of two systems' answers to N examples (Riezler and Maxwell 2005).
 
     In each trial the answers to an example are swapped, or not, at random; p is how often the task's own
-    score then differs by at least as much as it really does. All scores are made of sums over examples, so that a
+    score then differs by at least as much as it really does. All scores are made of sums over examples, so a
     trial only moves what the swapped ones contribute.
 
     Returns:
