@@ -16,7 +16,7 @@ COMMANDS = {"python": ("python", "-c"), "bash": ("bash", "-euo", "pipefail", "-c
 def copy_of_the_project(folder):
     for name in ("src/synmask", "workflow", "tests/guides"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("Snakefile", "config.yaml", "pyproject.toml", "tests/conftest.py"):
+    for name in ("Snakefile", "config.yaml", "pyproject.toml", "tests/conftest.py", "tests/small_models.py"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "profiles").symlink_to("workflow/profiles")
 

@@ -21,8 +21,8 @@ def plan(*target: str, config: ConfigFile = Path("config.yaml"), force: bool = F
     """
     from synmask.config import Fault, check_sweeps, fault, load, read_yaml
     from synmask.config.machine import check_size
-    from synmask.engine.plan import finetuning_lines, finetunings, lines, parsing_lines
-    from synmask.engine.plan import plan as rows_of
+    from synmask.translation.plan import finetuning_lines, finetunings, lines, parsing_lines
+    from synmask.translation.plan import plan as rows_of
 
     values = read_yaml(config)
     checked = load(values, [config])
@@ -43,7 +43,7 @@ def plan(*target: str, config: ConfigFile = Path("config.yaml"), force: bool = F
 
 
 def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction: str, system: str) -> None:
-    """Print the settings of a run as JSON, for --settings of `train`.
+    """Print the settings of a run as JSON, for `train --settings`.
 
     For example: `synmask settings --corpus demo --direction de-en --system grammar`
 
