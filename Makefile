@@ -3,6 +3,7 @@
 # make fuzz: call every verb wrongly, 100 times each (FUZZ), drawn anew (FUZZ_SEED).
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
+# make docs: build the site from docs/ into site/; after the set-up it needs no network.
 # Everything else is `snakemake`.
 PYTHON ?= python3
 VENV := .venv
@@ -12,8 +13,9 @@ ACTIVATE := . $(VENV)/bin/activate
 PINS := requirements.txt requirements-fairseq.txt
 KERNEL := setup.py src/synmask/induction/kernel.cpp
 AUDIT := .venv-audit
+DOCS := .venv-docs
 
-.PHONY: demo test chaos fuzz cluster audit sbom
+.PHONY: demo test chaos fuzz cluster audit sbom docs
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -46,9 +48,14 @@ audit: $(AUDIT)/.ready
 sbom: $(AUDIT)/.ready $(READY)
 	$(AUDIT)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml -o sbom.json $(VENV)/bin/python
 
-$(AUDIT)/.ready: requirements-audit.txt
-	$(PYTHON) -m venv $(AUDIT)
-	$(AUDIT)/bin/pip install --quiet --require-hashes -r $<
+# --fresh-env: an unchanged page does not repeat its warnings
+docs: $(DOCS)/.ready
+	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --fresh-env -c docs -d build/doctrees . site
+	@echo "site     site/index.html: open it in a browser"
+
+$(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements-%.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --require-hashes -r $<
 	@touch $@
 
 $(READY): $(PINS) pyproject.toml $(KERNEL)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md"]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md"]
 CHANGES = ROOT / "CHANGELOG.md"
 GENERATED = re.compile(r"<!-- (table|verdict) -->.*?<!-- end of \1 -->|```.*?```", re.S)
 AVOID = re.compile(

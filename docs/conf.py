@@ -1,0 +1,91 @@
+"""The site that `make docs` builds: the pages of the repository and the docstrings of its library."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from griffe import GriffeLoader, Parser, patch_loggers
+from griffe2md import render_object_docs
+from myst_parser.parsers.sphinx_ import MystParser
+from sphinx.application import Sphinx
+from sphinx.util.logging import getLogger
+
+# Pages are read where they lie, so that links between them, and to other files, are those of the repository.
+ROOT = Path(__file__).parents[1]
+project = "synmask"
+root_doc = "docs/index"
+include_patterns = ["*.md", "docs/*.md", "docs/*.ipynb", "docs/library/*.md", "results/README.md"]
+exclude_patterns = [".*", "src", "site", "data", "build"]
+source_suffix = {".md": "markdown", ".ipynb": "notebook"}
+external_toc_path = "docs/_toc.yml"  # the navigation
+html_extra_path = ["redirect"]  # index.html, which leads to docs/index.html
+
+extensions = ["myst_parser", "sphinx_external_toc", "sphinxcontrib.mermaid"]
+myst_heading_anchors = 4  # GitHub's
+myst_fence_as_directive = ["mermaid"]
+html_theme = "furo"
+html_title = "synmask"
+html_copy_source = html_show_sourcelink = html_show_copyright = html_show_sphinx = False
+
+PACKAGE = re.compile(r"^<!-- library: (\S+) -->$", re.M)
+LINK = re.compile(r"\[([^\]]*)\]\(#[\w.]*\)")  # of types, to nowhere
+DOCSTRINGS = {
+    "returns_multiple_items": False,
+    "returns_named_value": False,
+    "warn_unknown_params": False,  # "hypothesis, reference: …" are two
+    "warn_missing_types": False,
+}
+LAYOUT = {
+    "heading_level": 3,
+    "inherited_members": False,
+    "line_length": 88,
+    "members_order": "source",
+    "show_if_no_docstring": False,
+    "show_object_full_path": False,
+    "show_root_heading": False,
+    "show_root_members_full_path": False,
+    "show_signature_annotations": True,
+    "show_submodules": False,
+    "summary": False,
+}
+
+
+def documentation(package: str) -> str:
+    """The docstrings of a package and its modules, which are read and not imported, as Markdown."""
+    loader = GriffeLoader(
+        search_paths=[ROOT / "src"], docstring_parser=Parser.google, docstring_options=DOCSTRINGS
+    )
+    whole = loader.load(package)
+    modules = [whole, *(whole.modules[name] for name in sorted(whole.modules))]
+    parts = (f"## `{each.path}`\n\n{render_object_docs(each, LAYOUT)}" for each in modules if each.docstring)
+    return LINK.sub(r"\1", "\n\n".join(parts))
+
+
+def write_library(app: Sphinx, name: str, content: list[str]) -> None:
+    """Put a package's documentation where a page has the line `<!-- library: PACKAGE -->`."""
+    content[0] = PACKAGE.sub(lambda found: documentation(found[1]), content[0])
+
+
+class NotebookParser(MystParser):
+    """A notebook as a page: text, code, and what the code printed and drew."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: Any) -> None:
+        parts = []
+        for cell in json.loads(inputstring)["cells"]:
+            source = "".join(cell["source"])
+            parts.append(f"```python\n{source}\n```" if cell["cell_type"] == "code" else source)
+            for output in cell.get("outputs", ()):
+                if "text" in output:
+                    parts.append("```text\n" + "".join(output["text"]) + "\n```")
+                else:
+                    parts.append(f"![](data:image/png;base64,{output['data']['image/png'].strip()})")
+        super().parse("\n\n".join(parts), document)
+
+
+def setup(app: Sphinx) -> None:
+    patch_loggers(getLogger)  # its warnings are errors, too
+    app.add_source_parser(NotebookParser)
+    app.connect("source-read", write_library)
