@@ -27,11 +27,12 @@ def plan(
     before trainings of your own have run. `published` are the hours that the paper prints. For language
     understanding it also says the hours of parsing.
 
-    For example: `synmask plan demo --gpus 4`, `synmask plan --configfile mine.yaml mine`
+    For example: `synmask plan demo --gpus 4`, `synmask plan mine --configfile mine.yaml`
 
     Args:
         target: Experiments and tables of the configuration; default: its targets.
-        configfile: Files of your own, each laid over config.yaml and those before it.
+        configfile: Files of your own, each laid over config.yaml and those before it. Words after them
+            without a dot are targets.
         gpus: Say the hours on so many GPUs, too.
         force: Plan models, too, that do not fit into memory or onto the disk.
     """
@@ -39,9 +40,10 @@ def plan(
     from synmask.config.machine import check_size
     from synmask.engine import plan as planning
 
-    files, here = [Path("config.yaml"), *(path.absolute() for path in configfile)], Path.cwd()
-    with contextlib.chdir(_checkout(here)):
-        files = [Path(os.path.relpath(path)) if here == Path.cwd() else path for path in files]
+    own = [path.absolute() for path in configfile if path.suffix]
+    target = (*target, *(str(path) for path in configfile if not path.suffix))
+    with contextlib.chdir(_checkout(Path.cwd())):
+        files = [Path("config.yaml"), *(Path(os.path.relpath(path)) for path in own)]
         config, values = _laid_over(files)
         targets = target or config.targets
         _check_targets(config, targets, files)
@@ -62,16 +64,16 @@ def plan(
 
 
 def _checkout(folder: Path) -> Path:
-    """The folder with config.yaml and Snakefile, this one or the nearest above it.
+    """The folder with config.yaml and workflow/, this one or the nearest above it.
 
     Raises:
         UserError: there is none.
     """
     for place in (folder, *folder.parents):
-        if (place / "config.yaml").is_file() and (place / "Snakefile").is_file():
+        if (place / "config.yaml").is_file() and (place / "workflow/rules").is_dir():
             return place
     raise UserError(
-        f"{folder}: no checkout of synmask, with config.yaml and Snakefile, here or above; cd into one"
+        f"{folder}: no checkout of synmask, with config.yaml and workflow/, here or above; cd into one"
     )
 
 

@@ -177,13 +177,16 @@ def side_by_side(hours: Iterable[float], devices: int) -> float:
 def as_text(hours: float) -> str:
     """Hours as people say them.
 
-    >>> as_text(0.004), as_text(0.5), as_text(3.21), as_text(72), as_text(1234)
-    ('15 seconds', '30 minutes', '3.2 hours', '3.0 days', '51 days')
+    >>> as_text(0.004), as_text(0.5), as_text(3.21), as_text(72), as_text(1234), as_text(100000)
+    ('15 seconds', '30 minutes', '3.2 hours', '3.0 days', '51 days', '11 years')
     """
     if hours < 1:
         minutes = round(hours * 60)
         return f"{minutes} minutes" if minutes > 1 else f"{max(1, round(hours * 3600 / 5)) * 5} seconds"
-    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:,.{1 if hours < 240 else 0}f} days"
+    if hours < 48:
+        return f"{hours:.1f} hours"
+    days = hours / 24
+    return f"{days:,.{1 if days < 10 else 0}f} days" if days < 730 else f"{days / 365:,.0f} years"
 
 
 def saying(config: Config) -> Callable[[Iterable[tuple[str, Mapping[str, str]]]], str]:
