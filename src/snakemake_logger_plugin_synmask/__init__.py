@@ -125,6 +125,7 @@ class LogHandler(LogHandlerBase):
             self._say(terminal.amount(self.run.total, self.run.trainings))
             if self.console.is_terminal and not self.console.is_dumb_terminal:
                 self._go_live()
+            threading.Thread(target=self._look, daemon=True).start()
 
     def _begun(self, record: Any) -> None:
         if self.common_settings.dryrun:
@@ -168,14 +169,14 @@ class LogHandler(LogHandlerBase):
         self.live = Live(console=self.console, auto_refresh=False, transient=True, **elsewhere)
         self.live.start()
         self.console.show_cursor(True)  # a Snakemake that is killed leaves it there
-        threading.Thread(target=self._repaint, daemon=True).start()
 
-    def _repaint(self) -> None:
+    def _look(self) -> None:
+        """Until the end, look how trainings get on, and renew the lines in place."""
         while not self.ended.wait(EVERY):
             with self.lock:
-                if not self.ended.is_set():
-                    for job in self.run.in_training:
-                        job.look()
+                for job in self.run.in_training:
+                    job.look()
+                if self.live and not self.ended.is_set():
                     self.live.update(picture(self.run, self.console.size.height), refresh=True)
 
 

@@ -238,6 +238,9 @@ def test_progress_is_what_the_training_writes_into_its_log(job):
     job.look()
     assert job.share == pytest.approx(0.5 / 4)
     assert job.left == pytest.approx(700, abs=2)  # an eighth took 100 seconds
+    assert time.monotonic() - job.started == pytest.approx(
+        100, abs=2
+    )  # although it was heard of a moment ago
     write(job, 2)
     job.look()
     assert (job.share, job.epoch) == (0.5, "epoch 2/4")

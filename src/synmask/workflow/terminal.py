@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TRAININGS = ("train", "train_templates", "pretrain", "finetune")  # rules whose logs say how they get on
-TAIL = 4096  # bytes of a log that are read for its last lines
+TAIL = 16384  # bytes of a log that are read for its last lines
 END = 30  # lines of a log that are shown of a failed job
 SKEW = 30  # seconds that the clock of a file system may be behind
 SHOWN = 3  # files that the end names
@@ -45,7 +45,7 @@ class Job:
 
     Attributes:
         share: of a training, how much of it is done, 0 to 1; None before its log says so.
-        ends: and when it will have ended, as `time.monotonic` counts.
+        started, ends: when the training began, and when it will have ended, as `time.monotonic` counts.
         said: its last line about an epoch.
     """
 
@@ -73,10 +73,12 @@ class Job:
         found = next(filter(None, map(EPOCH.search, lines)), None)
         if found is None or found[0] == self.said:
             return
-        self.said = found[0]
+        first, self.said = not self.said, found[0]
         epoch, epochs, step, steps = (int(number) if number else None for number in found.groups()[:4])
         self.share = (epoch if steps is None else epoch - 1 + step / steps) / epochs
         self.ends = time.monotonic() + seconds_of(found[5]) if found[5] else None
+        if first and self.left and self.share < 1:  # it may have waited in a queue, or go on
+            self.started = time.monotonic() - self.left * self.share / (1 - self.share)
 
     @property
     def epoch(self) -> str:
