@@ -20,9 +20,9 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the memory profiler is silent;
 import torch
 from torch import Tensor
 
-from synmask.engine.speed import peak_bytes, seconds
 from synmask.induction.distribution import dependency_distribution, implementation
 from synmask.induction.literal import literal_distribution
+from synmask.translation.speed import peak_bytes, seconds
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
 TOKENS = 4096  # a batch, as on IWSLT14

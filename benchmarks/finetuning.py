@@ -7,7 +7,6 @@ depend on them.
 """
 
 import argparse
-import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -15,15 +14,16 @@ import numpy as np
 import torch
 
 from synmask.config import GUIDES, load, read_yaml
-from synmask.engine.roberta import HEAD, GuidedRoberta
-from synmask.engine.sentences import COLUMNS, NONE, SentenceLoss, batched  # isort: split
+from synmask.config.nlu import FinetuningSettings
+from synmask.roberta.labelled import COLUMNS, NONE, SentenceLoss, batched  # isort: split
 
 from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
 from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 
 from steps import STOCK, Rival, compare
-from synmask.engine.weights import RobertaShape, Weights
+from synmask.roberta.model import HEAD, GuidedRoberta
+from synmask.roberta.weights import RobertaShape, Weights
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 
@@ -31,7 +31,8 @@ CONFIG = Path(__file__).parents[1] / "config.yaml"
 def rival(name, weights, sentences, length, device):
     """A RoBERTa system of config.yaml, or stock fairseq."""
     config = load(read_yaml(CONFIG), [CONFIG])
-    system = json.loads(config.nlu_settings("glue", "rte", "roberta" if name == STOCK else name))["system"]
+    chosen = config.nlu_settings("glue", "rte", "roberta" if name == STOCK else name)
+    system = FinetuningSettings.model_validate_json(chosen).system
     arguments = Namespace(**vars(weights.shape.settings()), dropout=0.1, attention_dropout=0.1)
     torch.manual_seed(1)
     if name == STOCK:
@@ -42,9 +43,9 @@ def rival(name, weights, sentences, length, device):
     else:
         model = GuidedRoberta.fine_tuned(weights, arguments, system, outputs=2)
         task = Namespace(classes=2, target_dictionary=weights.dictionary)
-        criterion = SentenceLoss(task, system["mlm_weight"])
+        criterion = SentenceLoss(task, system.mlm_weight)
     batch = sample(sentences, length, len(weights.dictionary))
-    if GUIDES[system["guide"]].reads:
+    if GUIDES[system.guide].reads:
         batch["net_input"]["annotations"] = batched([tree(length) for _ in range(sentences)])
     return Rival(name, model, criterion, batch, device)
 

@@ -28,7 +28,7 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.corpora.plain import write_pair
-from synmask.engine.binarise import binarise  # isort: split
+from synmask.training.binarise import binarise  # isort: split
 
 from fairseq import options
 from fairseq_cli import preprocess

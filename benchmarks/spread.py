@@ -13,7 +13,6 @@ are equal (docs/nlu.md); "drawn" is the same parser with last maps as PyTorch dr
 """
 
 import argparse
-import json
 import logging
 from pathlib import Path
 
@@ -21,12 +20,13 @@ import torch
 
 from synmask.config import load as load_config
 from synmask.config import read_yaml
+from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS
-from synmask.engine.checkpoints import load
-from synmask.engine.finetune import model_arguments
-from synmask.engine.roberta import GuidedRoberta
-from synmask.engine.sentences import read_encoded
-from synmask.engine.weights import load_weights
+from synmask.roberta.finetune import model_arguments
+from synmask.roberta.labelled import read_encoded
+from synmask.roberta.model import GuidedRoberta
+from synmask.roberta.weights import load_weights
+from synmask.training.checkpoints import load
 
 ROOT = Path(__file__).parents[1]
 
@@ -60,13 +60,13 @@ def measure(model, encoded, pad):
 def measured(task, system, seed, args):
     """What `measure` finds with last maps as drawn, at the start of a fine-tuning and in its best epoch."""
     config = load_config(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
-    settings = json.loads(config.nlu_settings(args.benchmark, task, system))
+    settings = FinetuningSettings.model_validate_json(config.nlu_settings(args.benchmark, task, system))
     weights = load_weights(args.results / "weights" / config.benchmarks[args.benchmark].weights)
     folder = args.results / args.benchmark / task
     encoded = read_encoded(folder / "ids/dev.npz")
     torch.manual_seed(seed)
     outputs = max(1, len(TASKS[task].labels))
-    model = GuidedRoberta.fine_tuned(weights, model_arguments(weights, settings), settings["system"], outputs)
+    model = GuidedRoberta.fine_tuned(weights, model_arguments(weights, settings), settings.system, outputs)
     pad, parser = weights.dictionary.pad(), model.encoder.sentence_encoder.guide.parser
     start = measure(model, encoded, pad)
     for output in (parser.distance_output, parser.height_output):

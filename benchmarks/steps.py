@@ -14,7 +14,7 @@ from fairseq.optim.adam import Adam
 from torch.optim import AdamW
 from torch.utils.flop_counter import FlopCounterMode
 
-from synmask.engine.speed import peak_bytes
+from synmask.translation.speed import peak_bytes
 
 STOCK = "stock fairseq"  # its own model and criterion: the rival that ratios are against
 

@@ -6,22 +6,21 @@ Stock fairseq is the rival; what is measured, and how: steps.py.
 """
 
 import argparse
-import json
 from argparse import Namespace
 from pathlib import Path
 
 import torch
 
 from synmask.config import load, read_yaml
-from synmask.engine.criterion import MixedLoss
-from synmask.engine.task import model_class  # isort: split
+from synmask.config.sections import RunSettings
+from synmask.translation.criterion import MixedLoss
+from synmask.translation.task import model_class, translation_config  # isort: split
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
 from steps import STOCK, Rival, compare
-from synmask.engine.trainer import fairseq_config
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 SIZES = {
@@ -36,8 +35,10 @@ def rival(name, corpus, batch, length, device):
     """A system of config.yaml at this corpus's size, or stock fairseq."""
     config = load(read_yaml(CONFIG), [CONFIG])
     direction = "-".join(config.corpora[corpus].languages[:2])
-    settings = json.loads(config.run_settings(corpus, direction, "transformer" if name == STOCK else name))
-    cfg = fairseq_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
+    settings = RunSettings.model_validate_json(
+        config.run_settings(corpus, direction, "transformer" if name == STOCK else name)
+    )
+    cfg = translation_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
     words = [Dictionary(), Dictionary()]
     for dictionary, size in zip(words, SIZES[corpus], strict=True):
         for number in range(size - len(dictionary)):
@@ -53,11 +54,9 @@ def rival(name, corpus, batch, length, device):
         model = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg.model), task)
         criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
     else:
-        model = model_class(settings["system"]["guide"]).build(cfg.model, task, settings["system"])
-        criterion = MixedLoss(task, 0.1, settings["system"]["mlm_weight"])
-    return Rival(
-        name, model, criterion, sample(batch, length, SIZES[corpus], settings["system"], name), device
-    )
+        model = model_class(settings.system.guide).build(cfg.model, task, settings.system)
+        criterion = MixedLoss(task, 0.1, settings.system.mlm_weight)
+    return Rival(name, model, criterion, sample(batch, length, SIZES[corpus], settings.system, name), device)
 
 
 def sample(batch, length, sizes, system, name):
@@ -73,8 +72,8 @@ def sample(batch, length, sizes, system, name):
         distances = torch.randint(1, 12, (batch, length))
         syntax = {"heads": heads, "distances": distances, "template": target[:, ::2]}
         net["annotations"] = {"bpe_labels": 2 * (source % 2), **syntax}
-        if system["mask_rate"]:
-            net["masked"] = (torch.rand(batch * length) < system["mask_rate"]).nonzero().view(-1)
+        if system.mask_rate:
+            net["masked"] = (torch.rand(batch * length) < system.mask_rate).nonzero().view(-1)
             value["masked_target"] = source.view(-1)[net["masked"]]
     return value
 

@@ -15,6 +15,7 @@ from synmask import files
 from synmask.config import load, read_yaml
 from synmask.corpora.jars import fetch_jar
 
+pytest_plugins = ["small_models"]
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless",

@@ -155,8 +155,8 @@ def test_verbs_lease_before_they_work(monkeypatch, module, function, words):
         word.replace("SETTINGS", config.run_settings("demo", "de-en", "grammar")) for word in words.split()
     ]
     seen = []
-    engine = importlib.import_module(f"synmask.engine.{module}")
-    monkeypatch.setattr(engine, function, lambda *a, **k: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    room = importlib.import_module(f"synmask.translation.{module}")
+    monkeypatch.setattr(room, function, lambda *a, **k: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
     with gpus.lease(1):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
         main([*words, "--gpus", "1"])

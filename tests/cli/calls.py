@@ -41,10 +41,12 @@ JSONS = {
     "run": RUN,
     "baseline": RUN | {"baseline": "transformer"},
     "task_run": TASK_RUN,
+    "task_baseline": TASK_RUN | {"baseline": "roberta"},
     "pretraining": {
         "model": {"layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2, "max_positions": 66},
         "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 800}},
     },
+    "continued": {"losses": ["phrase", "tree"], "training": TRAINING | {"total_updates": 9, "batch": {"gpus": 1, "updates": 1, "tokens": 400}}},
     "finetuning": {"task": "acceptability", "training": TRAINING | {"total_updates": 9}, "system": PLAIN},
     "cut": {"ratio": 0.15, "least": 3, "most": 6},
     "labels": [["grammar", "Grammar"]],
@@ -131,9 +133,13 @@ pretrain --data IN/ids --weights IN/weights --run OUT/pretraining --settings @pr
 encode-task --task acceptability --input IN/task/train.tsv --weights IN/weights --max-tokens 60 --output OUT/data/train.npz
 encode-task --task acceptability --input IN/task/dev.tsv --weights IN/weights --max-tokens 60 --output OUT/data/dev.npz
 annotate-task --task acceptability --input IN/task/dev.tsv --data IN/data/dev.npz --weights IN/weights --parses IN/task/dev
+encode-parses --parses IN/task/train --weights IN/weights --max-tokens 60 --output OUT/parsed/train.npz
+encode-parses --parses IN/task/dev --weights IN/weights --max-tokens 60 --output OUT/parsed/valid.npz
+continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued --settings @continued --seed 1 --restart
 finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --restart
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
 nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json
+nlu-significance --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --baseline IN/predictions.txt --run @task_baseline --output OUT/nlu_significance.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
 table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --comparisons --output OUT/tasks
 task-figure --table IN/tasks --output OUT/task-figure

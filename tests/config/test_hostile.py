@@ -38,6 +38,8 @@ def small(tmp_path_factory):
         values["experiments"][name]["systems"] = ["transformer", "grammar"]
     values["experiments"]["iwslt14"]["peers"] = ["st-nmt"]
     values["tables"]["demo-cost"]["systems"] = ["transformer", "grammar"]
+    values["benchmarks"]["nlu-demo"]["weights_of"] = {}
+    values["tables"]["nlu-demo"]["systems"] = ["roberta", "roberta-grammar"]
     path = tmp_path_factory.mktemp("small") / "config.yaml"
     path.write_text(yaml.safe_dump(values, sort_keys=False))
     load(read_yaml(path), [path])

@@ -8,7 +8,7 @@ import pytest
 
 from synmask.config import Fault, check_machine, load, merge, read_yaml
 from synmask.config.machine import check_size, least_parameters
-from synmask.engine.plan import count_parameters
+from synmask.translation.plan import count_parameters
 
 ROOT = Path(__file__).parents[2]
 MINE = {

@@ -7,7 +7,7 @@ import pytest
 
 from synmask.cli import main
 from synmask.corpora.tasks import TASKS, Examples, write_task
-from synmask.evaluation.nlu import METRICS, bag_of_words, majority, read_predictions, score
+from synmask.evaluation.nlu import METRICS, bag_of_words, compare, majority, read_predictions, score
 from synmask.files import UserError
 
 
@@ -154,3 +154,41 @@ def test_the_verbs_write_scores_and_where_they_come_from(tmp_path, capsys):
         main(scoring)
     assert left.value.code == 1
     assert capsys.readouterr().err.startswith("synmask nlu-score: ")
+
+
+def by_hand(task, gold, one, other, trials, seed):
+    """The test, with the metric of scikit-learn or SciPy for each trial."""
+    main = METRICS[task][0]
+    real = abs(score(task, gold, one)[main] - score(task, gold, other)[main])
+    draw, larger = random.Random(seed), 0
+    for _ in range(trials):
+        pairs = [(a, b) if draw.random() < 0.5 else (b, a) for a, b in zip(one, other, strict=True)]
+        left, right = zip(*pairs, strict=True)
+        larger += abs(score(task, gold, left)[main] - score(task, gold, right)[main]) >= real - 1e-9
+    return larger / trials
+
+
+@pytest.mark.parametrize("task", ["cola", "mnli", "mrpc", "sts-b"])
+def test_significance_of_answers_against_the_metrics_themselves(task):
+    draw, labels = random.Random(3), TASKS[task].labels
+
+    def near(truth):
+        wrong = draw.choice(labels) if labels else f"{draw.uniform(0, 5):.3f}"
+        return truth if draw.random() < 0.7 else wrong
+
+    gold = [draw.choice(labels) if labels else f"{draw.uniform(0, 5):.3f}" for _ in range(60)]
+    one, other = ([near(truth) for truth in gold] for _ in range(2))
+    found = compare(task, gold, one, other)
+    main = METRICS[task][0]
+    assert abs(found["difference"] - (score(task, gold, one)[main] - score(task, gold, other)[main])) < 1e-9
+    assert abs(found["p"] - by_hand(task, gold, one, other, 1500, 1)) < 0.05
+    assert found == compare(task, gold, one, other)
+    assert compare(task, gold, one, one)["p"] == 1
+    assert compare(task, gold, gold, other)["p"] < 0.05
+
+
+def test_answers_that_are_all_alike_have_no_correlation_and_can_be_tested():
+    gold = ["0", "1"] * 20
+    found = compare("cola", gold, ["1"] * 40, gold)
+    assert found["difference"] == -100
+    assert found["p"] < 0.001

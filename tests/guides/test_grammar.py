@@ -225,7 +225,7 @@ def test_mixed_precision_is_finite(dtype, activation, left):
 
 
 def test_added_parameters_of_the_published_model():
-    """9.06 M: the guide, and the MLM head's bias (in the engine) for a source dictionary of 8,848."""
+    """9.06 M: the guide, and the MLM head's bias (not in the guide) for a source dictionary of 8,848."""
     guide = build_guide("grammar", {}, Shape(512, 4, 1024, 6))
     added = sum(p.numel() for p in guide.parameters()) + 8_848
     assert added == 9_059_740

@@ -25,6 +25,10 @@ def understood(new_project):
     benchmark["finetuning"].update(max_epochs=2, total_updates=8, warmup_updates=1, sentences=16)
     task = benchmark["tasks"]["acceptability"] | {"rows": {"train": 48, "dev": 20}}
     benchmark["tasks"] = {"acceptability": task}
+    syntax = "results/nlu-demo/acceptability/syntax"
+    continued = project.config["weights"]["roberta-demo-synclm"]["continued"]
+    continued["parses"] = {"train": [f"{syntax}/train"], "valid": [f"{syntax}/dev"]}
+    project.config["tables"]["nlu-demo"]["systems"].remove("roberta-continued")
     del project.config["tables"]["nlu-demo-attention"]  # has another task, too
     project.snakemake("nlu-demo")
     return project
@@ -38,6 +42,7 @@ def test_the_table_has_the_systems_beside_trivial_answers(understood):
         "RoBERTa",
         "SLA",
         "Syntax-RoBERTa",
+        "SynCLM",
         "RoBERTa + grammar",
         "Majority",
         "Bag of words",
@@ -57,6 +62,35 @@ def test_scores_say_what_was_run(understood):
     assert scores["scores"]["dev"]["matthews"] == pytest.approx(best, abs=1e-3)
     answers = (understood.folder / f"{TASK}/roberta/seed1/predictions.dev.txt").read_text().split()
     assert len(answers) == 20
+
+
+def test_synclm_starts_from_weights_that_were_trained_further(understood):
+    scores = json.loads((understood.folder / f"{TASK}/synclm/seed1/scores.json").read_text())
+    assert scores["weights"] == "roberta-demo-synclm"
+    folder = understood.folder / "results/weights"
+    assert "phrase_loss" in (folder / "roberta-demo-synclm/history.csv").read_text().splitlines()[0]
+    for name in ("dict.txt", "encoder.json", "vocab.bpe"):
+        assert (folder / f"roberta-demo-synclm/{name}").read_bytes() == (
+            folder / f"roberta-demo/{name}"
+        ).read_bytes()
+
+
+def test_answers_are_tested_against_the_baseline(understood):
+    test = json.loads((understood.folder / f"{TASK}/sla/seed1/significance-roberta.json").read_text())
+    scores = {
+        system: json.loads((understood.folder / f"{TASK}/{system}/seed1/scores.json").read_text())["scores"][
+            "dev"
+        ]
+        for system in ("sla", "roberta")
+    }
+    assert test["parts"]["dev"]["difference"] == pytest.approx(
+        scores["sla"]["matthews"] - scores["roberta"]["matthews"]
+    )
+    cells = (understood.folder / "results/tables/nlu-demo.csv").read_text().splitlines()
+    place = cells[0].split(",").index("p_test_set")
+    (row,) = (line for line in cells if ",acceptability,glue,sla," in line)
+    assert float(row.split(",")[place]) == pytest.approx(test["parts"]["dev"]["p"])
+    assert "over the examples" in (understood.folder / "results/tables/nlu-demo.md").read_text()
 
 
 def test_the_page_shows_them_and_so_does_the_report_from_then_on(understood):

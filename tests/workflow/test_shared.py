@@ -76,7 +76,7 @@ def shared(project):
 LOCK = """
 import sys, time
 from pathlib import Path
-from synmask.engine.lock import locked
+from synmask.training.lock import locked
 from synmask.files import UserError
 try:
     with locked(Path("results/run")):

@@ -27,7 +27,7 @@ def jobs():
 
 
 def behind(jobs, verb, **wildcards):
-    """Source files of a job without folder and ending, such as engine/train; others as they are."""
+    """Source files of a job without folder and ending, such as translation/train; others as they are."""
     files = jobs.code(verb)(SimpleNamespace(**wildcards))
     return {file.removeprefix(f"{ROOT}/").removesuffix(".py") for file in files}
 
@@ -62,7 +62,13 @@ def test_a_system_has_its_own_guide_alone(jobs):
     induction = {"induction/distribution", "induction/kernel.cpp", "induction/parser"}
     assert grammar - plain == {"guides/grammar", "guides/attention", *induction}
     assert pascal - plain >= {"guides/pascal", "guides/attention"}
-    assert plain >= {"engine/train", "engine/loop", "engine/layers", "engine/compat", "guides/__init__"}
+    assert plain >= {
+        "translation/train",
+        "training/loop",
+        "translation/layers",
+        "training/compat",
+        "guides/__init__",
+    }
     assert not {name for name in plain if name.startswith(("guides/", "induction/"))} - {"guides/__init__"}
 
 
@@ -77,7 +83,7 @@ def test_only_systems_that_read_a_parser_are_trained_by_what_reads_annotations(j
 def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_has_none(jobs):
     run = {"corpus": "demo", "system": "st-nmt"}
     plain = behind(jobs, "train", corpus="demo", system="transformer")
-    assert behind(jobs, "train", **run) - plain == {"engine/templates"}
+    assert behind(jobs, "train", **run) - plain == {"translation/templates"}
     assert jobs.code("train", guided=False)(SimpleNamespace(**run)) == jobs.code("train")(
         SimpleNamespace(corpus="demo", system="transformer")
     )
@@ -94,8 +100,10 @@ def test_a_figure_of_speed_has_the_guides_of_its_experiment(jobs):
 
 
 def test_false_edges_stay_cut(jobs):
-    assert "engine/loop" not in behind(jobs, "average", corpus="demo", system="grammar")
-    assert not {"engine/task", "engine/dataset", "engine/train"} & behind(jobs, "finetune", system="roberta")
+    assert "training/loop" not in behind(jobs, "average", corpus="demo", system="grammar")
+    assert not {"translation/task", "translation/dataset", "translation/train"} & behind(
+        jobs, "finetune", system="roberta"
+    )
     archives = {f"corpora/{name}" for name in ("aspec", "iwslt14", "nc11")}
     assert behind(jobs, "prepare", corpus="iwslt14") & archives == {"corpora/iwslt14"}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.engine.progress import Progress
+from synmask.training.progress import Progress
 from synmask.workflow import terminal
 from synmask.workflow.terminal import Job, Run
 
@@ -197,7 +197,8 @@ def test_rules_that_train_are_known():
     training = {
         rule
         for rule, body in zip(rules, bodies, strict=True)
-        if re.search(r"synmask (train|pretrain|finetune) ", body) or body.startswith("train as")
+        if re.search(r"synmask (train|pretrain|continue-pretraining|finetune) ", body)
+        or body.startswith("train as")
     }
     assert training == {*terminal.TRAININGS}
 

@@ -153,6 +153,29 @@ rule nlu_score:
         " --predicted {input.predicted:q} --run {params.run:q} --train {input.train:q} --output {output:q} 2> {log:q}"
 
 
+rule nlu_significance:
+    input:
+        gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
+        predicted=JOBS.of_parts("results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt"),
+        baseline=JOBS.of_parts("results/{benchmark}/{task}/{baseline}/seed{seed}/predictions.{part}.txt"),
+        code=JOBS.code("nlu-significance"),
+    output:
+        "results/{benchmark}/{task}/{system}/seed{seed}/significance-{baseline}.json",
+    log:
+        "results/{benchmark}/{task}/{system}/seed{seed}/logs/nlu_significance-{baseline}.log",
+    benchmark:
+        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/nlu_significance-{baseline}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        parts=lambda wildcards: JOBS.task(wildcards).parts,
+        run=JOBS.compared_task,
+    shell:
+        "synmask nlu-significance --task {wildcards.task} --parts {params.parts} --gold {input.gold:q}"
+        " --predicted {input.predicted:q} --baseline {input.baseline:q} --run {params.run:q} --output {output:q} 2> {log:q}"
+
+
 rule nlu_baselines:
     input:
         train="results/{benchmark}/{task}/train.tsv",

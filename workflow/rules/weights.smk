@@ -1,4 +1,4 @@
-# RoBERTa's weights: from fairseq's archive, from Hugging Face's format, or pre-trained here.
+# RoBERTa's weights: from fairseq's archive, from Hugging Face's format, pre-trained here, or pre-trained further.
 
 
 rule roberta_archive:
@@ -126,5 +126,69 @@ rule pretrain:
     shell:
         "trap : TERM; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
         " --settings {params.settings:q} --seed {params.seed} --code {input.code:q}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
+
+
+rule encode_parses:
+    input:
+        parses=JOBS.continued_parses,
+        weights=JOBS.base_files,
+        code=JOBS.code("encode-parses"),
+    output:
+        data="results/weights/{weights}/ids/{split}.npz",
+        syntax="results/weights/{weights}/ids/syntax.{split}.npy",
+        counts="results/weights/{weights}/ids/syntax.{split}.json",
+    log:
+        "results/weights/{weights}/logs/encode_parses.{split}.log",
+    benchmark:
+        "results/weights/{weights}/benchmarks/encode_parses.{split}.tsv"
+    wildcard_constraints:
+        weights=any_of(JOBS.weights_from("continued")),
+        split="train|valid",
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
+        weights=JOBS.base_folder,
+        most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,
+    shell:
+        "synmask encode-parses --parses {params.prefixes:q} --weights {params.weights:q} --max-tokens {params.most}"
+        " --output {output.data:q} 2> {log:q}"
+
+
+rule continue_pretraining:
+    input:
+        data=expand("results/weights/{weights}/ids/{split}.npz", split=("train", "valid"), allow_missing=True),
+        syntax=expand(
+            "results/weights/{weights}/ids/syntax.{split}.npy", split=("train", "valid"), allow_missing=True
+        ),
+        weights=JOBS.base_files,
+        code=JOBS.code("continue-pretraining"),
+    output:
+        MODEL,
+        summary="results/weights/{weights}/train.json",
+        history="results/weights/{weights}/history.csv",
+    log:
+        "results/weights/{weights}/train.log",
+    benchmark:
+        "results/weights/{weights}/benchmarks/continue_pretraining.tsv"
+    wildcard_constraints:
+        weights=any_of(JOBS.weights_from("continued")),
+    conda:
+        "../envs/synmask.yaml"
+    threads: JOBS.need("threads")
+    resources:
+        **TRAINING,
+    params:
+        settings=JOBS.pretraining_settings,
+        seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
+        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        weights=JOBS.base_folder,
+        run=lambda wildcards, output: os.path.dirname(output.summary),
+    shell:
+        "trap : TERM; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
+        " --run {params.run:q} --settings {params.settings:q} --seed {params.seed} --code {input.code:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"

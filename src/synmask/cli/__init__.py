@@ -1,4 +1,4 @@
-"""`synmask VERB …`: one verb a rule of the workflow; each also works by hand.
+"""`synmask VERB …`: one verb per rule of the workflow; each also works by hand.
 
 A verb is a function: its signature and docstring are its command line.
 """
@@ -60,12 +60,15 @@ VERBS = {
         "nlu:learn_gpt2_bpe",
         "nlu:encode_text",
         "nlu:pretrain",
+        "nlu:encode_parses",
+        "nlu:continue_pretraining",
         "nlu:encode_task",
         "nlu:task_sentences",
         "nlu:annotate_task",
         "nlu:finetune",
         "nlu:predict",
         "evaluation:nlu_score",
+        "evaluation:nlu_significance",
         "evaluation:nlu_baselines",
     ),
     "Tests and tables": (
@@ -96,8 +99,8 @@ def app() -> App:
     """The command line: all verbs, by what they are for."""
     synmask = App(
         name="synmask",
-        help="The steps of the workflow, one verb each. `snakemake -np TARGET` prints the commands that a "
-        "target needs; `synmask VERB --help` explains one.",
+        help="The steps of the workflow, one verb per step. `snakemake -np TARGET` prints the commands that "
+        "a target needs; `synmask VERB --help` explains a verb.",
         default_parameter=Parameter(
             negative=(),
             consume_multiple=True,

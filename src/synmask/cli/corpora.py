@@ -43,12 +43,12 @@ def demo_task(
 def download(
     *, name: str, url: str | None = None, output: Path, sha256: str | None = None, mirror: str | None = None
 ) -> None:
-    """Fetch one file of a corpus, checked and whole or not at all; an interrupted download goes on.
+    """Fetch one file of a corpus and check it; continue an interrupted download.
 
     Args:
         name: The corpus' name, for messages.
-        url: Where its publisher keeps it; without it there must be a mirror.
-        output: Where it goes.
+        url: The publisher's address of the file; without it, there must be a mirror.
+        output: The file to write.
         sha256: Its checksum.
         mirror: Folder or URL that holds the file instead.
     """
@@ -66,14 +66,14 @@ def prepare(
     pairs: Json[dict[Split, Pairs]],
     threads: Threads = 1,
 ) -> None:
-    """Write plain parallel text from a publisher's archives, as the paper's corpora need it; all checked.
+    """Check a publisher's archives and write them as plain parallel text.
 
     Args:
         name: The corpus' name, for messages.
-        format: What its archives are like.
+        format: The kind of its archives.
         archives: Its files.
         output: Folder for {train,valid,test}.LANGUAGE.
-        pairs: Pairs that there should be: '{"train": [230000, 238000], "test": 2999}'.
+        pairs: How many pairs there should be: '{"train": [230000, 238000], "test": 2999}'.
     """
     from synmask.corpora.prepare import prepare
 
@@ -91,7 +91,7 @@ def text(
     target_out: Path,
     pairs: Json[Pairs | None] = None,
 ) -> None:
-    """Check two aligned raw files (.gz or plain) and write them as clean plain text.
+    """Check two aligned raw files (.gz or plain) and write them as plain text.
 
     Args:
         name: The corpus' name, for messages.
@@ -109,12 +109,12 @@ def text(
 
 
 def glue(*, task: str, part: str, sources: Some[Path], output: Path, rows: Count) -> None:
-    """Write one part of a GLUE task as TSV; columns, labels and rows checked.
+    """Check one part of a GLUE task and write it as TSV.
 
     Args:
         task: cola, sst-2, mnli, qnli, rte, mrpc, qqp or sts-b.
-        part: train or dev; of mnli train, dev_matched or dev_mismatched.
-        sources: Its archive (of mrpc its two files), or the folder with its PART.tsv.
+        part: train or dev; for mnli train, dev_matched or dev_mismatched.
+        sources: Its archive (for mrpc, its two files), or the folder with its PART.tsv.
         output: TSV: sentence1, sentence2 if there are two, label.
         rows: How many there must be.
     """
@@ -125,11 +125,11 @@ def glue(*, task: str, part: str, sources: Some[Path], output: Path, rows: Count
 
 
 def jar(*, coordinates: str, output: Path, sha256: str, mirror: str | None = None) -> None:
-    """Fetch one of CoreNLP's jars, checked, with Maven or from a mirror.
+    """Fetch one of CoreNLP's jars with Maven or from a mirror, and check it.
 
     Args:
         coordinates: Maven's: group:artifact:version:jar[:classifier].
-        output: Where it goes.
+        output: The jar to write.
         sha256: Its checksum.
         mirror: Folder or URL that holds the jar under the output's name.
     """

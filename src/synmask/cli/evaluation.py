@@ -58,7 +58,7 @@ def score_templates(
     train: Path,
     output: Path,
 ) -> None:
-    """Score predicted templates, a split each: BLEU on their words and labels, and how many are right.
+    """Score predicted templates: BLEU on words and labels, and the share that is right.
 
     Args:
         splits: Names of what is scored, such as valid and test.
@@ -89,14 +89,14 @@ def significance(
     run: Json[TranslationInfo],
     output: Path,
 ) -> None:
-    """Test a translation against the baseline's of the same seed; paired approximate randomisation.
+    """Test a run against the baseline of the same seed by paired approximate randomisation.
 
     Args:
         hypothesis: Prefix of `decode`'s output.
-        baseline: The same of the baseline.
+        baseline: Prefix of `decode`'s output for the baseline.
         reference: Plain reference text.
         reference_tokens: Tokenised reference.
-        run: What was run and the baseline's name.
+        run: The run and the baseline's name.
         output: significance-BASELINE.json.
     """
     from synmask.evaluation.bleu import bleu
@@ -119,7 +119,7 @@ def sentences(
     lowercase: Lowercase = False,
     output: Path,
 ) -> None:
-    """Count what BLEU counts in each test sentence, beside its source's length and split words.
+    """Write BLEU's counts of each test sentence, with the length and split words of its source.
 
     For confidence intervals and groups of sentences.
 
@@ -128,7 +128,7 @@ def sentences(
         reference: Plain reference text.
         source: Source sentences in BPE.
         language: The target's code.
-        output: CSV, a row a sentence.
+        output: CSV, one row per sentence.
     """
     from synmask.evaluation.sentences import write_sentences
 
@@ -157,7 +157,7 @@ def parse(
         distribution: Output: P_D of one sentence, JSON.
         sentence: Its number, from 1; default: the first of 8 to 14 words with a split one.
     """
-    from synmask.engine.decode import parse_file
+    from synmask.translation.decode import parse_file
 
     with lease(gpus):
         parse_file(model, input, output, distribution, sentence, threads)
@@ -212,14 +212,14 @@ def nlu_score(
     train: Path,
     output: Path,
 ) -> None:
-    """Score predictions of a task of language understanding: Matthews, accuracy, F1, correlations.
+    """Score predictions for a task of language understanding: Matthews, accuracy, F1, correlations.
 
     Args:
         task: cola, rte, …
         parts: Names of the parts, such as dev.
         gold: TSV of each part.
-        predicted: Of each part a label, or a number, a line.
-        run: What was run: corpus, task, system, seed, settings.
+        predicted: Predictions for each part: one label or number per line.
+        run: The run: corpus, task, system, seed, settings.
         train: train.json of the run.
         output: scores.json.
     """
@@ -235,17 +235,49 @@ def nlu_score(
     write_json(output, run.given() | read_json(train) | {"task": task, "scores": scores} | made)
 
 
+def nlu_significance(
+    *,
+    task: str,
+    parts: Some[str],
+    gold: Some[Path],
+    predicted: Some[Path],
+    baseline: Some[Path],
+    run: Json[RunInfo],
+    output: Path,
+) -> None:
+    """Test the answers to a task against the baseline's of the same seed; paired approximate randomisation.
+
+    Args:
+        task: cola, rte, …
+        parts: Names of the parts, such as dev.
+        gold: TSV of each part.
+        predicted: Of each part a label, or a number, a line.
+        baseline: The same of the baseline.
+        run: What was run and the baseline's name.
+        output: significance-BASELINE.json.
+    """
+    from synmask.corpora.tasks import read_task
+    from synmask.evaluation.nlu import compare, read_predictions
+    from synmask.files import write_json
+
+    tests = {}
+    for part, path, *answers in together(parts=parts, gold=gold, predicted=predicted, baseline=baseline):
+        examples = read_task(task, path)
+        tests[part] = compare(task, examples.labels, *(read_predictions(task, a, examples) for a in answers))
+    write_json(output, run.given() | {"task": task, "parts": tests})
+
+
 def nlu_baselines(
     *, task: str, train: Path, parts: Some[str], gold: Some[Path], run: Json[RunInfo], output: Path
 ) -> None:
-    """Score two trivial answers: the most frequent label, and a linear model of the words alone.
+    """Score two baselines: the most frequent label, and a linear model of the words alone.
 
     Args:
         task: cola, rte, …
         train: TSV to learn from.
         parts: Names of the parts, such as dev.
         gold: TSV of each part, to answer.
-        run: What was run: the benchmark, as corpus.
+        run: The run: the benchmark, as corpus.
         output: baselines.json.
     """
     from synmask.corpora.tasks import read_task

@@ -48,8 +48,8 @@ def train(
 ) -> None:
     """Train one system with one seed.
 
-    Called again it goes on where it was, unless settings, data or code have changed (see --restart). Stopped
-    by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped, unless settings, data or code have changed (see --restart).
+    SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Folder of binarised data.
@@ -57,16 +57,16 @@ def train(
         settings: See `synmask settings`.
         keep: How many of the last epochs' models to keep for averaging.
         templates: Those of train and of valid and their dictionary, for systems that read them.
-        processes: Data-parallel workers; default: one a GPU.
+        processes: Data-parallel workers; default: one per GPU.
     """
-    from synmask.engine.train import train
+    from synmask.translation.train import train
 
     if len(templates) not in (0, 3):
         raise UserError("--templates: give three files, those of train and of valid and their dictionary")
     named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
     with lease(gpus):
         train(
-            data, run, source, target, settings.plain(), seed, keep=keep, templates=named, code=code,
+            data, run, source, target, settings, seed, keep=keep, templates=named, code=code,
             threads=threads, processes=processes, checkpoint_minutes=checkpoint_minutes, restart=restart,
         )  # fmt: skip
 
@@ -87,7 +87,7 @@ def average(
     template_model: Path | None = None,
     keep_checkpoints: Switch = 1,
 ) -> None:
-    """Average the last epochs into one model file that stands alone.
+    """Average the last epochs into one self-contained model file.
 
     Args:
         run: Folder of the run.
@@ -102,11 +102,11 @@ def average(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove them afterwards.
     """
-    from synmask.engine.average import average, save_model
-    from synmask.engine.checkpoints import average_file, retire
-    from synmask.engine.lock import locked
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
+    from synmask.training.checkpoints import average_file, retire
+    from synmask.training.lock import locked
+    from synmask.translation.average import average, save_model
 
     if last > settings.training.max_epochs:
         epochs = settings.training.max_epochs
@@ -118,7 +118,7 @@ def average(
     with locked(run):
         state = average(checkpoints, last)
         words = text.plain() | language | subwords
-        save_model(output, state, data, words, settings.plain(), template_model)
+        save_model(output, state, data, words, settings, template_model)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 
@@ -126,14 +126,14 @@ def average(
 def speed(
     *, models: Some[Path], labels: Some[str], output: Path, threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
-    """Measure time and memory of models' encoders by length of the sentences.
+    """Measure time and memory of models' encoders by sentence length.
 
     Args:
         models: Model files of `average`.
-        labels: What each of them is called.
-        output: JSON, a row a model and length.
+        labels: A name for each model.
+        output: JSON, one row per model and length.
     """
-    from synmask.engine.speed import measure_files
+    from synmask.translation.speed import measure_files
 
     named = dict(together(labels=labels, models=models))
     if len(named) < len(labels):
@@ -153,17 +153,17 @@ def decode(
     threads: Threads = 1,
     gpus: Gpus = 0,
 ) -> None:
-    """Translate BPE files by beam search, each by itself.
+    """Translate BPE files by beam search.
 
     Args:
         model: A model file of `average`.
         inputs: Source sentences in BPE.
-        outputs: A prefix each: .txt (detokenised), .tok (tokens), .json (time).
-        annotations: Output of `annotate` each, for systems that read it.
-        templates: Output of `predict-templates` each, for systems that read it.
+        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time).
+        annotations: Output of `annotate` for each, for systems that read it.
+        templates: Output of `predict-templates` for each, for systems that read it.
         settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}'.
     """
-    from synmask.engine.decode import decode_files
+    from synmask.translation.decode import decode_files
 
     with lease(gpus):
         how = settings.model_dump() | {"annotations": annotations, "templates": templates}
@@ -179,7 +179,7 @@ def predict_templates(
     threads: Threads = 1,
     gpus: Gpus = 0,
 ) -> None:
-    """Predict the target's templates, for ST-NMT.
+    """Predict templates of the target, for ST-NMT.
 
     Args:
         model: A model file of `average`, trained on templates.
@@ -187,7 +187,7 @@ def predict_templates(
         output: Their templates, in BPE.
         settings: As for decode.
     """
-    from synmask.engine.decode import predict_templates
+    from synmask.translation.decode import predict_templates
 
     with lease(gpus):
         predict_templates(model, input, output, threads=threads, **settings.model_dump())
@@ -212,8 +212,8 @@ def translate(
         config: Says where CoreNLP is, for systems that read a parser and text that it tokenised.
     """
     from synmask.cli.syntax import corenlp_parser, tokeniser_jars
-    from synmask.engine.decode import translate
     from synmask.files import read_lines
+    from synmask.translation.decode import translate
 
     for line in translate(
         model, read_lines("/dev/stdin"), beam=beam, length_penalty=length_penalty, threads=threads,

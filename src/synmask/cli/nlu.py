@@ -16,12 +16,12 @@ from synmask.cli.options import (
     Threads,
     tell,
 )
-from synmask.config.nlu import FinetuningSettings, PretrainingRun
+from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.gpus import lease
 
 
 def roberta_weights(*, archive: Path, encoder_json: Path, vocab: Path, output: Path) -> None:
-    """Unpack fairseq's archive of RoBERTa, and check it, into a weights folder.
+    """Check fairseq's archive of RoBERTa and unpack it into a weights folder.
 
     Args:
         archive: NAME.tar.gz, such as roberta.base.tar.gz, with NAME/model.pt and NAME/dict.txt.
@@ -29,19 +29,19 @@ def roberta_weights(*, archive: Path, encoder_json: Path, vocab: Path, output: P
         vocab: GPT-2's vocab.bpe.
         output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
     """
-    from synmask.engine.weights import unpack_archive
+    from synmask.roberta.weights import unpack_archive
 
     print(unpack_archive(archive, encoder_json, vocab, output).shape, file=sys.stderr)
 
 
 def convert_roberta(*, input: Path, output: Path) -> None:
-    """Convert a RoBERTa in Hugging Face's format into a weights folder.
+    """Convert a RoBERTa in Hugging Face's format to a weights folder.
 
     Args:
         input: Folder with config.json, model.safetensors, and vocab.json, merges.txt or tokenizer.json.
         output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
     """
-    from synmask.engine.huggingface import convert_huggingface
+    from synmask.roberta.huggingface import convert_huggingface
 
     print(convert_huggingface(input, output), file=sys.stderr)
 
@@ -69,7 +69,7 @@ def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: 
         weights: Folder with encoder.json, vocab.bpe and dict.txt.
         output: Folder for {train,valid}.{bin,idx}.
     """
-    from synmask.engine.pretrain import encode_text
+    from synmask.roberta.pretrain import encode_text
 
     encode_text({"train": train, "valid": valid}, weights, output)
 
@@ -89,7 +89,7 @@ def pretrain(
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
         data: Output of `encode-text`.
@@ -97,17 +97,63 @@ def pretrain(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: Model and training; `snakemake -np TARGET` shows them.
     """
-    from synmask.engine.pretrain import pretrain
+    from synmask.roberta.pretrain import pretrain
 
     with lease(gpus):
         pretrain(
-            data, run, weights, settings.plain(), seed, code=code, threads=threads,
+            data, run, weights, settings, seed, code=code, threads=threads,
+            restart=restart, checkpoint_minutes=checkpoint_minutes,
+        )  # fmt: skip
+
+
+def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, output: Path) -> None:
+    """Write parsed sentences as ids, with their dependency heads, for `continue-pretraining`.
+
+    Args:
+        parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
+        weights: A weights folder.
+        max_tokens: Longer sentences are cut.
+        output: PART.npz; beside it syntax.PART.npy and, with counts, .json.
+    """
+    from synmask.roberta.task_syntax import encode_parses
+
+    tell(encode_parses(parses, weights, max_tokens, output))
+
+
+def continue_pretraining(
+    *,
+    data: Path,
+    weights: Path,
+    run: Path,
+    settings: Json[ContinuedRun],
+    seed: RandomSeed,
+    code: Code = (),
+    threads: Threads = 1,
+    checkpoint_minutes: Minutes = 15.0,
+    restart: Restart = False,
+    gpus: Gpus = 0,
+) -> None:
+    """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
+
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
+
+    Args:
+        data: Folder with train.npz and valid.npz of `encode-parses`.
+        weights: The weights folder to start from.
+        run: Folder of the run: checkpoints/, history.csv, train.json; it becomes a weights folder.
+        settings: Losses and training; `snakemake -np TARGET` shows them.
+    """
+    from synmask.roberta.continued import continue_pretraining
+
+    with lease(gpus):
+        continue_pretraining(
+            data, weights, run, settings, seed, code=code, threads=threads,
             restart=restart, checkpoint_minutes=checkpoint_minutes,
         )  # fmt: skip
 
 
 def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
-    """Write one part of a task as ids, as RoBERTa reads them.
+    """Write one part of a task as ids for RoBERTa.
 
     Args:
         task: cola, rte, …
@@ -117,8 +163,8 @@ def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, out
         output: PART.npz.
     """
     from synmask.corpora.tasks import read_task
-    from synmask.engine.finetune import encode_file
-    from synmask.engine.sentences import write_encoded
+    from synmask.roberta.finetune import encode_file
+    from synmask.roberta.labelled import write_encoded
 
     write_encoded(output, encode_file(read_task(task, input), task, weights, max_tokens))
 
@@ -130,10 +176,10 @@ def task_sentences(
 
     Args:
         task: cola, rte, …
-        inputs: Outputs of `glue`, one a part.
-        output: A sentence a line.
-        number: Write this one, from 1, of several files of like length.
-        files: How many these are.
+        inputs: Outputs of `glue`, one per part.
+        output: One sentence per line.
+        number: Of several files of similar length, write this one, counted from 1.
+        files: The number of these files.
     """
     from synmask.corpora.tasks import write_sentences
 
@@ -142,7 +188,7 @@ def task_sentences(
 
 
 def annotate_task(*, task: str, input: Path, data: Path, weights: Path, parses: Some[Path]) -> None:
-    """Write words and dependency heads of a part's sub-words beside PART.npz, for systems that read them.
+    """Write words and dependency heads of a part's sub-words, for systems that read them.
 
     Args:
         task: cola, rte, …
@@ -151,7 +197,7 @@ def annotate_task(*, task: str, input: Path, data: Path, weights: Path, parses: 
         weights: Folder with encoder.json and vocab.bpe.
         parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
     """
-    from synmask.engine.task_syntax import annotate_task
+    from synmask.roberta.task_syntax import annotate_task
 
     tell(annotate_task(task, input, data, weights, parses))
 
@@ -171,23 +217,23 @@ def finetune(
     restart: Restart = False,
     gpus: Gpus = 0,
 ) -> None:
-    """Fine-tune one system on one task with one seed, keeping the best epoch's model.
+    """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Called again it goes on where it was. Stopped by SIGTERM or Ctrl-C it saves, exit code 75.
+    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
 
     Args:
-        data: Folder with PART.npz of each part, and syntax.PART.npy where the system reads it.
+        data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.
         valid: The part that chooses the best epoch.
         weights: A folder with RoBERTa's weights.
         keep_checkpoints: 0: remove all but the best epoch's model.
         run: Folder of the run: checkpoints/, lock, history.csv, train.json, best.pt.
         settings: Task, training and system; `snakemake -np TARGET` shows them.
     """
-    from synmask.engine.finetune import finetune
+    from synmask.roberta.finetune import finetune
 
     with lease(gpus):
         finetune(
-            data, valid, run, weights, settings.plain(), seed, code=code, threads=threads,
+            data, valid, run, weights, settings, seed, code=code, threads=threads,
             keep_checkpoints=bool(keep_checkpoints), restart=restart, checkpoint_minutes=checkpoint_minutes,
         )  # fmt: skip
 
@@ -195,15 +241,15 @@ def finetune(
 def predict(
     *, model: Path, weights: Path, data: Path, output: Path, threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
-    """Answer a task: a label, or a number, a line.
+    """Predict the answers to a task: one label or number per line.
 
     Args:
         model: best.pt of a fine-tuning.
         weights: The weights that it was trained from.
         data: PART.npz.
-        output: Text, a line an example.
+        output: Text, one line per example.
     """
-    from synmask.engine.finetune import predict
+    from synmask.roberta.finetune import predict
 
     with lease(gpus):
         predict(model, weights, data, output, threads)

@@ -53,9 +53,7 @@ Threads = Annotated[
 Gpus = Annotated[
     int,
     Field(ge=0, le=1024),
-    Parameter(
-        help="GPUs to have alone, waiting until they are free; 0: use what is there, together with others."
-    ),
+    Parameter(help="GPUs to reserve, waiting until they are free; 0: share the GPU that is there, if any."),
 ]
 Labels = Annotated[
     Json[list[tuple[str, str]]],

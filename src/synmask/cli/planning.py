@@ -38,7 +38,7 @@ def plan(
     """
     from synmask.config import Fault, check_sweeps, fault
     from synmask.config.machine import check_size
-    from synmask.engine import plan as planning
+    from synmask.translation import plan as planning
 
     own = [path.absolute() for path in configfile if path.suffix]
     target = (*target, *(str(path) for path in configfile if not path.suffix))
@@ -99,7 +99,7 @@ def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) 
 
 
 def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction: str, system: str) -> None:
-    """Print the settings of a run as JSON, for --settings of `train`.
+    """Print the settings of a run as JSON, for `train --settings`.
 
     For example: `synmask settings --corpus demo --direction de-en --system grammar`
 

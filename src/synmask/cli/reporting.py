@@ -18,12 +18,12 @@ def table(
     comparisons: tuple[Path, ...],
     output: Path,
 ) -> None:
-    """Make a table from whatever runs are given: CSV, Markdown and LaTeX.
+    """Make a table from the given runs: CSV, Markdown and LaTeX.
 
     It has published numbers, mean and deviation over seeds, significance.
 
     Args:
-        plan: Rows, columns and the runs that are asked for.
+        plan: Rows, columns and the runs that the table needs.
         published: published.yaml.
         scores: scores.json of the runs.
         parses: parse.json of the runs.
@@ -61,7 +61,7 @@ def parse_table(
     labels: Labels,
     directions: Some[str],
 ) -> None:
-    """Make tables of parsing scores, one a protocol: CSV, Markdown and LaTeX.
+    """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
     They have systems and trivial trees, mean and deviation over seeds, significance.
 
@@ -69,7 +69,7 @@ def parse_table(
         inputs: parse.json of the runs.
         counts: parse_counts.json of the runs, in the same order.
         output: Prefix of .csv, .md and .tex.
-        title: Heads the tables.
+        title: Heading of the tables.
         directions: The directions in order.
     """
     from synmask.reporting.parse_tables import write_parse_table
@@ -97,7 +97,7 @@ def bleu_figure(
     """Plot BLEU by system, with confidence intervals over test sentences.
 
     Args:
-        inputs: Output of `sentences`, a file a run.
+        inputs: Output of `sentences`, one file per run.
         runs: Direction, system and seed of each, as a JSON list of triples.
     """
     from synmask.evaluation.sentences import Run, intervals
@@ -111,10 +111,10 @@ def bleu_figure(
 def source_figure(
     *, inputs: Some[Path], runs: Json[list[tuple[str, str, int]]], labels: Labels, output: Figure
 ) -> None:
-    """Plot BLEU by length of the source and by its split words, of one direction.
+    """Plot BLEU of one direction by length and by split words of the source.
 
     Args:
-        inputs: Output of `sentences`, a file a run.
+        inputs: Output of `sentences`, one file per run.
         runs: Direction, system and seed of each, as a JSON list of triples.
     """
     from synmask.evaluation.sentences import GROUPS, Run, by_source
@@ -126,11 +126,11 @@ def source_figure(
 
 
 def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:
-    """Plot BLEU of the validation and the test set against a number in the settings.
+    """Plot BLEU on the validation and test sets against a number in the settings.
 
     Args:
         inputs: scores.json of the runs.
-        setting: Where the number stands, e.g. system.options.bpe_dim.
+        setting: The key of the number, e.g. system.options.bpe_dim.
     """
     from synmask.reporting.bleu_figures import sweep
 
@@ -138,7 +138,7 @@ def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:
 
 
 def task_figure(*, table: Path, output: Figure) -> None:
-    """Draw scores on tasks of language understanding.
+    """Plot scores on tasks of language understanding.
 
     Args:
         table: Prefix of the table's .csv and .runs.csv.
@@ -149,7 +149,7 @@ def task_figure(*, table: Path, output: Figure) -> None:
 
 
 def speed_figure(*, input: Path, labels: Labels, output: Figure) -> None:
-    """Plot time and memory by length of the sentences.
+    """Plot time and memory by sentence length.
 
     Args:
         input: Output of `speed`.
@@ -171,7 +171,7 @@ def distribution_figure(*, distribution: Path, title: str, output: Figure) -> No
 
     Args:
         distribution: Output of `parse`.
-        title: Heads the figure.
+        title: Heading of the figure.
     """
     from synmask.reporting.figures import distribution as draw
     from synmask.syntax.parses import read_distribution
@@ -183,14 +183,14 @@ def distribution_figure(*, distribution: Path, title: str, output: Figure) -> No
 
 
 def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
-    """Write one page on what was run: tables, figures, translations and runs.
+    """Write the report: tables, figures, trees, translations and runs on one page.
 
     It opens without a network, and says what is missing. Snakemake calls it; for a page on what is there:
     `snakemake results/report.html --config partial=true`
 
     Args:
-        plan: What belongs to it: see `snakemake -np results/report.html`.
-        captions: Folder of the figures' captions, a NAME.rst each.
+        plan: Its contents: see `snakemake -np results/report.html`.
+        captions: Folder of the figures' captions, NAME.rst for each.
         output: The HTML file, in the folder of the results.
     """
     from synmask.reporting.report import write_report
@@ -199,7 +199,7 @@ def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
 
 
 def verdict(*, claims: Path, results: Path, output: Path) -> None:
-    """Say which claims the runs bear out: differences, tests, and how many seeds could tell.
+    """Test claims on runs: differences, significance, and how many seeds would be enough.
 
     Args:
         claims: claims.yaml.

@@ -19,11 +19,11 @@ def constituency(
     threads: Threads = 1,
     memory: Count = 6000,
 ) -> None:
-    """Parse tokenised sentences with CoreNLP; an interrupted run goes on where it stopped.
+    """Parse tokenised sentences with CoreNLP; continue an interrupted run.
 
     Args:
-        input: Moses tokens in their true case, a sentence a line.
-        tokens: The same tokens as they shall stand in the trees (lower-cased).
+        input: Moses tokens in their true case, one sentence per line.
+        tokens: The same tokens as the trees should have them (lower-cased).
         output: Prefix: makes OUTPUT.trees, OUTPUT.heads and OUTPUT.json.
         language: Its code.
         settings: '{"tagger": …, "parser": …, "dependencies": …, "max_words": 200}'.

@@ -22,11 +22,11 @@ def tokenise(
     """Tokenise plain text; optionally lower-case it.
 
     Args:
-        input: Plain text, a sentence a line.
+        input: Plain text, one sentence per line.
         output: Tokens, separated by spaces.
         language: Its language code.
         settings: '{"tokeniser": "moses", "lowercase": false}'.
-        jars: CoreNLP's jars, where the tokeniser needs them.
+        jars: CoreNLP's jars, if the tokeniser needs them.
     """
     from synmask.text.tokenise import of_language, tokenise_file
 
@@ -44,7 +44,7 @@ def clean(
     kept: Path,
     settings: Json[Lengths],
 ) -> None:
-    """Keep the pairs within limits of length and length ratio.
+    """Keep the pairs that meet the limits on length and length ratio.
 
     Args:
         source_in: Source tokens.
@@ -60,12 +60,12 @@ def clean(
 
 
 def learn_bpe(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merges: Count) -> None:
-    """Learn joint BPE; write its codes and each file's sub-word vocabulary.
+    """Learn a joint BPE; write its codes and each file's sub-word vocabulary.
 
     Args:
         inputs: Token files of all languages.
         codes: Output: the merge operations.
-        vocabularies: Output: one file an input, 'sub-word count' a line.
+        vocabularies: Output: one file per input, with lines 'sub-word count'.
         merges: How many merge operations.
     """
     from synmask.text.bpe import learn
@@ -98,13 +98,13 @@ def apply_bpe(
 
 
 def binarise(*, text: Path, output: Path, source: Source, target: Target) -> None:
-    """Write dictionaries and binary data as fairseq reads them.
+    """Write dictionaries and binary data for fairseq.
 
     Args:
         text: Folder with {train,valid,test}.LANGUAGE in BPE.
         output: Folder for dict.LANGUAGE.txt and the data.
     """
-    from synmask.engine.binarise import binarise
+    from synmask.training.binarise import binarise
 
     binarise(text, output, source, target)
 
@@ -142,7 +142,7 @@ def templates(
     source_out: Path,
     templates_out: Path,
 ) -> None:
-    """Write templates of the target side, its trees cut at a depth, for ST-NMT.
+    """Write templates of the target side (trees cut at a depth), for ST-NMT.
 
     Beside them the pairs of source and template that have one.
 
@@ -152,7 +152,7 @@ def templates(
         trees: A bracketed tree of each target sentence's words.
         kept: Output of `clean`: which lines of trees became sentences.
         settings: The depth is min(max(ratio · words, least), most): '{"ratio": 0.15, "least": 3, "most": 6}'.
-        output: The templates, a line a sentence, empty without a parse; counts go beside it as .json.
+        output: The templates, one line per sentence, empty without a parse; counts go beside it as .json.
         source_out: The source sentences with a template.
         templates_out: Their templates.
     """

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from synmask.syntax.parses import Parse
     from synmask.syntax.treebank import Tree
 
-Gold = Annotated[Path, Parameter(help="Bracketed gold trees, one a line.")]
-Parses = Annotated[Some[Path], Parameter(help="Output of `parse`, one file a system.")]
-Names = Annotated[Some[str], Parameter(help="What each of them is called, each something else.")]
+Gold = Annotated[Path, Parameter(help="Bracketed gold trees, one per line.")]
+Parses = Annotated[Some[Path], Parameter(help="Output of `parse`, one file per system.")]
+Names = Annotated[Some[str], Parameter(help="A different name for each system.")]
 EACH = Parameter(consume_multiple=False)  # the option is given again, so that TEXT may follow
 
 
@@ -32,7 +32,7 @@ def tree(
     model: Annotated[tuple[Path, ...], EACH] = (),
     output: Figure | None = None,
 ) -> None:
-    """Draw the trees that systems induce for one sentence; in the terminal, or with --output as SVG, PDF.
+    """Draw the trees that systems induce for one sentence, in the terminal or as SVG and PDF (--output).
 
     For example: `synmask tree --system grammar-nobpe --system grammar --seed 1 "Wie geht es dir?"`
 
@@ -40,10 +40,10 @@ def tree(
         text: The sentence, as raw text (or give --number).
         number: A sentence of the validation set, from 1, with its gold tree.
         system: A system of the configuration; may be given again.
-        seed: Whose run to take.
+        seed: The seed of the run.
         corpus: Default: that of the first experiment.
         direction: Default: that of the first experiment on the corpus.
-        model: A model file to take instead of a system; may be given again.
+        model: A model file to use instead of a system; may be given again.
     """
     from synmask.reporting.tree_nodes import sentence_of
     from synmask.reporting.tree_text import draw
@@ -58,8 +58,8 @@ def tree(
     top = None
     if number is None:
         from synmask.cli.syntax import tokeniser_jars
-        from synmask.engine.decode import parse_text
         from synmask.syntax.parses import parse_of
+        from synmask.translation.decode import parse_text
 
         jars = tokeniser_jars(config)
         induced = {label: parse_of(parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
@@ -96,7 +96,7 @@ def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: str, output: P
     """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
 
     Args:
-        title: Heads the page.
+        title: Heading of the page.
         output: The page, .html.
     """
     from synmask.files import writing

@@ -98,6 +98,10 @@ class Width(Section):
 class Optimisation(Section):
     """What all trainings by Adam have in common."""
 
+    max_epochs: Count
+    lr: Annotated[float, Field(gt=0)]
+    warmup_updates: Annotated[int, Field(ge=0)]
+    weight_decay: Annotated[float, Field(ge=0)]
     adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
     clip_norm: Annotated[float, Field(ge=0)] = 0.0
     precision: Literal["fp32", "fp16", "bf16"] = "fp32"

@@ -164,6 +164,18 @@ def _check_different(path: tuple, systems: Iterable[str], label, reserved: Itera
         seen[shown] = system
 
 
+def check_vocabulary(config: Config) -> None:
+    """A system with weights of its own must read the tasks' ids as its benchmark's weights do."""
+    for name, table in config.tables.items():
+        entry = config.benchmarks[table.benchmark] if table.benchmark else None
+        for system in (system for system in table.systems if entry and system in entry.weights_of):
+            continued = config.weights[entry.weights_of[system]].continued
+            if continued is None or continued.weights != entry.weights:
+                what = f"starts from {entry.weights_of[system]!r}, which does not continue {entry.weights!r}"
+                advice = f"leave it out, or give others in benchmarks.{table.benchmark}.weights_of"
+                raise Fault(("tables", name, "systems"), f"system {system!r} {what}; {advice}")
+
+
 def check_depth(config: Config) -> None:
     """A RoBERTa of one's own must have the layers that a system guides."""
     for name, table in config.tables.items():

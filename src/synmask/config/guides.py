@@ -155,7 +155,7 @@ class TemplateCut(Section):
 
 
 class TemplatesOptions(TemplateCut, GuideOptions):
-    """Options of the guide `templates`, which guides translation, not self-attention: engine/templates.py."""
+    """Options of the guide `templates`, which guides translation itself: translation/templates.py."""
 
     templates = True
 

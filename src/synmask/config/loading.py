@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from synmask.config.base import Section, merge
-from synmask.config.checks import check_corpora, check_depth, check_folders, check_labels, check_runs
+from synmask.config.checks import (
+    check_corpora,
+    check_depth,
+    check_folders,
+    check_labels,
+    check_runs,
+    check_vocabulary,
+)
 from synmask.config.claims import Claims
 from synmask.config.faults import Fault, NameFault, first_fault
 from synmask.config.guides import GUIDES
@@ -61,11 +68,13 @@ def _checked(values: Mapping[str, Any]) -> Config:
         raise Fault(("published",), f"{config.published}: no such file")
     published = read_published(config.published)
     _check_tables(config, published)
+    _check_weights(config)
     _check_benchmarks(config)
     check_folders(config)
     check_corpora(config)
     check_runs(config)
     check_depth(config)
+    check_vocabulary(config)
     check_labels(config, published)
     return config
 
@@ -273,6 +282,16 @@ def _check_roberta(config: Config, path: tuple, system: str) -> None:
         raise Fault(path, f"system {system!r} has `training`, which fine-tuning does not read; leave it out")
 
 
+def _check_weights(config: Config) -> None:
+    """What is trained further comes from weights that are not, so that there is no circle."""
+    for name, entry in config.weights.items():
+        if entry.continued is not None:
+            path, other = ("weights", name, "continued", "weights"), entry.continued.weights
+            _known(path, "weights", other, config.weights)
+            if config.weights[other].continued is not None:
+                raise Fault(path, f"weights {other!r} are `continued` themselves; start from those before")
+
+
 def _check_benchmarks(config: Config) -> None:
     """Benchmarks have names of their own, weights, and tasks that are known and come from somewhere."""
     for name, entry in config.benchmarks.items():
@@ -280,6 +299,9 @@ def _check_benchmarks(config: Config) -> None:
         if name in {*config.corpora, *config.weights, "tables", "figures", "weights", "logs", "benchmarks"}:
             raise Fault(path, "a corpus, weights or a folder of results has this name; take another")
         _known((*path, "weights"), "weights", entry.weights, config.weights)
+        for system, weights in entry.weights_of.items():
+            _known((*path, "weights_of"), "system", system, config.systems)
+            _known((*path, "weights_of", system), "weights", weights, config.weights)
         for task, values in entry.tasks.items():
             known = GLUE if entry.generate is None else GENERATED
             if task not in known:

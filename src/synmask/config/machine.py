@@ -115,7 +115,7 @@ def least_parameters(model: Model, source: int, target: int) -> int:
 def check_size(config: Config, experiment: str, results: Path = Path("results")) -> None:
     """Refuse trainings that cannot fit into the memory they ask for, or onto the disk.
 
-    A vocabulary is taken to have as many sub-words as there are merge operations (see `engine.plan`).
+    A vocabulary is taken to have as many sub-words as there are merge operations (see `translation.plan`).
     """
     asked = config.plain_experiments[experiment]
     corpus, entry = asked.corpus, config.corpora[asked.corpus]

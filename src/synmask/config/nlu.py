@@ -83,6 +83,7 @@ class Benchmark(Section):
 
     title: Line
     weights: Name
+    weights_of: dict[Name, Name] = {}
     generate: int | None = None
     folder: PathText | None = None
     sha256: dict[str, Checksum] = {}
@@ -133,19 +134,55 @@ class Pretrain(PretrainingRun):
     resources: Resources = Resources()
 
 
+class Continuation(Optimisation):
+    """Pre-training that goes on. The defaults are SynCLM's, but for `max_epochs`, which it does not say."""
+
+    max_epochs: Count = 10
+    batch: Batch = Batch(gpus=1, tokens=6250)
+    lr: Annotated[float, Field(gt=0)] = 3e-5
+    total_updates: Count = 3_000_000
+    warmup_updates: Annotated[int, Field(ge=0)] = 24_000
+    adam_eps: Annotated[float, Field(gt=0)] = 1e-6
+    weight_decay: Annotated[float, Field(ge=0)] = 0.005
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.1
+    mask_rate: Annotated[float, Field(gt=0, lt=1)] = 0.15
+
+    _warms_up = model_validator(mode="after")(Finetuning._warms_up)
+
+
+class ContinuedRun(Section):
+    """All that continued pre-training depends on besides its data, weights and seed."""
+
+    losses: Distinct[Literal["phrase", "tree"]] = ("phrase", "tree")
+    training: Continuation = Continuation()
+
+
+class Continued(ContinuedRun):
+    """Weights that are pre-trained further on parsed sentences."""
+
+    weights: Name
+    parses: dict[Literal["train", "valid"], Files] = Field(min_length=2)
+    max_tokens: Count = 512
+    seed: Seed = 1
+    resources: Resources = Resources()
+
+
 class WeightsSource(Section):
-    """Where a pre-trained RoBERTa comes from: one of three."""
+    """Where a pre-trained RoBERTa comes from: one of four."""
 
     archive: Url | None = None
     bpe: tuple[Url, Url] | None = None
     sha256: dict[str, Checksum] = {}
     huggingface: PathText | None = None
     pretrain: Pretrain | None = None
+    continued: Continued | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> "WeightsSource":
-        if sum(origin is not None for origin in (self.archive, self.huggingface, self.pretrain)) != 1:
-            raise ValueError("give one of `archive`, `huggingface` and `pretrain`")
+        origins = (self.archive, self.huggingface, self.pretrain, self.continued)
+        if sum(origin is not None for origin in origins) != 1:
+            raise ValueError("give one of `archive`, `huggingface`, `pretrain` and `continued`")
         if (self.archive is None) != (self.bpe is None):
             raise ValueError("`archive` and `bpe` go together")
         return self

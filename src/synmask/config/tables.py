@@ -121,6 +121,20 @@ def task_files(plan: Plan) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
+def task_comparisons(plan: Plan) -> list[tuple[str, str]]:
+    """Folders of the runs in a benchmark's table that are tested, each with the baseline's of that seed."""
+    return [
+        (f"{folder}/{system}/seed{seed}", f"{folder}/{plan['baseline']}/seed{seed}")
+        for column in plan["columns"]
+        if column.get("task")
+        for folder in [f"results/{column['corpus']}/{column['task']}"]
+        for system, _ in plan["rows"]
+        if system != plan["baseline"] and system not in BASELINES
+        for seed in column["runs"].get(system, ())
+        if seed in column["runs"].get(plan["baseline"], ())
+    ]
+
+
 def compared(plan: Plan) -> list[tuple[Run, Run]]:
     """The runs that are tested, each with the baseline's run of the same seed."""
     if not set(plan["metrics"]) & set(get_args(Translation)):

@@ -1,8 +1,10 @@
 """Scores of the tasks of language understanding, by scikit-learn and SciPy, beside trivial baselines."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
@@ -28,6 +30,7 @@ METRICS = {  # the first one is a task's score in GLUE's average, and chooses th
     "entailment": ("accuracy",),
     "similarity": ("pearson", "spearman"),
 }
+TRIALS = 10_000  # of a test, as sacreBLEU has it
 TOKEN = r"(?u)\w+|[^\w\s]"  # scikit-learn's own pattern would drop "a" and "I"
 
 
@@ -64,6 +67,67 @@ _COMPUTE: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
     "pearson": lambda gold, predicted: _correlation(pearsonr, gold, predicted),
     "spearman": lambda gold, predicted: _correlation(spearmanr, gold, predicted),
 }
+
+
+def compare(
+    task: str, gold: Sequence[str], predicted: Sequence[str], baseline: Sequence[str]
+) -> dict[str, Any]:
+    """Paired approximate randomisation of two systems' answers to N examples (Riezler and Maxwell 2005).
+
+    In each trial the answers to an example are swapped, or not, at random; p is how often the task's own
+    score then differs by at least as much as it really does. All scores are made of sums over examples, so a
+    trial only moves what the swapped ones contribute.
+
+    Returns:
+        {"difference" (percent, `predicted` minus `baseline`), "p", "signature"}: see `significance.compare`.
+    """
+    ours, theirs = (_contributions(task, gold, answers) for answers in (predicted, baseline))
+    measure = partial(_from_sums, task, _contributions(task, gold, gold).sum(0), len(gold))
+    differing = (ours != theirs).any(1)
+    change = (theirs - ours)[differing]
+    ours, theirs = ours.sum(0), theirs.sum(0)
+    real = abs(measure(ours) - measure(theirs))
+    random, larger = np.random.default_rng(12345), 0  # sacreBLEU's seed
+    for trials in np.diff([*range(0, TRIALS, 500), TRIALS]):
+        moved = (random.random((trials, len(change))) < 0.5).astype(float) @ change
+        larger += int((abs(measure(ours + moved) - measure(theirs - moved)) >= real - 1e-9).sum())
+    return {
+        "difference": 100 * float(measure(ours) - measure(theirs)),
+        "p": (larger + 1) / (TRIALS + 1),
+        "signature": f"ar:{TRIALS}|seed:12345",
+    }
+
+
+def _contributions(task: str, gold: Sequence[str], answers: Sequence[str]) -> np.ndarray:
+    """(N, k) what each example adds to the sums that the task's own score is made of."""
+    if METRICS[task][0] == "pearson":
+        truth, given = (np.array(side, dtype=np.float64) for side in (gold, answers))
+        return np.stack([given, given**2, given * truth], axis=1)
+    right = np.array([one == other for one, other in zip(gold, answers, strict=True)])
+    yes = np.array(answers) == "1"
+    return np.stack([right, right & yes, yes], axis=1).astype(float)
+
+
+def _from_sums(task: str, gold: np.ndarray, count: int, sums: np.ndarray) -> np.ndarray:
+    """The task's own score, of 1, from sums (..., k) of `_contributions`; `gold`: those of right answers."""
+    first, second, third = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+    match METRICS[task][0]:
+        case "accuracy":
+            return first / count
+        case "f1":
+            return 2 * second / (third + gold[2])
+        case "matthews":  # second: true positives, third: predicted ones
+            spread = third * (count - third) * gold[2] * (count - gold[2])
+            return _ratio(second * count - third * gold[2], spread)
+        case "pearson":
+            spread = (second * count - first**2) * (gold[1] * count - gold[0] ** 2)
+            return _ratio(third * count - first * gold[0], spread)
+    raise ValueError(f"no test of {METRICS[task][0]}")
+
+
+def _ratio(numerator: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """numerator / √spread, 0 where there is no spread."""
+    return np.where(spread > 1e-9, numerator / np.sqrt(np.maximum(spread, 1e-9)), 0.0)
 
 
 def majority(task: str, train: Examples, dev: Examples) -> dict[str, float]:

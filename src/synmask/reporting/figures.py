@@ -61,7 +61,7 @@ def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
     """Time and memory of the encoder a sentence, against its length; a line a system.
 
     Args:
-        costs: the JSON file of `engine.speed.measure_files`.
+        costs: the JSON file of `translation.speed.measure_files`.
         labels: what each system is called; one that is not there keeps its name.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:

@@ -67,7 +67,8 @@ def _marks(plan: Plan, cells: Sequence[Cell], tests: pd.DataFrame) -> str:
         return ""
     label = dict(map(tuple, plan["rows"]))[plan["baseline"]]
     trials = dict(part.split(":") for part in tests["signature"].iloc[0].split("|"))["ar"]
-    over = f"over the test set (approximate randomisation seed by seed, {trials} trials)"
+    examples = "examples" if "glue" in plan["metrics"] else "test set"
+    over = f"over the {examples} (approximate randomisation seed by seed, {trials} trials)"
     if all(cell.p_seeds is None for cell in tested):
         over += "; one seed says nothing about the spread over seeds"
     else:

@@ -106,8 +106,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> p
         UserError: a file is missing, is not JSON, or lacks a key; runs of one system and task were trained
             with different settings.
     """
-    named = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c["task"]}
-    rows = []
+    named, rows = _named(columns), []
     for path in paths:
         run = _read(path, ["corpus", "task", "scores"])
         whole = {run["system"]: run["scores"]} if "system" in run else run["scores"]
@@ -129,6 +128,11 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> p
     for _, group in table.groupby(["corpus", "direction", "system"]):
         _same(group, "settings")
     return table
+
+
+def _named(columns: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+    """(benchmark, task, part) → the name of its column."""
+    return {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
 
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -155,17 +159,26 @@ def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     return {place: group.idxmax()[-1] for place, group in places if len(group) > 1}
 
 
-def read_comparisons(paths: Iterable[Path]) -> pd.DataFrame:
+def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]] = ()) -> pd.DataFrame:
     """The tests of runs against the baseline's run of the same seed, one row a run and metric.
+
+    Args:
+        columns: of a table, if it is a benchmark's; `direction` is the name of a task's column.
 
     Raises:
         UserError: a file is missing, is not JSON, or lacks a key.
     """
-    rows = []
+    rows, named = [], _named(columns)
     for path in paths:
-        run = _read(path, [*RUN, "baseline", "metrics"])
-        head = {key: run[key] for key in [*RUN, "baseline"]}
-        rows += [head | {"metric": metric} | test for metric, test in run["metrics"].items()]
+        run = read_json(path)
+        keys = ["corpus", "system", "seed", "baseline"]
+        _require(run, [*keys, "parts", "task"] if "task" in run else [*RUN, "metrics"], path, "the file")
+        head = {key: run.get(key) for key in [*RUN, "baseline"]}
+        rows += [head | {"metric": metric} | test for metric, test in run.get("metrics", {}).items()]
+        for part, test in run.get("parts", {}).items():
+            place = (run["corpus"], run["task"], part)
+            if place in named:
+                rows.append(head | {"direction": named[place], "metric": "glue"} | test)
     return pd.DataFrame(rows, columns=[*RUN, "baseline", "metric", "difference", "p", "signature"])
 
 

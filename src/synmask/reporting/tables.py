@@ -51,7 +51,7 @@ def write_table(
             cell were trained with different settings, or runs of one column decoded or scored differently.
     """
     runs = _gather(plan, scores, parses, tasks)
-    tests = read_comparisons(comparisons)
+    tests = read_comparisons(comparisons, plan["columns"])
     cells = build_cells(plan, published, runs, tests)
     with writing(f"{out}.csv") as handle:
         pd.DataFrame(map(asdict, cells)).drop(columns="published_text").to_csv(

@@ -19,7 +19,7 @@ from synmask.syntax.treebank import Tree
 class Parse:
     """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
     before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
-    of the sub-words and their likely parents (`engine.decode.likely_parents`), for pictures."""
+    of the sub-words and their likely parents (`translation.decode.likely_parents`), for pictures."""
 
     tokens: Sequence[str]
     distances: Sequence[float]

@@ -6,7 +6,7 @@ from typing import Any
 
 from synmask.config import GUIDES, Config, as_json
 from synmask.config.guides import GuideOptions
-from synmask.config.nlu import Benchmark, NluTask, Pretrain
+from synmask.config.nlu import Benchmark, Continued, NluTask, Pretrain
 from synmask.config.sections import Corpus, Resources
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
 from synmask.workflow.sources import sources
@@ -38,8 +38,8 @@ class Jobs:
         formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
         return {
             "synmask.guides": {f"synmask.guides.{guide}" for guide in guides - templated},
-            "synmask.engine.task": {"synmask.engine.templates"} if templated else set(),
-            "synmask.engine.train": {"synmask.syntax.annotations"} if annotated else set(),
+            "synmask.translation.task": {"synmask.translation.templates"} if templated else set(),
+            "synmask.translation.train": {"synmask.syntax.annotations"} if annotated else set(),
             "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
         }
 
@@ -182,14 +182,28 @@ class Jobs:
 
     # ---- language understanding ----------------------------------------------------------------------------
 
-    def pretraining(self, wildcards: Wildcards) -> Pretrain:
-        return self.config.weights[wildcards.weights].pretrain
+    def pretraining(self, wildcards: Wildcards) -> Pretrain | Continued:
+        entry = self.config.weights[wildcards.weights]
+        return entry.pretrain or entry.continued
 
     def pretraining_settings(self, wildcards: Wildcards) -> str:
-        return as_json(self.pretraining(wildcards).model_dump(mode="json", include={"model", "training"}))
+        entry = self.pretraining(wildcards)
+        return as_json(entry.model_dump(mode="json", include={"model", "training", "losses"}))
+
+    def base_folder(self, wildcards: Wildcards) -> str:
+        """The weights that continued pre-training starts from."""
+        return f"results/weights/{self.pretraining(wildcards).weights}"
+
+    def base_files(self, wildcards: Wildcards) -> list[str]:
+        return [path.format(weights=self.pretraining(wildcards).weights) for path in MODEL]
+
+    def continued_parses(self, wildcards: Wildcards) -> list[str]:
+        """Files of the parsed sentences that continued pre-training reads."""
+        prefixes = self.pretraining(wildcards).parses[wildcards.split]
+        return [f"{prefix}.{kind}" for prefix in prefixes for kind in PARSES]
 
     def weights_from(self, kind: str) -> list[str]:
-        """Names of the weights from an `archive`, from `huggingface` or from a `pretrain`ing."""
+        """Names of the weights from an `archive`, from `huggingface`, from a `pretrain`ing or `continued`."""
         return [name for name, entry in self.config.weights.items() if getattr(entry, kind)]
 
     def benchmarks_from(self, *, generated: bool) -> list[str]:
@@ -203,12 +217,16 @@ class Jobs:
     def task(self, wildcards: Wildcards) -> NluTask:
         return self.benchmark(wildcards).tasks[wildcards.task]
 
+    def weights(self, wildcards: Wildcards) -> str:
+        """The weights that a system starts from; of no system, those whose vocabulary the tasks are in."""
+        entry = self.benchmark(wildcards)
+        return entry.weights_of.get(getattr(wildcards, "system", None), entry.weights)
+
     def weights_folder(self, wildcards: Wildcards) -> str:
-        return f"results/weights/{self.benchmark(wildcards).weights}"
+        return f"results/weights/{self.weights(wildcards)}"
 
     def weights_files(self, wildcards: Wildcards) -> list[str]:
-        """The weights that a benchmark's systems start from."""
-        return [path.format(weights=self.benchmark(wildcards).weights) for path in MODEL]
+        return [path.format(weights=self.weights(wildcards)) for path in MODEL]
 
     def of_parts(self, path: str) -> Told:
         """A file of each part of a task that is predicted."""
@@ -245,6 +263,11 @@ class Jobs:
     def finetuning_settings(self, wildcards: Wildcards) -> str:
         return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
+    def compared_task(self, wildcards: Wildcards) -> str:
+        """What is tested against what, as JSON."""
+        run = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
+        return as_json(run | {"seed": int(wildcards.seed), "baseline": wildcards.baseline})
+
     def finetuned_run(self, wildcards: Wildcards) -> str:
         """What was fine-tuned, for score files, as JSON."""
         return as_json(
@@ -254,6 +277,6 @@ class Jobs:
                 "system": wildcards.system,
                 "seed": int(wildcards.seed),
                 "settings": json.loads(self.finetuning_settings(wildcards)),
-                "weights": self.benchmark(wildcards).weights,
+                "weights": self.weights(wildcards),
             }
         )

@@ -23,9 +23,9 @@ PLUMBING = frozenset(
         "synmask.gpus",  # who has which GPU
         "synmask.reporting.plan",  # types of what a table is told, for the command line
         "synmask.provenance",  # the commit and versions in a score file
-        "synmask.engine.lock",  # one training at a time in a folder
-        "synmask.engine.progress",  # lines for logs
-        "synmask.engine.stopping",  # signals
+        "synmask.training.lock",  # one training at a time in a folder
+        "synmask.training.progress",  # lines for logs
+        "synmask.training.stopping",  # signals
     }
 )
 DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js))["']""")  # files beside a module that it names

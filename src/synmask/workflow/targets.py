@@ -11,7 +11,7 @@ from synmask.config.claims import Claims
 from synmask.config.faults import nearest
 from synmask.config.published import Published
 from synmask.config.sections import Experiment
-from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_files
+from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_comparisons, task_files
 from synmask.files import UserError
 from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
 
@@ -211,12 +211,16 @@ class Targets:
         return self.available(task_files(read)) if "glue" in read["metrics"] else []
 
     def table_comparisons(self, table: str) -> list[str]:
-        """The tests of a table's runs against its baseline."""
-        return [
-            run_file(run, f"significance-{baseline['system']}.json")
-            for run, baseline in compared(self.plan(table))
-            if len(self.available([run_file(run, "scores.json"), run_file(baseline, "scores.json")])) == 2
-        ]
+        """The tests of a table's runs against its baseline, of those that are there or will be."""
+        read = self.plan(table)
+        pairs = [(run_file(run, ""), run_file(baseline, "")) for run, baseline in compared(read)]
+        pairs += [(f"{run}/", f"{baseline}/") for run, baseline in task_comparisons(read)]
+        tests = (
+            f"{run}significance-{read['baseline']}.json"
+            for run, baseline in pairs
+            if len(self.available([f"{run}scores.json", f"{baseline}scores.json"])) == 2
+        )
+        return list(dict.fromkeys(tests))
 
     # ---- claims --------------------------------------------------------------------------------------------
 

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TRAININGS = ("train", "train_templates", "pretrain", "finetune")  # rules whose logs say how they get on
+TRAININGS = (
+    "train",
+    "train_templates",
+    "pretrain",
+    "continue_pretraining",
+    "finetune",
+)  # rules whose logs say how they get on
 TAIL = 16384  # bytes of a log that are read for its last lines
 END = 30  # lines of a log that are shown of a failed job
 SKEW = 30  # seconds that the clock of a file system may be behind

@@ -1,0 +1,268 @@
+"""Continued pre-training of a RoBERTa on parsed sentences: a masked language model, and SynCLM's losses."""
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from fairseq.logging import metrics
+from fairseq.tasks import FairseqTask
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+from torch import Tensor, nn
+
+from synmask.config.guides import GuideOptions
+from synmask.config.nlu import ContinuedRun
+from synmask.files import UserError
+from synmask.guides import Guide, Shape
+from synmask.guides.attention import masked_softmax
+from synmask.roberta import synclm
+from synmask.roberta.labelled import Sentences, check_encoded, read_encoded, read_syntax, syntax_file
+from synmask.roberta.model import GuidedRoberta
+from synmask.roberta.weights import MASK, Weights, load_weights, save_weights
+from synmask.training.checkpoints import finished, load
+from synmask.training.loop import run_stage
+from synmask.training.losses import LoggedLoss
+from synmask.training.stage import History, Stage
+from synmask.training.trainer import fairseq_config
+
+KEPT, DRAWN = 0.1, 0.1  # of the masked tokens as many stand as they are, or are drawn; the others are <mask>
+
+
+class ParsedSentences(Sentences):
+    """Sentences with BERT's masking and, where there are contrastive losses, their choices.
+
+    The batch gains `phrases` and `subtrees` (`synclm.joined`). All is drawn from seed, epoch and sentence; on
+    data to validate on from seed and sentence alone.
+    """
+
+    def __init__(self, *args: Any, losses: Sequence[str], **how: Any) -> None:
+        super().__init__(*args, regression=False, **how)
+        self.losses = losses
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        random = np.random.default_rng([self.seed, self.epoch, index])
+        tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
+        masked = torch.from_numpy(random.random(len(tokens)) < self.mask_rate)
+        masked &= (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
+        how = torch.from_numpy(random.random(len(tokens)))
+        drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
+        shown = tokens.masked_fill(masked & (how >= KEPT + DRAWN), self.dictionary.index(MASK))
+        shown = torch.where(masked & (how >= KEPT) & (how < KEPT + DRAWN), drawn, shown)
+        heads = synclm.token_heads(np.asarray(self.encoded.part(self.syntax, index)))
+        return {
+            "id": index,
+            "tokens": shown,
+            "target": self.encoded.targets[index],
+            "masked": masked.to(torch.uint8),
+            "unmasked": tokens,
+            "phrases": synclm.draw_phrases(heads, random) if "phrase" in self.losses else None,
+            "subtrees": synclm.draw_subtrees(heads, random) if "tree" in self.losses else None,
+        }
+
+    def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
+        batch = super().collater(samples)
+        if not samples:
+            return batch
+        del batch["net_input"]["annotations"]
+        length = batch["net_input"]["src_tokens"].size(1)
+        for name, loss in (("phrases", "phrase"), ("subtrees", "tree")):
+            if loss in self.losses:
+                batch[name] = synclm.joined([sample[name] for sample in samples], length)
+        return batch
+
+
+class _Watch(Guide):
+    """Plain attention in all layers, of which the last one's weights are kept: (B, n, n), mean over heads."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(GuideOptions(), shape)
+        self.layers = shape.layers
+        self.seen: Tensor | None = None
+
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Tensor:
+        return padding
+
+    def attend(self, scores: Tensor, prepared: Tensor, layer: int) -> Tensor:
+        weights = masked_softmax(scores, prepared)
+        if layer == self.layers - 1:
+            self.seen = weights.mean(1)
+        return weights
+
+
+class ContrastiveRoberta(GuidedRoberta):
+    """A RoBERTa that also gives its last attention and, with `contrast`, what the tree loss compares."""
+
+    @classmethod
+    def continued(cls, weights: Weights, args: Namespace) -> "ContrastiveRoberta":
+        """A model with pre-trained `weights`."""
+        model = cls.build(args, weights.dictionary)
+        model.load_state_dict(weights.state)
+        sizes = (args.encoder_embed_dim, args.encoder_attention_heads, args.encoder_ffn_embed_dim)
+        model.encoder.sentence_encoder.guide = _Watch(Shape(*sizes, args.encoder_layers))
+        model.contrast = synclm.TreeHead(args.encoder_embed_dim)
+        return model
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor, masked: Tensor) -> dict[str, Tensor]:
+        """src_tokens (B, n), positions `masked` (m,) of the flattened (B, n) → "mlm_logits" (m, V),
+        "attention" (B, n, n), "features" (B, n, d)."""
+        states, _ = self.encoder.extract_features(src_tokens)
+        return {
+            "mlm_logits": self.encoder.output_layer(states.flatten(0, 1).index_select(0, masked)),
+            "attention": self.encoder.sentence_encoder.guide.seen.float(),
+            "features": self.contrast(states).float(),
+        }
+
+
+class ContrastiveLoss(LoggedLoss):
+    """L = L_MLM + L_phrase + L_tree, each a mean over what a batch has of it; 0 where it has none."""
+
+    losses = ("loss", "phrase_loss", "tree_loss")
+
+    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+        """→ loss, 1 (a batch), and what to log (nats)."""
+        output = model(**sample["net_input"])
+        hidden = sample["masked_target"]
+        mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
+        none = sum(part.sum() for part in output.values()) * 0.0  # so that all parameters have a gradient
+        losses = {
+            "phrase_loss": _of(synclm.phrase_loss, output["attention"], sample.get("phrases"), none),
+            "tree_loss": _of(synclm.tree_loss, output["features"], sample.get("subtrees"), none),
+        }
+        loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
+        log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
+        return loss, 1, log | {"ntokens": sample["ntokens"], "sample_size": 1, "masked": len(hidden)}
+
+
+def _of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
+    return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
+
+
+class ContinuedPretraining(FairseqTask):
+    """fairseq's task: PART.npz and its annotations in the folder `data`, for `weights`."""
+
+    def __init__(self, data: Path, settings: ContinuedRun, weights: Weights, seed: int) -> None:
+        super().__init__(Namespace())
+        self.data, self.settings, self.weights, self.seed = data, settings, weights, seed
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.weights.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.weights.dictionary
+
+    def max_positions(self) -> int:
+        return self.weights.shape.max_positions
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        part = self.data / f"{split}.npz"
+        encoded = read_encoded(part)
+        self.datasets[split] = ParsedSentences(
+            encoded, self.source_dictionary, order=np.argsort(encoded.sizes, kind="stable"),
+            syntax=read_syntax(part, encoded), mask_rate=self.settings.training.mask_rate, seed=self.seed,
+            losses=self.settings.losses,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Continuing(Stage):
+    """A RoBERTa that goes on from `weights`; its last model is kept. `data` holds {train,valid}.npz."""
+
+    settings: ContinuedRun
+    data: Path
+    weights: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "phrase_loss", "tree_loss", "valid_loss")
+
+    @property
+    def batches(self) -> int:
+        return self.settings.training.batch.gpus * self.settings.training.batch.updates
+
+    def check(self) -> dict[str, int]:
+        weights = load_weights(self.weights)
+        for part in self._parts():
+            check_encoded(part, weights)
+            encoded = read_encoded(part)
+            read_syntax(part, encoded)
+            if encoded.sizes.max() > self.settings.training.batch.tokens:
+                longest, most = encoded.sizes.max(), self.settings.training.batch.tokens
+                raise UserError(f"{part}: a sentence has {longest} tokens, batch.tokens is {most}; give more")
+        return {}
+
+    def _parts(self) -> list[Path]:
+        return [self.data / f"{split}.npz" for split in ("train", "valid")]
+
+    def files(self) -> list[Path]:
+        return [self.weights / "model.pt", *self._parts(), *map(syntax_file, self._parts())]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        training, shape = self.settings.training, load_weights(self.weights).shape
+        words = {
+            "--task": "sentence_prediction",
+            "--criterion": "sentence_prediction",
+            "--arch": "roberta",
+            "--max-positions": shape.max_positions,
+            "--adam-eps": training.adam_eps,
+            "--lr-scheduler": "polynomial_decay",
+            "--total-num-update": training.total_updates,
+            "--max-tokens": training.batch.tokens,
+            "--update-freq": self.batches // processes,
+        }
+        return fairseq_config(self.data, run, words, training, self.seed, processes)
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        torch.manual_seed(self.seed)
+        weights, training = load_weights(self.weights), self.settings.training
+        task = ContinuedPretraining(self.data, self.settings, weights, self.seed)
+        rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
+        model = ContrastiveRoberta.continued(weights, Namespace(**vars(weights.shape.settings()), **rates))
+        task.load_dataset("valid")
+        return Trainer(cfg, task, model, ContrastiveLoss(task))
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+        with metrics.aggregate(new_root=True) as totals:
+            for sample in batches:
+                trainer.valid_step(sample)
+        valid = totals.get_smoothed_values()
+        return {
+            "train_loss": round(float(train["loss"]), 5),
+            **{name: round(float(valid[name]), 5) for name in ("mlm_loss", "phrase_loss", "tree_loss")},
+            "valid_loss": round(float(valid["loss"]), 5),
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return "  ".join(f"{loss} {row[f'{loss}_loss']:.2f}" for loss in ("mlm", *self.settings.losses))
+
+    def models(self, history: History) -> list[int]:
+        return [self.epochs] if len(history) == self.epochs else []
+
+    @property
+    def final(self) -> str:
+        return f"epoch{self.epochs}.pt"
+
+
+def continue_pretraining(
+    data: Path, weights: Path, run: Path, settings: ContinuedRun, seed: int, **how: Any
+) -> None:
+    """Go on pre-training, or go on where an earlier call stopped; `run` becomes a weights folder.
+
+    Args:
+        data: folder of {train,valid}.npz and their annotations (`task_syntax.encode_parses`).
+        weights: the weights folder to start from; its vocabulary is copied.
+        how: for `loop.run_stage`.
+    """
+    stage = Continuing(settings, seed, data, weights)
+    run_stage(stage, run, **how)
+    if finished(run / "checkpoints", stage.models, stage.final) is None:
+        raise UserError(f"{run}: not trained to its end; run it again")
+    state = load(run / "checkpoints" / stage.final)
+    save_weights(run, state, load_weights(weights).shape, weights)

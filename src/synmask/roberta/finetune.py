@@ -1,0 +1,267 @@
+"""Fine-tuning RoBERTa on a task of language understanding, and what its best model predicts."""
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.tasks import FairseqTask
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+from synmask.config.guides import GUIDES
+from synmask.config.nlu import FinetuningSettings
+from synmask.corpora.tasks import TASKS, Examples
+from synmask.evaluation.nlu import METRICS, score
+from synmask.files import UserError, write_lines
+from synmask.roberta.labelled import (
+    Encoded,
+    SentenceLoss,
+    SentencePrediction,
+    batched,
+    check_encoded,
+    encode,
+    read_encoded,
+    read_syntax,
+    syntax_file,
+)
+from synmask.roberta.model import HEAD, GuidedRoberta
+from synmask.roberta.weights import Weights, load_weights
+from synmask.text import gpt2
+from synmask.training.checkpoints import finished, load, retire, save
+from synmask.training.lock import locked
+from synmask.training.loop import run_stage
+from synmask.training.stage import History, Stage
+from synmask.training.trainer import fairseq_config
+
+BEST = "best.pt"
+
+
+@dataclass(frozen=True)
+class FineTuning(Stage):
+    """One system on one task, with one seed; the model that does best on the part `valid` is kept.
+
+    `data` holds PART.npz of each part, `weights` is a weights folder.
+    """
+
+    settings: FinetuningSettings
+    data: Path
+    valid: str
+    weights: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "valid_loss", *METRICS[self.task])
+
+    @property
+    def batches(self) -> int:
+        return 1  # of a few sentences: nothing to share among workers
+
+    @property
+    def task(self) -> str:
+        return self.settings.task
+
+    @cached_property
+    def metric(self) -> str:
+        return METRICS[self.task][0]
+
+    def check(self) -> dict[str, int]:
+        weights = load_weights(self.weights)
+        for part in (self.data / f"{name}.npz" for name in ("train", self.valid)):
+            check_encoded(part, weights)
+            if GUIDES[self.settings.system.guide].reads:
+                read_syntax(part, read_encoded(part))
+        return {}
+
+    def files(self) -> list[Path]:
+        names = ("train", self.valid)
+        parts = [self.data / f"{name}.npz" for name in names]
+        read = GUIDES[self.settings.system.guide].reads
+        return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        training, weights = self.settings.training, load_weights(self.weights)
+        shape = weights.shape
+        words = {
+            "--task": "sentence_prediction",
+            "--criterion": "sentence_prediction",
+            "--arch": "roberta",
+            "--encoder-layers": shape.encoder_layers,
+            "--encoder-embed-dim": shape.embed_dim,
+            "--encoder-ffn-embed-dim": shape.ffn_dim,
+            "--encoder-attention-heads": shape.heads,
+            "--max-positions": shape.max_positions,
+            "--dropout": training.dropout,
+            "--attention-dropout": training.attention_dropout,
+            "--adam-eps": training.adam_eps,
+            "--lr-scheduler": "polynomial_decay",
+            "--total-num-update": training.total_updates,
+            "--batch-size": training.sentences,
+        }
+        return fairseq_config(self.data, run, words, training, self.seed, processes)
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        torch.manual_seed(self.seed)
+        weights = load_weights(self.weights)
+        task = SentencePrediction(
+            self.data, self.valid, self.settings, len(TASKS[self.task].labels), weights, self.seed
+        )
+        model = task.build_model(model_arguments(weights, self.settings))
+        task.load_dataset("valid")
+        return Trainer(cfg, task, model, SentenceLoss(task, self.settings.system.mlm_weight))
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        dataset = trainer.task.dataset("valid")
+        outputs = model_outputs(trainer.get_model(), trainer.task, dataset.encoded, dataset.syntax)
+        gold = torch.from_numpy(dataset.encoded.targets)
+        if TASKS[self.task].labels:
+            loss = torch.nn.functional.cross_entropy(outputs, gold.long())
+        else:
+            loss = torch.nn.functional.mse_loss(outputs.view(-1), gold)
+        reported = score(self.task, _texts(self.task, gold), _answers(self.task, outputs))
+        return {
+            "train_loss": round(float(train["task_loss"]), 5),
+            "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
+            "valid_loss": round(float(loss), 5),
+            **{name: round(value, 4) for name, value in reported.items()},
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return f"{self.metric} {row[self.metric]:.2f}"
+
+    def best(self, history: History) -> int | None:
+        """The epoch that does best, the first of several."""
+        scores = [row[self.metric] for row in history]
+        return scores.index(max(scores)) + 1 if scores else None
+
+    def models(self, history: History) -> list[int]:
+        best = self.best(history)
+        return [best] if best else []
+
+    @property
+    def final(self) -> str:
+        return BEST
+
+    def summary(self, history: History) -> dict[str, Any]:
+        return {"best_epoch": self.best(history)}
+
+
+def model_arguments(weights: Weights, settings: FinetuningSettings) -> Namespace:
+    """What fairseq wants to know of a RoBERTa that is fine-tuned."""
+    training = settings.training
+    rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
+    return Namespace(**vars(weights.shape.settings()), **rates)
+
+
+def finetune(
+    data: Path,
+    valid: str,
+    run: Path,
+    weights: Path,
+    settings: FinetuningSettings,
+    seed: int,
+    *,
+    keep_checkpoints: bool = True,
+    **how: Any,
+) -> None:
+    """Fine-tune one system on one task with one seed, or go on where an earlier call stopped.
+
+    Writes what `loop.run_stage` does, and `run`/best.pt: the model that did best, and its settings.
+
+    Args:
+        data: folder of PART.npz (`encode_file`), and of syntax.PART.npy for systems that read a parser;
+            `valid`: the part that chooses the best epoch.
+        weights: a weights folder (roberta/weights.py).
+        keep_checkpoints: False: remove all but the best epoch's model.
+        how: for `run_stage`.
+    """
+    stage = FineTuning(settings, seed, data, valid, weights)
+    run_stage(stage, run, **how)
+    folder = run / "checkpoints"
+    with locked(run):
+        done = finished(folder, stage.models, BEST)
+        if done is None:
+            raise UserError(f"{folder}: changed meanwhile; run it again")
+        (best,) = stage.models(done["history"])
+        path = folder / f"epoch{best}.pt"
+        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best})
+        if not keep_checkpoints:
+            retire(folder, run / BEST, BEST)
+
+
+def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
+    """A task's examples as RoBERTa reads them, at most `most` tokens each."""
+    loaded = load_weights(weights)
+    if most > loaded.shape.max_positions:
+        raise UserError(f"{weights}: takes {loaded.shape.max_positions} tokens, not {most}; lower max_tokens")
+    sentences = [sentence for example in examples.texts for sentence in example]
+    pieces = iter(gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe"))
+    texts = [[next(pieces) for _ in example] for example in examples.texts]
+    labels = TASKS[task].labels
+    targets = [labels.index(label) if labels else float(label) for label in examples.labels]
+    return encode(texts, loaded.dictionary, most, targets)
+
+
+def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
+    """Write the model's answer to each example of a part, a label or a number a line.
+
+    Args:
+        model: best.pt of a fine-tuning; `weights`: the folder that it was trained from (for its sizes).
+        data: PART.npz; beside it syntax.PART.npy, if the system reads a parser.
+    """
+    torch.set_num_threads(threads)
+    saved, loaded = load(model), load_weights(weights)
+    if "epoch" not in saved:
+        raise UserError(f"{model}: not the model of a fine-tuning")
+    settings = FinetuningSettings.model_validate(saved["settings"])
+    classes = len(TASKS[settings.task].labels)
+    task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)
+    tuned = task.build_model(model_arguments(loaded, settings))
+    tuned.load_state_dict(saved["model"])
+    tuned.to("cuda" if torch.cuda.is_available() else "cpu")
+    encoded = read_encoded(data)
+    outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
+    write_lines(output, _answers(settings.task, outputs))
+
+
+def model_outputs(
+    model: GuidedRoberta, task: FairseqTask, encoded: Encoded, syntax: np.ndarray | None, sentences: int = 64
+) -> torch.Tensor:
+    """The head's outputs for all examples, (N, C) in their order, on the CPU; in batches of like length.
+
+    Args:
+        syntax: the annotations of the examples' tokens, where the model's guide reads them.
+    """
+    order = np.argsort(encoded.sizes, kind="stable")
+    device, pad = next(model.parameters()).device, task.source_dictionary.pad()
+    outputs: list[torch.Tensor] = []
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        for first in range(0, len(order), sentences):
+            chosen = order[first : first + sentences]
+            rows = [torch.from_numpy(encoded[i].astype(np.int64)) for i in chosen]
+            tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad).to(device)
+            read = batched([encoded.part(syntax, i) for i in chosen]) if syntax is not None else {}
+            read = {name: value.to(device) for name, value in read.items()}
+            answers, _ = model(tokens, annotations=read, classification_head_name=HEAD)
+            outputs.append(answers.float().cpu())
+    model.train(training)
+    return torch.cat(outputs)[torch.from_numpy(np.argsort(order, kind="stable"))]
+
+
+def _answers(task: str, outputs: torch.Tensor) -> list[str]:
+    """Outputs (N, C) as labels, or as the numbers of a regression."""
+    if not TASKS[task].labels:
+        return [f"{value:.4f}" for value in outputs.view(-1).tolist()]
+    return [TASKS[task].labels[best] for best in outputs.argmax(1).tolist()]
+
+
+def _texts(task: str, targets: torch.Tensor) -> list[str]:
+    labels = TASKS[task].labels
+    return [labels[int(target)] if labels else str(float(target)) for target in targets]

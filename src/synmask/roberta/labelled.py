@@ -1,0 +1,302 @@
+"""Sentences and pairs of sentences with a label or a score: data, task and objective of fine-tuning."""
+
+import zipfile
+import zlib
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary, FairseqDataset, data_utils
+from fairseq.tasks import FairseqTask
+from torch import Tensor, nn
+
+from synmask.config.guides import GUIDES
+from synmask.config.nlu import FinetuningSettings
+from synmask.files import UserError, writing
+from synmask.roberta.model import HEAD, GuidedRoberta
+from synmask.roberta.weights import Weights
+from synmask.training.losses import LoggedLoss
+
+COLUMNS = 4  # of an annotation (roberta/task_syntax.py): word, head, sentence, punctuation
+NONE = -1
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Examples as ids: `tokens` (T,) of all of them, example i from starts[i] to starts[i+1]; `targets` (N,),
+    class numbers or, of a regression, scores."""
+
+    tokens: np.ndarray
+    starts: np.ndarray
+    targets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.part(self.tokens, index)
+
+    def part(self, values: np.ndarray, index: int) -> np.ndarray:
+        """What of `values` (T, ...), one for each token, belongs to an example."""
+        return values[self.starts[index] : self.starts[index + 1]]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.starts)
+
+
+def encode(
+    texts: Sequence[Sequence[Sequence[int]]], dictionary: Dictionary, most: int, targets: Sequence[float]
+) -> Encoded:
+    """RoBERTa's input of each example: `<s> a </s>`, of a pair `<s> a </s> </s> b </s>`.
+
+    Of a pair with more than `most` tokens the longer sentence loses its end, token by token, until it fits
+    (as BERT did); of a single sentence, too.
+
+    Args:
+        texts: of each example one or two sentences, each as GPT-2 BPE ids.
+        most: how many tokens an example has at most, with the marks.
+    """
+    rows = [_row([_ids(sentence, dictionary) for sentence in example], dictionary, most) for example in texts]
+    return Encoded(
+        np.concatenate(rows).astype(np.int32),
+        np.cumsum([0, *map(len, rows)]),
+        np.asarray(targets, dtype=np.float32),
+    )
+
+
+def _ids(sentence: Sequence[int], dictionary: Dictionary) -> list[int]:
+    return [dictionary.index(str(piece)) for piece in sentence]
+
+
+def _row(sentences: list[list[int]], dictionary: Dictionary, most: int) -> np.ndarray:
+    room = most - 2 * len(sentences)
+    if room < len(sentences):
+        raise UserError(f"max_tokens {most}: too few for a token of each sentence and the marks; give more")
+    while (over := sum(map(len, sentences)) - room) > 0:
+        longest = max(sentences, key=len)
+        rest = max((len(other) for other in sentences if other is not longest), default=0)
+        del longest[len(longest) - min(over, max(1, len(longest) - rest)) :]
+    begin, end = [dictionary.bos()], [dictionary.eos()]
+    row = begin + sentences[0] + end
+    for other in sentences[1:]:
+        row += end + other + end
+    return np.array(row)
+
+
+def write_encoded(path: Path, encoded: Encoded) -> None:
+    with writing(path, "wb") as handle:
+        np.savez(handle, tokens=encoded.tokens, starts=encoded.starts, targets=encoded.targets)
+
+
+def read_encoded(path: Path) -> Encoded:
+    """What `write_encoded` wrote.
+
+    Raises:
+        UserError: missing or damaged.
+    """
+    try:
+        with np.load(path) as arrays:
+            encoded = Encoded(arrays["tokens"], arrays["starts"], arrays["targets"])
+        kinds = [array.dtype.kind for array in vars(encoded).values()]
+        if kinds != ["i", "i", "f"] or any(array.ndim != 1 for array in vars(encoded).values()):
+            raise ValueError("other arrays than write_encoded's")
+        if len(encoded.starts) != len(encoded) + 1 or encoded.starts[-1] != len(encoded.tokens):
+            raise ValueError("of other lengths than write_encoded's")
+        return encoded
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise UserError(f"{path}: encoded sentences missing or damaged; delete it and rerun") from None
+
+
+def syntax_file(part: Path) -> Path:
+    """Where the syntax of PART.npz lies, beside it."""
+    return part.with_name(f"syntax.{part.stem}.npy")
+
+
+def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
+    """The annotations (T, 4) of the tokens of PART.npz, memory-mapped (roberta/task_syntax.py).
+
+    Raises:
+        UserError: missing, damaged, or of other examples.
+    """
+    path = syntax_file(part)
+    try:
+        table = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read ({error}); annotate the task again") from None
+    if table.shape != (len(encoded.tokens), COLUMNS):
+        raise UserError(f"{path}: annotations of other examples; annotate the task again")
+    return table
+
+
+def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
+    """Annotations (n, 4) of some examples as a guide reads them: "words" (B, n, 4), -1 at pads."""
+    words = [torch.from_numpy(row.astype(np.int64)) for row in rows]
+    return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
+
+
+def check_encoded(path: Path, weights: Weights) -> None:
+    """Raises UserError unless the examples in `path` are such as `weights` take."""
+    encoded = read_encoded(path)
+    ids, sizes = encoded.tokens, encoded.sizes
+    fits = len(encoded) and ids.min() >= 0 and ids.max() < len(weights.dictionary)
+    if not fits or sizes.min() < 2 or sizes.max() > weights.shape.max_positions:
+        raise UserError(f"{path}: no sentences for these weights; encode the task again")
+
+
+class Sentences(FairseqDataset):
+    """Examples as batches, padded on the right.
+
+    Args:
+        syntax: annotations (T, 4) of the examples' tokens; `net_input` gains them (`batched`).
+        mask_rate: share of tokens (but for the marks) replaced by `<mask>`; then `net_input` gains `masked`
+            (m,), positions in the flattened (B, n), and the batch `masked_target` (m,), what stood there. It
+            depends on seed, epoch and example alone.
+        order: of the examples before they are put into batches.
+    """
+
+    def __init__(
+        self, encoded: Encoded, dictionary: Dictionary, *, regression: bool, order: np.ndarray,
+        syntax: np.ndarray | None = None, mask_rate: float = 0.0, seed: int = 1,
+    ) -> None:  # fmt: skip
+        self.syntax = syntax
+        self.encoded, self.dictionary, self.regression, self.order = encoded, dictionary, regression, order
+        self.mask_rate, self.seed, self.epoch = mask_rate, seed, 1
+        self.sizes = encoded.sizes
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
+        example = {"id": index, "tokens": tokens, "target": self.encoded.targets[index]}
+        if self.mask_rate:
+            generator = np.random.default_rng([self.seed, self.epoch, index])
+            masked = torch.from_numpy(generator.random(len(tokens)) < self.mask_rate)
+            masked &= (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
+            example |= {
+                "tokens": tokens.masked_fill(masked, self.dictionary.index("<mask>")),
+                "masked": masked.to(torch.uint8),
+                "unmasked": tokens,
+            }
+        return example
+
+    def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
+        if not samples:
+            return {}
+        pad, lengths = self.dictionary.pad(), torch.tensor([len(sample["tokens"]) for sample in samples])
+        kind = torch.float32 if self.regression else torch.int64
+        batch = {
+            "id": torch.tensor([sample["id"] for sample in samples]),
+            "net_input": {
+                "src_tokens": data_utils.collate_tokens([sample["tokens"] for sample in samples], pad),
+                "src_lengths": lengths,
+            },
+            "target": torch.tensor([sample["target"] for sample in samples]).to(kind),
+            "ntokens": int(lengths.sum()),
+            "nsentences": len(samples),
+        }
+        if self.syntax is not None:
+            rows = [self.encoded.part(self.syntax, sample["id"]) for sample in samples]
+            batch["net_input"]["annotations"] = batched(rows)
+        if self.mask_rate:
+            masked = data_utils.collate_tokens([sample["masked"] for sample in samples], 0).view(-1)
+            unmasked = data_utils.collate_tokens([sample["unmasked"] for sample in samples], pad).view(-1)
+            batch["net_input"]["masked"] = masked.nonzero().view(-1)
+            batch["masked_target"] = unmasked[batch["net_input"]["masked"]]
+        return batch
+
+    def num_tokens(self, index: int) -> int:
+        return int(self.sizes[index])
+
+    def size(self, index: int) -> int:
+        return int(self.sizes[index])
+
+    def ordered_indices(self) -> np.ndarray:
+        return self.order
+
+
+class SentencePrediction(FairseqTask):
+    """A class or a score for each example, by a RoBERTa that may be guided.
+
+    Args:
+        data: the folder with train.npz and the NAME.npz of the other parts.
+        classes: how many labels the task has, 0 for a regression.
+    """
+
+    def __init__(
+        self, data: Path, valid: str, settings: FinetuningSettings, classes: int, weights: Weights, seed: int
+    ) -> None:
+        super().__init__(Namespace())
+        self.data, self.valid, self.settings = data, valid, settings
+        self.classes, self.weights, self.seed = classes, weights, seed
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.weights.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.weights.dictionary
+
+    def max_positions(self) -> int:
+        return self.weights.shape.max_positions
+
+    def build_model(self, cfg: Namespace, from_checkpoint: bool = False) -> GuidedRoberta:
+        return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings.system, max(1, self.classes))
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        part = self.data / f"{self.valid if split == 'valid' else split}.npz"
+        encoded = read_encoded(part)
+        if split == "train":
+            order = np.random.default_rng(self.seed).permutation(len(encoded))
+        else:
+            order = np.argsort(encoded.sizes, kind="stable")
+        rate = self.settings.system.mask_rate if split == "train" else 0.0
+        self.datasets[split] = Sentences(
+            encoded, self.source_dictionary, regression=not self.classes, order=order,
+            syntax=self.syntax(part, encoded), mask_rate=rate, seed=self.seed,
+        )  # fmt: skip
+
+    def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
+        """The annotations of PART.npz, where the system's guide reads them."""
+        reads = GUIDES[self.settings.system.guide].reads
+        return read_syntax(part, encoded) if reads else None
+
+
+class SentenceLoss(LoggedLoss):
+    """L = (1 − λ)·L_task + λ·L_MLM: cross-entropy, or of a regression the squared error, a mean over the
+    examples; the cross-entropy of the masked tokens, a mean over them (method.md, section 5). Logged in nats
+    (of a regression: squared errors) an example."""
+
+    losses = ("loss", "task_loss")
+
+    def __init__(self, task: SentencePrediction, mlm_weight: float) -> None:
+        super().__init__(task)
+        self.regression, self.mlm_weight = not task.classes, mlm_weight
+
+    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+        """→ loss (a sum), its sample size (examples), and sums to log (nats)."""
+        inputs = dict(sample["net_input"])
+        if not self.mlm_weight:
+            inputs.pop("masked", None)
+        outputs, extra = model(**inputs, classification_head_name=HEAD)
+        target, size = sample["target"], sample["nsentences"]
+        if self.regression:
+            loss = nn.functional.mse_loss(outputs.view(-1).float(), target, reduction="sum")
+        else:
+            loss = nn.functional.cross_entropy(outputs.float(), target, reduction="sum")
+        log = {"task_loss": loss.data, "ntokens": sample["ntokens"], "sample_size": size}
+        if "mlm_logits" in extra:
+            hidden = sample["masked_target"]
+            mlm = nn.functional.cross_entropy(extra["mlm_logits"].float(), hidden, reduction="sum")
+            loss = (1 - self.mlm_weight) * loss + self.mlm_weight * size * mlm / max(1, len(hidden))
+            log |= {"mlm_loss": mlm.data, "masked": len(hidden)}
+        return loss, size, log | {"loss": loss.data}

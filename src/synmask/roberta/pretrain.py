@@ -1,0 +1,192 @@
+"""Pre-training a small RoBERTa as a masked language model, by fairseq's own task and objective."""
+
+import math
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
+from fairseq.logging import metrics
+from fairseq.tasks.masked_lm import MaskedLMTask
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+from synmask.config.nlu import PretrainingRun, RobertaSize
+from synmask.files import UserError, read_lines
+from synmask.roberta.model import GuidedRoberta
+from synmask.roberta.weights import RobertaShape, save_weights
+from synmask.text import gpt2
+from synmask.training.binarise import read_binary, read_dictionary, write_binary
+from synmask.training.checkpoints import finished, load
+from synmask.training.loop import run_stage
+from synmask.training.stage import History, Stage
+from synmask.training.trainer import fairseq_config
+
+LN2 = math.log(2)  # fairseq's own loss counts in bits
+BASE_WIDTH = 768  # of the RoBERTa that fairseq's initial weights are made for
+
+
+class _MaskedLM(MaskedLMTask):
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedRoberta:
+        return GuidedRoberta.build(cfg, self.dictionary)
+
+
+class _MaskedLoss(MaskedLmLoss):
+    """fairseq's, which does not count its tokens."""
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict]) -> None:
+        MaskedLmLoss.reduce_metrics(logging_outputs)
+        metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
+
+
+@dataclass(frozen=True)
+class Pretraining(Stage):
+    """A plain RoBERTa of the size `settings.model`; its last model is kept.
+
+    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt.
+    """
+
+    settings: PretrainingRun
+    data: Path
+    weights: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "valid_loss", "valid_ppl")
+
+    @property
+    def batches(self) -> int:
+        return self.settings.training.batch.gpus * self.settings.training.batch.updates
+
+    def check(self) -> dict[str, int]:
+        most, tokens = self.settings.model.max_positions, self.settings.training.batch.tokens
+        if tokens < most:
+            raise UserError(f"batch.tokens {tokens}: a block has max_positions {most}; give as many")
+        dictionary = read_dictionary(self.weights / "dict.txt")
+        left_out = {}
+        for split in ("train", "valid"):
+            sentences = read_binary(self.data / split, dictionary)  # its sizes live as long as it does
+            sizes = sentences.sizes + 1  # <s>
+            left_out[split] = int((sizes > most).sum())
+            if left_out[split] == len(sizes):
+                raise UserError(f"{self.data}: each line of {split} is longer than {most} tokens")
+        return left_out
+
+    def files(self) -> list[Path]:
+        return [self.weights / "dict.txt", *self.data.glob("train.*")]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        model, training = self.settings.model, self.settings.training
+        words = {
+            "--task": "masked_lm",
+            "--arch": "roberta",
+            "--tokens-per-sample": model.max_positions,
+            "--sample-break-mode": "complete",
+            "--mask-prob": training.mask_rate,
+            "--encoder-layers": model.layers,
+            "--encoder-embed-dim": model.embed_dim,
+            "--encoder-ffn-embed-dim": model.ffn_dim,
+            "--encoder-attention-heads": model.heads,
+            "--max-positions": model.max_positions,
+            "--dropout": training.dropout,
+            "--attention-dropout": training.attention_dropout,
+            "--adam-eps": training.adam_eps,
+            "--lr-scheduler": "inverse_sqrt",
+            "--max-tokens": training.batch.tokens,
+            "--update-freq": self.batches // processes,
+        }
+        flags = ["--skip-invalid-size-inputs-valid-test"]  # else fairseq would end at a line that is too long
+        return fairseq_config(self.data, run, words, training, self.seed, processes, flags)
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        torch.manual_seed(self.seed)
+        task = _MaskedLM(cfg.task, read_dictionary(self.weights / "dict.txt"))
+        model, training = self.settings.model, self.settings.training
+        rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
+        built = task.build_model(Namespace(**vars(_shape(model).settings()), **rates))
+        _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
+        task.load_dataset("valid")
+        return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+        with metrics.aggregate(new_root=True) as totals:
+            for sample in batches:
+                trainer.valid_step(sample)
+        valid = float(totals.get_smoothed_values()["loss"]) * LN2
+        return {
+            "train_loss": round(float(train["loss"]) * LN2, 5),
+            "valid_loss": round(valid, 5),
+            "valid_ppl": round(math.exp(min(valid, 50)), 4),
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return f"perplexity {row['valid_ppl']:.2f}"
+
+    def models(self, history: History) -> list[int]:
+        return [self.epochs] if len(history) == self.epochs else []
+
+    @property
+    def final(self) -> str:
+        return f"epoch{self.epochs}.pt"
+
+
+def _widen(model: GuidedRoberta, factor: float) -> None:
+    """Multiply the initial weights of all layers.
+
+    fairseq draws them with a standard deviation of 0.02 whatever the width, with which a narrow layer adds
+    next to nothing to what passes by it, and hardly learns.
+    """
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() == 2 and "embed" not in name:
+                weight.mul_(factor)
+
+
+def _shape(model: RobertaSize) -> RobertaShape:
+    sizes = model.model_dump()
+    return RobertaShape(encoder_layers=sizes.pop("layers"), **sizes)
+
+
+def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: Path) -> None:
+    """Write the lines of each split's files as fairseq's {split}.{bin,idx}.
+
+    Args:
+        vocabulary: folder with encoder.json, vocab.bpe and dict.txt.
+    Raises:
+        UserError: a split has no text.
+    """
+    dictionary = read_dictionary(vocabulary / "dict.txt")
+    texts = {
+        split: [line for path in paths for line in read_lines(path) if line.strip()]
+        for split, paths in files.items()
+    }
+    names = {split: " ".join(map(str, paths)) for split, paths in files.items()}
+    for split, lines in texts.items():
+        if not lines:
+            raise UserError(f"{names[split]}: no text; give --{split} a file with some")
+    for split, lines in texts.items():
+        pieces = gpt2.encode(lines, vocabulary / "encoder.json", vocabulary / "vocab.bpe")
+        rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
+        write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
+
+
+def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, seed: int, **how: Any) -> None:
+    """Pre-train, or go on where an earlier call stopped, and write model.pt into the folder `weights`.
+
+    Args:
+        data: a folder of `encode_text`.
+        weights: a folder with dict.txt.
+        settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
+        how: for `loop.run_stage`.
+    """
+    stage = Pretraining(settings, seed, data, weights)
+    run_stage(stage, run, **how)
+    done = finished(run / "checkpoints", stage.models, stage.final)
+    if done is None:
+        raise UserError(f"{run}: not trained to its end; run it again")
+    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)

@@ -1,0 +1,214 @@
+"""SynCLM (Zhang et al., Findings of ACL 2022): contrastive losses by dependency trees, for pre-training.
+
+The phrase loss makes a head attend like a token of its own phrase, rather than like tokens around it. The
+tree loss makes a head's state like its subtree, rather than like other spans of about that length around it.
+Both follow the authors' published code, which has all the numbers; docs/systems.md says what differs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+NONE = -1
+TEMPERATURE = 0.1
+PHRASES = 0.15  # share of the heads that the phrase loss takes
+INSIDE, OUTSIDE = 3, 10  # how far from the head, or from its phrase, the phrase loss looks
+OTHERS = 10  # negatives of the phrase loss
+SUBTREE = 10  # tokens of the largest subtree
+SHIFTED = 30  # negatives of the tree loss, of which
+HARDEST = 3  # count
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """P choices of the phrase loss; tokens by position, NONE where there are fewer negatives.
+
+    Attributes:
+        anchors, positives: (P,); negatives: (P, OTHERS).
+    """
+
+    anchors: np.ndarray
+    positives: np.ndarray
+    negatives: np.ndarray
+
+
+@dataclass(frozen=True)
+class Subtrees:
+    """T choices of the tree loss; spans by their first and last token, NONE where there are fewer negatives.
+
+    Attributes:
+        anchors: (T,); positives: (T, 2); negatives: (T, SHIFTED, 2).
+    """
+
+    anchors: np.ndarray
+    positives: np.ndarray
+    negatives: np.ndarray
+
+
+def token_heads(words: np.ndarray) -> np.ndarray:
+    """(n,) the head of each token; its own place for a root, NONE for a token that no tree has.
+
+    The first token of a word has the first token of the head's word, the word's other tokens have its first.
+
+    Args:
+        words: (n, 4), annotations of an example (roberta/task_syntax.py).
+    """
+    places, own = np.arange(len(words)), words[:, 0].astype(np.int64)
+    return np.where(own == NONE, NONE, np.where(own == places, words[:, 1], own))
+
+
+def spans(heads: np.ndarray) -> np.ndarray:
+    """(n, 2) the first and the last descendant of each token, of which it is one itself."""
+    found = np.repeat(np.arange(len(heads))[:, None], 2, axis=1)
+    for token in np.flatnonzero(heads != NONE):
+        above, seen = heads[token], {token}
+        while above not in seen:  # ends at a root; words that share a sub-word could make a circle
+            found[above] = min(found[above, 0], token), max(found[above, 1], token)
+            seen.add(above)
+            above = heads[above]
+    return found
+
+
+def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Phrases:
+    """Choose heads, a token of each one's phrase that is near, and tokens outside of it that are near.
+
+    Where a token outside lies beyond the one inside, seen from the head, the one inside is an anchor, too: it
+    is to be nearer to the head than to that. A head's own head is not among the negatives.
+    """
+    found, inner = spans(heads), np.flatnonzero(heads != NONE)
+    chosen: list[tuple[int, int, list[int]]] = []
+    for head in _heads(heads):
+        (first, last), near = found[head], np.abs(inner - head) <= INSIDE
+        near &= (inner >= first) & (inner <= last) & (inner != head)
+        if random.random() >= PHRASES or not near.any():
+            continue
+        inside = random.choice(inner[near])
+        outside = inner[
+            ((inner < first) & (inner >= first - OUTSIDE)) | ((inner > last) & (inner <= last + OUTSIDE))
+        ]
+        outside = random.permutation(outside)[:OTHERS]
+        outside = outside[outside != heads[head]]
+        beyond = outside[(outside - inside) * (inside - head) > 0]
+        chosen += [(head, inside, [*outside])] * bool(len(outside))
+        chosen += [(inside, head, [*beyond])] * bool(len(beyond))
+    negatives = [row + [NONE] * (OTHERS - len(row)) for _, _, row in chosen]
+    return Phrases(
+        np.array([row[0] for row in chosen], dtype=np.int64),
+        np.array([row[1] for row in chosen], dtype=np.int64),
+        np.array(negatives, dtype=np.int64).reshape(-1, OTHERS),
+    )
+
+
+def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Subtrees:
+    """Each head but a sentence's root with its subtree, and the spans with the head in them that are moved.
+
+    They are as long as the subtree, a token longer or (of subtrees of 4 and more) a token shorter.
+    """
+    found, inner = spans(heads), np.flatnonzero(heads != NONE)
+    chosen = []
+    for head in _heads(heads):
+        first, last = found[head]
+        if heads[head] == head or last - first >= SUBTREE:
+            continue
+        ends = [last, last + 1, last - 1] if last - first > 2 else [last, last + 1]
+        moved = [span for end in ends for span in _moved(head, first, end, inner[0], inner[-1])]
+        if moved:
+            picked = random.permutation(len(moved))[:SHIFTED]
+            chosen.append((head, (first, last), [moved[place] for place in picked]))
+    negatives = [row + [(NONE, NONE)] * (SHIFTED - len(row)) for _, _, row in chosen]
+    return Subtrees(
+        np.array([row[0] for row in chosen], dtype=np.int64),
+        np.array([row[1] for row in chosen], dtype=np.int64).reshape(-1, 2),
+        np.array(negatives, dtype=np.int64).reshape(-1, SHIFTED, 2),
+    )
+
+
+def _heads(heads: np.ndarray) -> np.ndarray:
+    """The tokens of which others depend."""
+    places = np.arange(len(heads))
+    return np.unique(heads[(heads != NONE) & (heads != places)])
+
+
+def _moved(head: int, first: int, last: int, least: int, most: int) -> list[tuple[int, int]]:
+    """The span, moved both ways for as long as the head is in it and it lies between `least` and `most`."""
+    left = range(1, min(first - least, last - head) + 1)
+    right = range(1, min(head - first, most - last) + 1)
+    return [(first - by, last - by) for by in left] + [(first + by, last + by) for by in right]
+
+
+def joined(parts: Sequence[Phrases] | Sequence[Subtrees], length: int) -> dict[str, Tensor]:
+    """The choices of all sentences of a batch (B, `length`), by positions in it when it is flattened."""
+    return {
+        field.name: torch.cat(
+            [
+                torch.from_numpy(np.where(values == NONE, NONE, values + row * length))
+                for row, values in enumerate(getattr(part, field.name) for part in parts)
+            ]
+        )
+        for field in fields(parts[0])
+    }
+
+
+def phrase_loss(attention: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
+    """Mean of log(e^(J+/t) / (e^(J+/t) + Σ e^(J-/t))), J the Jensen–Shannon divergence of what two tokens
+    attend to.
+
+    As published it is the logarithm itself, not its negative, that is made small: it falls as J+ does.
+
+    Args:
+        attention: (B, n, n), what each token attends to, mean over the heads of the last layer, 0 at pads.
+        anchors, positives, negatives: of `joined`.
+    """
+    rows = attention.flatten(0, 1)
+    anchor = rows[anchors]
+    near = _divergence(anchor, rows[positives]) / TEMPERATURE
+    far = _divergence(anchor[:, None], rows[negatives.clamp(min=0)]) / TEMPERATURE
+    far = far.masked_fill(negatives == NONE, float("-inf"))
+    return (near - torch.cat([near[:, None], far], dim=1).logsumexp(1)).mean()
+
+
+def _divergence(one: Tensor, other: Tensor) -> Tensor:
+    middle = (one + other) / 2
+
+    def towards_middle(row: Tensor) -> Tensor:
+        return (row * ((row + EPSILON) / (middle + EPSILON)).log()).sum(-1)
+
+    return (towards_middle(one) + towards_middle(other)) / 2
+
+
+class TreeHead(nn.Sequential):
+    """States (B, n, d) → what the tree loss compares, (B, n, d)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width), nn.Linear(width, width))
+
+
+def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
+    """Mean of −log(e^(c+/t) / (e^(c+/t) + Σ e^(c-/t))), c the cosine between a head and a span, of which the
+    attention of the head (a softmax of products) makes one vector; the sum is over the HARDEST negatives.
+
+    Args:
+        features: (B, n, d), of `TreeHead`.
+        anchors, positives, negatives: of `joined`.
+    """
+    tokens = features.flatten(0, 1)
+    anchor = tokens[anchors]  # (T, d)
+    # All spans have the anchor in them and at most SUBTREE + 1 tokens: a window around it has them all.
+    around = torch.arange(-SUBTREE, SUBTREE + 1, device=tokens.device) + anchors[:, None]
+    window = tokens[around.clamp(0, len(tokens) - 1)]  # (T, W, d)
+    products = torch.einsum("td,twd->tw", anchor, window)
+
+    def cosines(spans: Tensor) -> Tensor:  # (T, K, 2) → (T, K)
+        inside = (around[:, None] >= spans[..., :1]) & (around[:, None] <= spans[..., 1:])
+        inside |= (spans == NONE).any(-1, keepdim=True)  # no span: some number, which is masked later
+        weights = products[:, None].masked_fill(~inside, float("-inf")).softmax(-1)
+        return torch.cosine_similarity(anchor[:, None], weights @ window, dim=-1)
+
+    near = cosines(positives[:, None]) / TEMPERATURE
+    far = (cosines(negatives) / TEMPERATURE).masked_fill((negatives == NONE).any(-1), float("-inf"))
+    hardest = far.topk(HARDEST, dim=1).values
+    return -(near[:, 0] - torch.cat([near, hardest], dim=1).logsumexp(1)).mean()

@@ -1,0 +1,113 @@
+"""Syntax that guides read of RoBERTa's tasks: parses of sentences → annotations of the tokens of PART.npz.
+
+An annotation file, syntax.PART.npy, is one array (T, 4) of int16 for the T tokens of PART.npz: the first
+sub-word of the token's own word; that of the word's head (of the own word for a root); which sentence of the
+example it is, 1 or 2; 1 for punctuation. Positions count from the start of the example. `<s>` and `</s>` have
+-1, -1, 0, 0; where nothing is known of a word, its two positions are -1. It is opened memory-mapped.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from fairseq.data import Dictionary
+
+from synmask.corpora.tasks import read_task
+from synmask.files import UserError, write_json, writing
+from synmask.roberta.labelled import COLUMNS, NONE, Encoded, encode, read_encoded, syntax_file, write_encoded
+from synmask.roberta.weights import load_weights
+from synmask.syntax.pieces import Parsed, annotate, read_parses
+from synmask.text import gpt2
+
+END = Dictionary().eos()  # `</s>`, the same in all dictionaries
+
+
+def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Sequence[Path]) -> dict[str, int]:
+    """Write the annotations of PART.npz, and what is returned beside them, as .json.
+
+    Args:
+        tsv: what `part` was encoded from, by the vocabulary in the folder `weights`.
+        parses: prefixes of parsed sentences (`pieces.read_parses`); in all they have those of `tsv`.
+
+    Returns:
+        How many "sentences" there are, how many of them are "empty" or otherwise "unparsed", how many "words"
+        the others have, and how many of these were "not_found" in the text.
+
+    Raises:
+        UserError: a file is missing, a sentence has no parse there, or `part` is of other examples.
+    """
+    examples, encoded = read_task(task, tsv), read_encoded(part)
+    if len(examples.texts) != len(encoded):
+        raise UserError(f"{part}: {len(encoded)} examples, {tsv} has {len(examples.texts)}; encode it again")
+    known = dict(read_parses(parses))
+    sentences = [text for example in examples.texts for text in example]
+    if missing := next((text for text in sentences if text not in known), None):
+        raise UserError(f"{tsv}: no parse of {missing!r:.60}; parse the task again")
+    pieces = gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe")
+    return _write(part, encoded, examples.texts, gpt2.lengths(pieces, weights / "encoder.json"), known)
+
+
+def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) -> dict[str, int]:
+    """Write each different sentence that is parsed as an example of PART.npz, and its annotations beside it.
+
+    Args:
+        parses: as for `annotate_task`; weights: a folder with a vocabulary; most: as for `encode`.
+
+    Returns:
+        what `annotate_task` does.
+
+    Raises:
+        UserError: a file is missing or does not fit, there is no sentence, or `most` is too small.
+    """
+    known = {text: parsed for text, parsed in read_parses(parses) if text.strip()}
+    if not known:
+        raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
+    dictionary = load_weights(weights).dictionary
+    pieces = gpt2.encode([*known], weights / "encoder.json", weights / "vocab.bpe")
+    encoded = encode([[sentence] for sentence in pieces], dictionary, most, [0.0] * len(known))
+    write_encoded(part, encoded)
+    lengths = gpt2.lengths(pieces, weights / "encoder.json")
+    return _write(part, encoded, [(text,) for text in known], lengths, known)
+
+
+def _write(
+    part: Path,
+    encoded: Encoded,
+    texts: Sequence[Sequence[str]],
+    pieces: Iterable[Sequence[int]],
+    known: Mapping[str, Parsed | None],
+) -> dict[str, int]:
+    """Write the annotations of examples, whose sentences have `pieces` of so many bytes each."""
+    lengths = iter(pieces)
+    counts = Counter({name: 0 for name in ("sentences", "empty", "unparsed", "words", "not_found")})
+    table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
+    for index, example in enumerate(texts):
+        rows = encoded.part(table, index)
+        for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
+            found, lost = annotate(text, next(lengths)[: end - start], known[text])
+            known_places = found[:, :2] != NONE
+            found[:, :2][known_places] += start
+            rows[start:end] = np.insert(found, 2, number, axis=1)
+            _count(counts, text, known[text], lost)
+    with writing(syntax_file(part), "wb") as handle:
+        np.save(handle, table)
+    write_json(syntax_file(part).with_suffix(".json"), counts)
+    return dict(counts)
+
+
+def _spans(row: np.ndarray) -> list[tuple[int, int]]:
+    """Where the sentence, or both, of an example stand: `<s> a </s>`, `<s> a </s> </s> b </s>`."""
+    first, *others = np.flatnonzero(row == END).tolist()
+    return [(1, first), (first + 2, others[-1])] if others else [(1, first)]
+
+
+def _count(counts: Counter, text: str, parsed: Parsed | None, lost: int) -> None:
+    counts["sentences"] += 1
+    if not text.strip():
+        counts["empty"] += 1
+    elif parsed is None:
+        counts["unparsed"] += 1
+    else:
+        counts["words"] += len(parsed.words)
+        counts["not_found"] += lost

@@ -1,0 +1,74 @@
+"""fairseq 0.12.2 on today's Python and torch. Import this module before fairseq; nothing else fixes anything.
+
+Four faults (tried with Python 3.11, torch 2.13):
+1. Python >= 3.11 refuses dataclass defaults that are instances of unhashable classes, which fairseq's and
+   hydra's configurations use. While fairseq is imported, such classes are made hashable by identity.
+2. torch >= 2.6 loads checkpoints with `weights_only`; fairseq's hold an argparse.Namespace: it is allowed by
+   name, and `weights_only` stays on.
+3. The inference fast path of fairseq's encoder layer calls a private torch function whose signature has
+   changed: translation/transformer.py builds encoder layers without it.
+4. When gradients are not finite, its trainer runs the batch again under hooks that fail in today's torch on
+   encoders' outputs (StopIteration), which hides the fault itself: the hooks are left out.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import inspect
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+
+@contextlib.contextmanager
+def _accept_dataclass_defaults() -> Iterator[None]:
+    """Let a dataclass instance be a field's default, as Python before 3.11 did."""
+    original: Callable[..., Any] = dataclasses._process_class
+
+    def process(cls: type, *args: Any) -> type:
+        for name in inspect.get_annotations(cls):
+            default = getattr(cls, name, None)
+            if isinstance(default, dataclasses.Field):
+                default = default.default
+            kind = type(default)
+            if dataclasses.is_dataclass(kind) and kind.__hash__ is None:
+                kind.__hash__ = object.__hash__
+        return original(cls, *args)
+
+    dataclasses._process_class = process
+    try:
+        yield
+    finally:
+        dataclasses._process_class = original
+
+
+def _import_fairseq() -> None:
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.ERROR)  # complains of tensorboardX
+    with warnings.catch_warnings(), _accept_dataclass_defaults():
+        warnings.simplefilter("ignore")
+        import fairseq.checkpoint_utils
+        import fairseq.data
+        import fairseq.models.transformer
+        import fairseq.options
+        import fairseq.sequence_generator
+        import fairseq.tasks.translation
+        import fairseq.trainer  # noqa: F401
+
+
+def _silence() -> None:
+    """Leave out the warnings that fairseq's old code draws from hydra and torch, which no user can act on."""
+    for module in ("fairseq", "hydra", "torch.nn.functional", "torch.utils.data"):
+        warnings.filterwarnings("ignore", module=rf"{re.escape(module)}(\.|$)")
+    # hydra names the caller's line, so by their text
+    warnings.filterwarnings("ignore", message=r"(?s).*(hydra|ConfigStore)")
+
+
+_import_fairseq()
+sys.modules["fairseq.trainer"].NanDetector = contextlib.nullcontext
+_silence()
+torch.serialization.add_safe_globals([argparse.Namespace])

@@ -1,0 +1,67 @@
+"""A run's settings as fairseq's configuration, and the group of its data-parallel workers."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.distributed import utils as distributed
+from omegaconf import DictConfig, open_dict
+
+from synmask.config.base import Optimisation
+from synmask.training import operators  # noqa: F401 - registers fused_adam
+
+
+def fairseq_config(
+    data: Path,
+    run: Path,
+    words: Mapping[str, Any],
+    training: Optimisation,
+    seed: int,
+    processes: int,
+    flags: Iterable[str] = (),
+) -> DictConfig:
+    """fairseq's configuration from `words` and `flags` of its command line, and what all trainings share."""
+    shared = {
+        "--optimizer": "fused_adam",
+        "--adam-betas": str(tuple(training.adam_betas)),
+        "--weight-decay": training.weight_decay,
+        "--clip-norm": training.clip_norm,
+        "--lr": training.lr,
+        "--warmup-updates": training.warmup_updates,
+        "--max-epoch": training.max_epochs,
+        "--seed": seed,
+        "--num-workers": 0,
+        "--save-dir": run / "checkpoints",
+        "--distributed-world-size": processes,
+        "--ddp-backend": "legacy_ddp",
+    }
+    flags = [
+        *flags,
+        "--no-progress-bar",
+        "--load-checkpoint-on-all-dp-ranks",  # fairseq's broadcast of one is refused by torch's weights_only
+    ]
+    cuda, precision = torch.cuda.is_available(), training.precision
+    if not cuda:
+        flags.append("--cpu")
+    if precision == "bf16" or (cuda and precision == "fp16"):  # processors do not compute with fp16
+        flags.append(f"--{precision}")
+    parser = options.get_training_parser()
+    pairs = [str(word) for pair in (words | shared).items() for word in pair]
+    args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
+    args.tpu = False  # fairseq takes bf16 for a wish for a TPU
+    return convert_namespace_to_omegaconf(args)
+
+
+def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
+    """Join the group of data-parallel workers."""
+    with open_dict(cfg):
+        cfg.distributed_training.distributed_init_method = init_method
+        cfg.distributed_training.distributed_rank = rank
+        cfg.distributed_training.device_id = rank
+        cfg.distributed_training.distributed_backend = "nccl" if torch.cuda.is_available() else "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(rank)
+    cfg.distributed_training.distributed_rank = distributed.distributed_init(cfg)

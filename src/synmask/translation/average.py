@@ -1,0 +1,133 @@
+"""Averaging epoch checkpoints into one model file that stands alone: to decode, parse and translate."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+
+from synmask.config.guides import GUIDES
+from synmask.config.sections import RunSettings
+from synmask.files import UserError, machine_fault
+from synmask.training.checkpoints import average_file, load, save
+from synmask.translation.task import GuidedTranslation, translation_config
+from synmask.translation.transformer import GuidedTransformer
+
+TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # what is known of the text
+
+
+def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
+    """The mean, in float32, of the models of the last `last` epochs in the folder `checkpoints`.
+
+    Where the epochs' models were removed after averaging, it is what `retire` has kept of them.
+
+    Raises:
+        UserError: neither is there, or a file is damaged.
+    """
+    epochs = sorted(
+        (int(match[1]), path)
+        for path in checkpoints.glob("epoch*.pt")
+        if (match := re.fullmatch(r"epoch(\d+)\.pt", path.name))
+    )[-last:]
+    kept = checkpoints / average_file(last)
+    if len(epochs) < last:
+        if kept.exists():
+            if "model" in (saved := load(kept)):
+                return saved["model"]
+            raise UserError(f"{kept}: not a model file of `synmask average`; delete it and rerun")
+        raise UserError(
+            f"{checkpoints}: {len(epochs)} epochs there, {last} to average; delete "
+            f"{checkpoints.parent}/train.json and rerun to train again"
+        )
+    mean: dict[str, torch.Tensor] = {}
+    for _, path in epochs:
+        try:
+            for name, value in load(path).items():
+                mean[name] = mean.get(name, 0) + value.double() / last
+        except (AttributeError, RuntimeError):
+            raise UserError(
+                f"{path}: not the model of an epoch like the others; delete it and rerun"
+            ) from None
+    return {name: value.float() for name, value in mean.items()}
+
+
+def save_model(
+    path: Path,
+    state: dict[str, torch.Tensor],
+    data: Path,
+    text: dict[str, Any],
+    settings: RunSettings,
+    template_model: Path | None = None,
+) -> None:
+    """Write `state` with all that using it needs: settings, dictionaries, BPE codes and text settings.
+
+    Args:
+        data: folder of binarised data (its dictionaries are read).
+        text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes' text) and
+            `vocabulary` (sub-words that may occur; None: all).
+        template_model: of a system that reads templates, the file of the model that predicts them; it goes
+            into the file as a whole.
+    Raises:
+        UserError: the dictionaries or settings are not those of `state`.
+    """
+    dictionaries = {
+        side: (data / f"dict.{text[side]}.txt").read_text(encoding="utf-8") for side in ("source", "target")
+    }
+    saved = {"model": state, "dictionaries": dictionaries, "text": text, "settings": settings.plain()}
+    if template_model is not None:
+        saved["template_model"] = load(template_model)
+    _built(saved, f"{data}: not what the model was trained on")
+    save(path, saved)
+
+
+def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+    """A model file → model in evaluation mode (on the GPU if there is one), its task, its text settings.
+
+    Raises:
+        UserError: not a model file, damaged, or with weights that are not finite.
+    """
+    return _ready(load(path), path)
+
+
+def load_template_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+    """The model that predicts the templates which the model in a file reads, as `load_model` gives it."""
+    return _ready(load(path)["template_model"], path)
+
+
+def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+    model, task = _built(saved, f"{path}: not a whole model file of `synmask average`")
+    for name, value in saved["model"].items():
+        if not value.isfinite().all():
+            raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return model.to(device).eval(), task, saved["text"]
+
+
+def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, GuidedTranslation]:
+    """The model and task of what a model file holds; else a UserError that begins with `fault`."""
+    try:
+        text, settings = saved["text"], RunSettings.model_validate(saved["settings"])
+        if text.keys() != TEXT:
+            raise ValueError(f"text settings are {', '.join(sorted(text))}")
+        if not all(isinstance(text[key], str) for key in ("source", "target", "codes")):
+            raise ValueError("languages or codes are no text")
+        if not isinstance(text["tokeniser"], str | dict):
+            raise ValueError("tokeniser is neither a name nor a name for each language")
+        dictionaries = [
+            Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
+        ]
+        cfg = translation_config(Path(), Path(), text["source"], text["target"], settings, seed=1)
+        templates = None
+        if GUIDES[settings.system.guide].templates:
+            templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
+        task = GuidedTranslation(cfg.task, *dictionaries, settings, template_dictionary=templates)
+        model = task.build_model(cfg.model)
+        model.load_state_dict({**saved["model"]})  # fairseq adds to what it is given
+    except Exception as error:  # what another file's content makes of these is not limited
+        if machine_fault(error):
+            raise
+        told = " ".join(str(error).split())[:200]
+        raise UserError(f"{fault} ({type(error).__name__}: {told})") from None
+    return model, task

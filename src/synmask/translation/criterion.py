@@ -1,0 +1,55 @@
+"""The training objective: translation loss, mixed with masked-language-model and guide losses."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from synmask.training.losses import LoggedLoss
+from synmask.training.operators import smoothed_cross_entropy
+
+
+class MixedLoss(LoggedLoss):
+    """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss), method.md section 5.
+
+    L_MT is summed over target tokens, L_MLM over masked tokens; fairseq's trainer divides both by the number
+    of target tokens. In validation, where nothing is masked, the loss is L_MT alone. Logged in nats a token.
+    """
+
+    losses = ("loss", "nll_loss")
+
+    def __init__(self, task: Any, label_smoothing: float, mlm_weight: float) -> None:
+        super().__init__(task)
+        self.label_smoothing = label_smoothing
+        self.mlm_weight = mlm_weight
+
+    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+        """→ loss (a sum), its sample size (target tokens), and sums to log (nats)."""
+        output = model(**sample["net_input"])
+        loss, nll = smoothed_cross_entropy(
+            output[0].flatten(0, 1), sample["target"].flatten(), self.label_smoothing, self.padding_idx
+        )
+        log = {
+            "nll_loss": nll,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"],
+            "sample_size": sample["ntokens"],
+        }
+        if "mlm_logits" in output[1]:
+            mlm, _ = smoothed_cross_entropy(
+                output[1]["mlm_logits"], sample["masked_target"], 0.0, self.padding_idx
+            )
+            loss = (1 - self.mlm_weight) * loss + self.mlm_weight * mlm
+            log |= {"mlm_loss": mlm.data, "masked": len(sample["masked_target"])}
+        encoder = unwrapped(model).encoder
+        if self.training and encoder.guide is not None:
+            extra = encoder.guide.loss(output[1]["done"])
+            loss = loss if extra is None else loss + extra
+        log["loss"] = loss.data
+        return loss, sample["ntokens"], log
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside its wrapper for data-parallel training, if it has one."""
+    while hasattr(model, "module"):
+        model = model.module
+    return model

@@ -1,0 +1,353 @@
+"""Using a model file: beam search, translation of new text, and the syntax that a guide induces."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.sequence_generator import SequenceGenerator
+
+from synmask.files import UserError, json_text, read_lines, write_all_lines, write_json, write_lines
+from synmask.syntax.annotations import Annotations, annotate_file
+from synmask.syntax.tree import word_heads
+from synmask.text import bpe, tokenise
+from synmask.training.binarise import encode
+from synmask.translation.average import load_model, load_template_model
+from synmask.translation.dataset import AnnotatedPairs
+from synmask.translation.task import read_templates
+
+# Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
+Parse = Callable[[str, Path, Path, Path], None]
+Jars = Callable[[str], Sequence[Path]]  # CoreNLP's, that a tokeniser needs
+
+
+def _no_jars(tokeniser: str) -> list[Path]:
+    return []
+
+
+def decode_files(
+    model: Path,
+    sources: Sequence[Path],
+    outputs: Sequence[Path],
+    *,
+    beam: int,
+    length_penalty: float,
+    max_tokens: int,
+    threads: int,
+    annotations: Sequence[Path] = (),
+    templates: Sequence[Path] = (),
+) -> None:
+    """Translate files of source sentences in BPE, each by itself, by a model that is loaded once.
+
+    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens) for each of
+    `outputs`, which stand in the order of `sources`.
+
+    Args:
+        annotations: of each file the sentences' annotations, where the model reads what a parser gives.
+        templates: of each file the sentences' templates (`predict_templates`), where the model reads them.
+
+    Raises:
+        UserError: not as many outputs as sources; annotations or templates are needed and missing, or of
+            another text.
+    """
+    torch.set_num_threads(threads)
+    transformer, task, text = load_model(model)
+    if task.parsed and not annotations:
+        raise UserError(f"{model}: reads {_listed(task.parsed)} of a parser; give --annotations")
+    templated = task.template_dictionary is not None
+    if templated and not templates:
+        raise UserError(f"{model}: reads templates; give --templates")
+    parsed = annotations if task.parsed else [None] * len(sources)
+    told = templates if templated else [None] * len(sources)
+    if len({*map(len, (sources, outputs, parsed, told))}) > 1:
+        what = "templates or annotations of each or none"
+        raise UserError(f"{model}: give one output for each input, and {what}")
+    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
+    for source, output, syntax, template in zip(sources, outputs, parsed, told, strict=True):
+        started = time.perf_counter()
+        sentences = _encoded(read_lines(source), transformer, task)
+        rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
+        given = template and read_templates(template, task.template_dictionary, len(sentences))
+        hypotheses = _translate(transformer, task, generator, sentences, max_tokens, rows, given)
+        seconds = time.perf_counter() - started
+        words = [bpe.join_subwords(line) for line in hypotheses]
+        write_lines(f"{output}.tok", words)
+        write_lines(f"{output}.txt", _detokenised(words, text))
+        tokens = sum(len(line.split()) + 1 for line in hypotheses)
+        write_json(f"{output}.json", {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens})
+
+
+def predict_templates(
+    model: Path,
+    source: Path,
+    output: Path,
+    *,
+    beam: int,
+    length_penalty: float,
+    max_tokens: int,
+    threads: int,
+) -> None:
+    """Write the best template of each source sentence by a model that predicts them; both in BPE."""
+    torch.set_num_threads(threads)
+    lines = _predicted(load_model(model), read_lines(source), beam, length_penalty, max_tokens)
+    write_lines(output, lines)
+
+
+def _predicted(
+    loaded: tuple[Any, Any, Any], lines: Iterable[str], beam: int, length_penalty: float, max_tokens: int
+) -> list[str]:
+    """The best template, in BPE, of each source sentence in BPE."""
+    transformer, task, _ = loaded
+    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
+    return _translate(transformer, task, generator, _encoded(lines, transformer, task), max_tokens)
+
+
+def translate(
+    model: Path,
+    lines: Iterable[str],
+    *,
+    beam: int = 5,
+    length_penalty: float = 1.0,
+    threads: int = 1,
+    parse: Parse | None = None,
+    jars: Jars = _no_jars,
+) -> Iterator[str]:
+    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
+
+    Args:
+        parse: the parser of new text, for a model that reads what one gives.
+        jars: CoreNLP's jars that a tokeniser needs (see text/tokenise.py).
+
+    Raises:
+        UserError: the model needs a parser and there is none, or a line is too long.
+    """
+    torch.set_num_threads(threads)
+    transformer, task, text = load_model(model)
+    if task.parsed and parse is None:
+        raise UserError(f"{model}: reads {_listed(task.parsed)}, which only a parser gives; there is none")
+    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
+    plain, tokenised, split = _prepared(lines, text, jars)
+    sentences = _encoded(split, transformer, task)
+    syntax = None
+    if task.parsed:
+        cased = _tokens(plain, text, jars, lowercase=False)
+        syntax = _parsed(text["source"], cased, tokenised, split, parse)
+    templates = None
+    if task.template_dictionary is not None:
+        predicted = _predicted(load_template_model(model), split, beam, length_penalty, max_tokens=4000)
+        templates = [encode(line, task.template_dictionary).long() for line in predicted]
+    hypotheses = _translate(transformer, task, generator, sentences, 4000, syntax, templates)
+    yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
+
+
+def _parsed(
+    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
+) -> list[np.ndarray]:
+    """The annotations of sentences, by a parser that reads `cased` and speaks of `tokens`."""
+    with TemporaryDirectory() as folder:
+        prefix = Path(folder) / "new"
+        for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):
+            write_lines(f"{prefix}.{name}", lines)
+        parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
+        files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
+        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
+        sizes = [len(line.split()) + 1 for line in split]
+        return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]
+
+
+def parse_file(
+    model: Path, source: Path, output: Path, distribution: Path, sentence: int | None, threads: int
+) -> None:
+    """Induce the syntax of a file of source sentences in BPE.
+
+    Writes `output`, a JSON object a line, see `_induced`; and `distribution`, P_D of one sentence with its
+    tokens (of a guide that induces it): the one with the number `sentence` (from 1), or else the first of 8
+    to 14 words with a split word.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or there is no such sentence.
+    """
+    torch.set_num_threads(threads)
+    lines = list(read_lines(source))
+    chosen = _chosen([line.split() for line in lines], sentence, source)
+    shown: dict[str, Any] = {"sentence": chosen + 1}
+    rows = [""] * len(lines)
+    for index, row, p in _induced(model, load_model(model), lines):
+        rows[index] = json.dumps(row, ensure_ascii=False)
+        if index == chosen and p is not None:
+            shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
+    write_all_lines({distribution: json_text(shown).splitlines(), output: rows})
+
+
+def parse_text(
+    model: Path, lines: Iterable[str], *, threads: int = 1, jars: Jars = _no_jars
+) -> list[dict[str, Any]]:
+    """Induce the syntax of raw text, prepared as for `translate`; an object a line, see `_induced`.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line has no word.
+    """
+    torch.set_num_threads(threads)
+    loaded = load_model(model)
+    *_, split = _prepared(lines, loaded[2], jars)
+    for number, line in enumerate(split, start=1):
+        if not line:
+            raise UserError(f"line {number}: no word in it; give a sentence")
+    return [row for _, row, _ in sorted(_induced(model, loaded, split), key=lambda found: found[0])]
+
+
+def _induced(
+    path: Path, loaded: tuple[Any, Any, dict[str, Any]], lines: list[str]
+) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
+    """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
+
+    A row holds `tokens` (the n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
+    (before `</s>`) and, of a guide that induces them, `heights` (n), `heads` of the words and
+    likely `parents` of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
+    """
+    transformer, task, _ = loaded
+    guide = transformer.encoder.guide
+    if guide is None or not guide.options.induces:
+        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
+    sources = task.sources(_encoded(lines, transformer, task))
+    for batch in _batches(sources, transformer, max_tokens=4000, equal_lengths=True):
+        net = batch["net_input"]
+        with torch.no_grad():
+            induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
+        for number, index in enumerate(batch["id"].tolist()):
+            tokens, p = lines[index].split(), None
+            distances = _rounded(induced.distance[number, : len(tokens)])
+            row = {"tokens": tokens, "distances": distances[:-1]}
+            row["eos_distance"] = distances[-1] if tokens else 0.0
+            if induced.distribution is not None:
+                p = induced.distribution[number].float().cpu().numpy()
+                row["heights"] = _rounded(induced.height[number, : len(tokens)])
+                row["heads"] = word_heads(p, tokens)
+                row["parents"] = likely_parents(p)
+            yield index, row, p
+
+
+def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.1) -> list[list[list]]:
+    """The `most` most probable parents of each of n sub-words, those with a probability of `least` or more.
+
+    Args:
+        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
+    Returns:
+        for each sub-word pairs [parent, probability], the likeliest first; parent n is `</s>`.
+    """
+    others = distribution[:-1].copy()
+    np.fill_diagonal(others, 0)
+    ranked = np.argsort(-others, axis=1, kind="stable")[:, :most].tolist()
+    return [
+        [[parent, round(float(row[parent]), 2)] for parent in best if row[parent] >= least]
+        for row, best in zip(others, ranked, strict=True)
+    ]
+
+
+def _tokens(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: bool) -> list[str]:
+    tokeniser = tokenise.of_language(text["tokeniser"], text["source"])
+    how = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
+    return list(tokenise.tokenise(lines, text["source"], **how))
+
+
+def _prepared(
+    lines: Iterable[str], text: dict[str, Any], jars: Jars
+) -> tuple[list[str], list[str], list[str]]:
+    """Raw text without needless spaces, as tokens, and in BPE, by the text settings of a model."""
+    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
+    plain = [" ".join(line.split()) for line in lines]
+    tokenised = _tokens(plain, text, jars, text["lowercase"])
+    return plain, tokenised, [splitter(line) for line in tokenised]
+
+
+def _listed(annotations: frozenset[str]) -> str:
+    return " and ".join(sorted(annotations))
+
+
+def _rounded(values: torch.Tensor) -> list[float]:
+    return [round(value, 6) for value in values.tolist()]
+
+
+def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
+    if sentence is not None:
+        if sentence > len(lines):
+            raise UserError(
+                f"{path}: no sentence {sentence}, only {len(lines)}; set `sentence` in config.yaml"
+            )
+        return sentence - 1
+
+    def fits(line: list[str]) -> bool:
+        pieces = sum(token.endswith("@@") for token in line)
+        return pieces > 0 and 8 <= len(line) - pieces <= 14
+
+    return next((number for number, line in enumerate(lines) if fits(line)), 0)
+
+
+def _encoded(lines: Iterable[str], model: Any, task: Any) -> list[torch.Tensor]:
+    """Lines in BPE as ids; a line longer than the model's positions is a UserError."""
+    sentences, limit = [], model.encoder.max_positions()
+    for number, line in enumerate(lines, start=1):
+        sentences.append(encode(line, task.src_dict).long())
+        if len(sentences[-1]) > limit:
+            raise UserError(f"line {number}: longer than {limit} sub-words; split the sentence")
+    return sentences
+
+
+def _generator(model: Any, target: Dictionary, beam: int, length_penalty: float) -> SequenceGenerator:
+    return SequenceGenerator([model], target, beam_size=beam, len_penalty=length_penalty)
+
+
+def _batches(
+    sources: AnnotatedPairs, model: Any, max_tokens: int, equal_lengths: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Batches of sentences of similar length, on the model's device; with `equal_lengths`, without pads."""
+    order = np.argsort(sources.src_sizes, kind="stable")
+    limit = max(max_tokens, int(sources.src_sizes.max()))
+    device = next(model.parameters()).device
+    sizes = sources.src_sizes[order]
+    borders = np.flatnonzero(np.diff(sizes)) + 1 if equal_lengths else []
+    for group in np.split(order, borders):
+        for indices in sources.batch_by_size(group, max_tokens=limit):
+            batch = sources.collater([sources[i] for i in indices])
+            yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
+
+
+def _translate(
+    model: Any,
+    task: Any,
+    generator: SequenceGenerator,
+    sentences: list[torch.Tensor],
+    max_tokens: int,
+    syntax: Sequence[np.ndarray] | None = None,
+    templates: Sequence[torch.Tensor] | None = None,
+) -> list[str]:
+    """Best hypotheses in BPE, in the order of `sentences`. A sentence without a token stays empty."""
+    hypotheses = [""] * len(sentences)
+    filled = [number for number, ids in enumerate(sentences) if len(ids) > 1]
+    if not filled:
+        return hypotheses
+    done, started = 0, time.perf_counter()
+    annotated = None if syntax is None else [syntax[number] for number in filled]
+    told = None if templates is None else [templates[number] for number in filled]
+    sources = task.sources([sentences[number] for number in filled], annotated, told)
+    for batch in _batches(sources, model, max_tokens):
+        with torch.no_grad():
+            results = generator.generate([model], batch)
+        for index, result in zip(batch["id"].tolist(), results, strict=True):
+            hypotheses[filled[index]] = task.tgt_dict.string(result[0]["tokens"])
+        done += len(results)
+        speed = done / (time.perf_counter() - started)
+        print(f"{done}/{len(filled)} sentences, {speed:.1f} a second", file=sys.stderr, flush=True)
+    return hypotheses
+
+
+def _detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
+    tokeniser = tokenise.of_language(text["tokeniser"], text["target"])
+    return list(tokenise.detokenise(lines, text["target"], tokeniser))

@@ -1,0 +1,134 @@
+"""Time and memory of a model's encoder against the length of its sentences."""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from torch.profiler import ProfilerActivity, profile
+
+from synmask.files import write_json
+from synmask.syntax.annotations import annotate
+from synmask.translation.average import load_model
+
+LENGTHS = (16, 32, 64, 128, 256)
+TOKENS = 2048  # a batch, at every length
+TURN = 0.05  # seconds
+Step = Callable[[], Any]
+
+
+def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> None:
+    """Write the cost of a forward and backward pass through each model's encoder, by length of the sentences.
+
+    The sentences are LENGTHS random sub-words without pads, TOKENS of them a batch; what the guide does is in
+    it, dropout is not.
+
+    Args:
+        models: name → model file. They are measured in turns, so that what else the machine does meets all.
+        output: JSON with `device`, `threads` and `rows`, one a model and length: `model`, `length` n,
+            `sentences` in the batch, `milliseconds` and `megabytes` a sentence (10^6 bytes, the most held at
+            once beyond parameters and batch).
+        threads: CPU threads.
+    """
+    torch.set_num_threads(threads)
+    loaded = {name: load_model(path)[:2] for name, path in models.items()}
+    device = next(parameter.device for model, _ in loaded.values() for parameter in model.parameters())
+    rows = []
+    for n in LENGTHS:
+        count = TOKENS // n
+        steps = [_step(model.encoder, _batch(task, count, n), device) for model, task in loaded.values()]
+        for name, step, best in zip(loaded, steps, seconds(steps, device), strict=True):
+            row = {"milliseconds": 1e3 * best, "megabytes": peak_bytes(step, device) / 1e6}
+            cost = {key: round(value / count, 6) for key, value in row.items()}
+            rows.append({"model": name, "length": n, "sentences": count} | cost)
+    where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    write_json(output, {"device": where, "threads": threads, "rows": rows})
+
+
+def _step(encoder: Any, net: dict[str, Any], device: torch.device) -> Step:
+    tokens = net["src_tokens"].to(device)
+    annotations = {name: value.to(device) for name, value in net["annotations"].items()}
+    parameters = [*encoder.parameters()]
+
+    def step() -> None:
+        out = encoder(tokens, annotations=annotations)
+        states = [*out["encoder_out"], *out.get("template", ())[:1]]  # of two encoders, both
+        torch.autograd.grad(sum(s.square().sum() for s in states), parameters, allow_unused=True)
+
+    return step
+
+
+def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
+    """The best time of each step, after a warm-up: in turns, at least 3 times and about half a second.
+
+    A turn runs a short step again and again for TURN seconds and takes the mean: each finds the caches as it
+    left them itself, not as the others did. The best turn, not the median: what else runs on the machine only
+    ever adds to a time.
+    """
+    synchronise = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
+
+    def turn(step: Step, times: int) -> float:
+        synchronise()
+        start = time.perf_counter()
+        for _ in range(times):
+            step()
+        synchronise()
+        return time.perf_counter() - start
+
+    for step in steps:
+        step()
+    counts = [max(1, int(TURN / turn(step, 1))) for step in steps]
+    best = [math.inf] * len(steps)
+    turns, spent = 0, 0.0
+    while turns < 3 or spent < 0.5 * len(steps):
+        for index, (step, count) in enumerate(zip(steps, counts, strict=True)):
+            taken = turn(step, count)
+            best[index] = min(best[index], taken / count)
+            spent += taken
+        turns += 1
+    return best
+
+
+def peak_bytes(step: Step, device: torch.device | str) -> int:
+    """The most memory that a step holds at once, beyond what is held before it.
+
+    On the CPU from the allocator's own events, so that what operators allocate inside counts too.
+    """
+    if torch.device(device).type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        step()
+        return torch.cuda.max_memory_allocated() - held
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def _batch(task: Any, count: int, n: int) -> dict[str, Any]:
+    """`count` sentences of n sub-words, `</s>` included, with the annotations that the guide reads.
+
+    What a parser would give is a chain: each word's head is the one before it, trees branch to the right.
+    Templates are as long as the sentences.
+    """
+    generator = torch.Generator().manual_seed(n)
+
+    def random(dictionary: Dictionary) -> list[torch.Tensor]:
+        ids = torch.randint(dictionary.nspecial, len(dictionary), (count, n), generator=generator)
+        ids[:, -1] = dictionary.eos()
+        return list(ids)
+
+    sentences = random(task.src_dict)
+    templates = random(task.template_dictionary) if task.template_dictionary is not None else None
+    chain = annotate(["x"] * (n - 1), heads=range(n - 1), tree=None)
+    chain[:-1, 2] = np.arange(n - 1, 0, -1)
+    sources = task.sources(sentences, [chain] * count if task.parsed else None, templates)
+    return sources.collater([sources[index] for index in range(count)])["net_input"]

@@ -1,0 +1,176 @@
+"""Training a translation system: the epochs whose models are averaged for decoding, or the best, are kept."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.logging import metrics
+from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+from synmask.config.guides import GUIDES
+from synmask.config.sections import RunSettings
+from synmask.files import UserError
+from synmask.training.binarise import read_dictionary
+from synmask.training.checkpoints import average_file
+from synmask.training.loop import run_stage
+from synmask.training.stage import History, Stage
+from synmask.translation.criterion import MixedLoss
+from synmask.translation.task import GuidedTranslation, read_split, read_templates, translation_config
+
+
+@dataclass(frozen=True)
+class Translation(Stage):
+    """One system in one direction: `data` holds its binarised text, `keep` models are to be averaged.
+
+    With `training.checkpoint: best` it is one: that of the lowest validation loss, the first of equal ones.
+
+    Attributes:
+        templates: of a system that reads them, where those of "train" and of "valid" lie, a line a pair, and
+            the "dictionary" of their symbols.
+    """
+
+    settings: RunSettings
+    data: Path
+    source: str
+    target: str
+    keep: int
+    templates: Mapping[str, Path]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl")
+
+    @property
+    def batches(self) -> int:
+        batch = self.settings.training.batch
+        return batch.gpus * batch.updates
+
+    @property
+    def parsed(self) -> bool:
+        return bool(GUIDES[self.settings.system.guide].reads)
+
+    def check(self) -> dict[str, int]:
+        if GUIDES[self.settings.system.guide].templates and not self.templates:
+            raise UserError("this system reads templates of the target; give --templates")
+        if self.keep > self.epochs:
+            raise UserError(
+                f"{self.keep} epochs to average, but training.max_epochs is {self.epochs}; "
+                "lower training.average"
+            )
+        longest = {"train": min(POSITIONS, self.settings.training.batch.tokens), "valid": POSITIONS}
+        left_out = {}
+        for split, most in longest.items():
+            sizes = self._sizes(split)
+            if self.templates:
+                read_templates(
+                    self.templates[split], read_dictionary(self.templates["dictionary"]), len(sizes)
+                )
+            left_out[split] = int((sizes > most).sum())
+            if left_out[split] == len(sizes):
+                raise UserError(
+                    f"{self.data}: no pair of {split} has at most {most} sub-words a side; "
+                    "raise training.batch.tokens or give shorter sentences"
+                )
+        return left_out
+
+    def _sizes(self, split: str) -> np.ndarray:
+        """(N,) the sub-words of each pair's longer side."""
+        languages = (self.source, self.target)
+        dictionaries = [read_dictionary(self.data / f"dict.{language}.txt") for language in languages]
+        source, target, _ = read_split(self.data, split, languages, dictionaries, self.parsed)
+        return np.maximum(source.sizes, target.sizes)
+
+    def files(self) -> list[Path]:
+        files = [*self.data.glob("train.*")]
+        if self.parsed:
+            files += self.data.glob(f"syntax.train.{self.source}.npy")
+        return [*files, *self.templates.values()]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        cfg = translation_config(
+            self.data, run, self.source, self.target, self.settings, self.seed, processes
+        )
+        # fairseq would end at a longer pair to validate on than the model takes, or than a batch holds
+        cfg.dataset.skip_invalid_size_inputs_valid_test = True
+        sizes = self._sizes("valid")
+        cfg.dataset.max_tokens_valid = max(cfg.dataset.max_tokens, int(sizes[sizes <= POSITIONS].max()))
+        return cfg
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        return build_trainer(cfg, self.settings, self.seed, self.templates)
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+        with metrics.aggregate(new_root=True) as totals:
+            for sample in batches:
+                trainer.valid_step(sample)
+        valid = totals.get_smoothed_values()
+        return {
+            "train_loss": round(float(train["loss"]), 5),
+            "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
+            "valid_loss": round(float(valid["loss"]), 5),
+            "valid_ppl": round(math.exp(min(float(valid["nll_loss"]), 50)), 4),
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return f"perplexity {row['valid_ppl']:.2f}"
+
+    def models(self, history: History) -> list[int]:
+        if self.settings.training.checkpoint == "best":
+            losses = [row["valid_loss"] for row in history]
+            return [losses.index(min(losses)) + 1] if losses else []
+        return [*range(max(1, self.epochs - self.keep + 1), len(history) + 1)]
+
+    @property
+    def final(self) -> str:
+        return average_file(self.keep)
+
+
+def train(
+    data: Path,
+    run: Path,
+    source: str,
+    target: str,
+    settings: RunSettings,
+    seed: int,
+    *,
+    keep: int,
+    templates: Mapping[str, Path] = MappingProxyType({}),
+    **how: Any,
+) -> None:
+    """Train one system with one seed, or go on where an earlier call stopped: see `loop.run_stage`.
+
+    Args:
+        data: folder of binarised data.
+        keep: how many of the last epochs' models will be averaged.
+        templates: see `Translation`.
+        how: for `run_stage`.
+    """
+    run_stage(Translation(settings, seed, data, source, target, keep, dict(templates)), run, **how)
+
+
+def build_trainer(
+    cfg: DictConfig, settings: RunSettings, seed: int, templates: Mapping[str, Path]
+) -> Trainer:
+    """fairseq's trainer around our task, model and criterion, with the data loaded.
+
+    Args:
+        templates: see `Translation`.
+    """
+    torch.manual_seed(seed)
+    data = Path(cfg.task.data)
+    languages = (cfg.task.source_lang, cfg.task.target_lang)
+    dictionaries = [read_dictionary(data / f"dict.{language}.txt") for language in languages]
+    words = read_dictionary(templates["dictionary"]) if templates else None
+    task = GuidedTranslation(cfg.task, *dictionaries, settings, seed, words, templates)
+    model = task.build_model(cfg.model)
+    criterion = MixedLoss(task, settings.training.label_smoothing, settings.system.mlm_weight)
+    task.load_dataset("valid")
+    return Trainer(cfg, task, model, criterion)

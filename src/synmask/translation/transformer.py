@@ -1,0 +1,216 @@
+"""fairseq's Transformer with self-attention guided by syntax: layers of the encoder, the decoder's first."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
+from fairseq.models.transformer.transformer_config import TransformerConfig
+from torch import Tensor, nn
+
+from synmask.config.sections import Guidance
+from synmask.guides import Done, Guide, Shape, Syntax, build_guide
+from synmask.training.operators import dropout, replace_dropout
+from synmask.translation.layers import DecoderLayer, EncoderLayer
+
+
+class GuidedEncoder(TransformerEncoderBase):
+    """fairseq's encoder; its first `guide.layers` layers attend as the guide says, the others are stock."""
+
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
+        replace_dropout(self)
+        self.guide: Guide | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The annotations that the guide reads."""
+        return self.guide.options.needs if self.guide is not None else frozenset()
+
+    def build_encoder_layer(self, cfg: TransformerConfig) -> EncoderLayer:
+        return EncoderLayer(cfg)
+
+    def induce(self, src_tokens: Tensor, annotations: dict[str, Tensor]) -> Syntax:
+        """What the guide finds out about a batch (B, n) of ids."""
+        padding = src_tokens.eq(self.padding_idx)
+        x = self._embed(src_tokens, padding)
+        return self.guide.syntax(self.guide.prepare(x, padding, annotations))
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
+        annotations: dict[str, Tensor] | None = None,
+        masked: Tensor | None = None,
+    ) -> dict[str, Any]:
+        """src_tokens (B, n) → fairseq's encoder output, plus the guide's `prepared` state.
+
+        `masked` is for the model's language-model head and not read here.
+        """
+        padding = src_tokens.eq(self.padding_idx)
+        x = self._embed(src_tokens, padding)
+        prepared = None
+        if self.guide is not None:
+            prepared = self.guide.prepare(x, padding, annotations or {})
+        x = x.transpose(0, 1)  # fairseq's layers are sequence-first
+        attended_padding = padding if padding.any() else None
+        for index, layer in enumerate(self.layers):
+            attend = None
+            if self.guide is not None and index < self.guide.layers:
+                attend = partial(self.guide.context, prepared=prepared, layer=index)
+            x = layer(x, attended_padding, attend)
+        return {
+            "encoder_out": [x],
+            "encoder_padding_mask": [padding],
+            "encoder_embedding": [],
+            "encoder_states": [],
+            "src_tokens": [],
+            "src_lengths": [],
+            "prepared": prepared,
+        }
+
+    def _embed(self, src_tokens: Tensor, padding: Tensor) -> Tensor:
+        """(B, n) ids → (B, n, d): sqrt(d) * embedding + position, after dropout, 0 at pads."""
+        x, _ = self.forward_embedding(src_tokens)
+        return x.masked_fill(padding.unsqueeze(-1), 0.0)
+
+
+class GuidedDecoder(TransformerDecoderBase):
+    """fairseq's decoder; with a guide, its first layer attends as that says. Without one it is stock."""
+
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
+        replace_dropout(self)
+        self.guide: Guide | None = None
+
+    def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
+        return DecoderLayer(cfg, no_encoder_attn)
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, Any],
+        incremental_state: dict | None = None,
+        *words: Any,
+        **more: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """prev_output_tokens (B, m) → states (B, m, d), of the last token only when decoding step by step.
+
+        With a guide, the extras also hold what it `prepared`, and `attn` is the mean over the heads of the
+        last layer but one, which aligns best (Garg et al., EMNLP 2019) and which LPSI takes, too.
+        """
+        if self.guide is None:
+            return super().extract_features(
+                prev_output_tokens, encoder_out, incremental_state, *words, **more
+            )
+        padding = prev_output_tokens.eq(self.padding_idx)
+        prefix = self.embed_scale * self.embed_tokens(prev_output_tokens)
+        prefix = self.dropout_module(prefix + self.embed_positions(prev_output_tokens))
+        prepared = self.guide.prepare(prefix.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
+        prefix = prefix.transpose(0, 1)
+        x, future = prefix, self.buffered_future_mask(prefix)
+        if incremental_state is not None:
+            x, padding, future = prefix[-1:], padding[:, -1:], None
+        source, source_padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        aligning, alignment = max(0, len(self.layers) - 2), None
+        for index, layer in enumerate(self.layers):
+            x, weights, _ = layer(
+                x,
+                source,
+                source_padding,
+                incremental_state,
+                self_attn_mask=future,
+                self_attn_padding_mask=padding if padding.any() else None,
+                need_attn=index == aligning,
+                need_head_weights=index == aligning,
+                attend=partial(self.guide.context, prepared=prepared, layer=0) if index == 0 else None,
+                prefix=prefix,
+            )
+            if index == aligning:
+                alignment = weights.float().mean(0)
+        return x.transpose(0, 1), {"attn": [alignment], "inner_states": [], "prepared": prepared}
+
+
+class GuidedTransformer(TransformerModelBase):
+    """Encoder–decoder with a guided encoder and, where the objective has it, a masked-language-model head.
+
+    The head (method.md, section 5): LayerNorm without affine → dropout 0.1 → linear, tied to the source
+    embeddings, with its own bias, which starts as torch's Linear does (published); at masked positions only.
+    """
+
+    encoder_class = GuidedEncoder
+    decoder_class = GuidedDecoder
+
+    def __init__(self, cfg: TransformerConfig, encoder: Any, decoder: Any, mlm: bool) -> None:
+        super().__init__(cfg, encoder, decoder)
+        self.mlm_bias = None
+        if mlm:
+            bound = cfg.encoder.embed_dim**-0.5
+            self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
+
+    def train(self, mode: bool = True) -> "GuidedTransformer":
+        """As torch's; fairseq calls it twice an update, and all modules are asked only where it changes."""
+        return self if self.training == mode else super().train(mode)
+
+    @classmethod
+    def build(cls, args: Any, task: Any, system: Guidance) -> "GuidedTransformer":
+        """Build the model of `system` (that part of a run's settings), initialised as fairseq does.
+
+        Everything that all systems share is built before the guide, so that runs of one seed start from
+        the same shared weights.
+        """
+        cfg = TransformerConfig.from_namespace(args)
+        source, target = task.source_dictionary, task.target_dictionary
+        embed = cls.build_embedding(cfg, source, cfg.encoder.embed_dim)
+        embed_target = cls.build_embedding(cfg, target, cfg.decoder.embed_dim)
+        encoder = cls.encoder_class(cfg, source, embed)
+        decoder = cls.decoder_class(cfg, target, embed_target)
+        if system.guide != "none":
+            cls.add_guide(encoder, decoder, cfg, task, system)
+        return cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0)
+
+    @classmethod
+    def add_guide(
+        cls,
+        encoder: GuidedEncoder,
+        decoder: GuidedDecoder,
+        cfg: TransformerConfig,
+        task: Any,
+        system: Guidance,
+    ) -> None:
+        """Give encoder and decoder the guide of `system`."""
+        shape = Shape(
+            cfg.encoder.embed_dim,
+            cfg.encoder.attention_heads,
+            cfg.encoder.ffn_embed_dim,
+            cfg.encoder.layers,
+        )
+        encoder.guide = build_guide(system.guide, system.options, shape)
+        decoder.guide = encoder.guide.decoder()
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        annotations: dict[str, Tensor] | None = None,
+        masked: Tensor | None = None,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """→ target logits (B, m, V_target); extras: with a guide `done`, what its loss reads, and
+        `mlm_logits` (masked, V_source)."""
+        encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
+        logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
+        if self.encoder.guide is not None:
+            prepared = encoder_out["prepared"], extra.get("prepared")
+            extra["done"] = Done(*prepared, annotations or {}, extra["attn"][0])
+        if self.mlm_bias is not None and masked is not None:
+            extra["mlm_logits"] = self._masked_logits(encoder_out["encoder_out"][0], masked)
+        return logits, extra
+
+    def _masked_logits(self, states: Tensor, masked: Tensor) -> Tensor:
+        """states (n, B, d), masked (m,) positions in the flattened (B, n) → (m, V_source)."""
+        chosen = states.transpose(0, 1).reshape(-1, states.size(-1)).index_select(0, masked)
+        chosen = nn.functional.layer_norm(chosen, chosen.shape[-1:])
+        chosen = dropout(chosen, 0.1) if self.training else chosen
+        return nn.functional.linear(chosen, self.encoder.embed_tokens.weight, self.mlm_bias)

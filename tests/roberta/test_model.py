@@ -1,0 +1,355 @@
+"""RoBERTa: plain it is fairseq's, guided it does what the formula says, fine-tuning keeps the best epoch."""
+
+import csv
+import json
+from argparse import Namespace
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.roberta import RobertaModel
+from sklearn.metrics import matthews_corrcoef
+
+from synmask.config.guides import GrammarOptions
+from synmask.config.nlu import FinetuningSettings, PretrainingRun
+from synmask.config.sections import Guidance
+from synmask.corpora.tasks import Examples
+from synmask.files import TryAgain, UserError
+from synmask.roberta.finetune import encode_file, finetune, predict
+from synmask.roberta.labelled import Encoded, Sentences, encode, read_encoded, write_encoded
+from synmask.roberta.model import HEAD, GuidedRoberta
+from synmask.roberta.pretrain import encode_text, pretrain
+from synmask.roberta.weights import RobertaShape, load_weights, save_weights
+from synmask.text.gpt2 import learn
+from synmask.training import checkpoints
+from synmask.training.operators import replace_dropout
+from synmask.training.stopping import Stop
+
+SHAPE = RobertaShape(encoder_layers=3, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
+TEXT = [
+    f"the {a} {verb} the {b} ."
+    for a in ("dog", "cat", "cow")
+    for b in ("man", "boy")
+    for verb in ("sees", "saw")
+]
+PLAIN = {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0}
+OPTIONS = {"bpe": "none", "conv_layers": 1, "conv_kernel": 3, "layers": 2, "activation": "softmax"}
+GRAMMAR = PLAIN | {
+    "guide": "grammar",
+    "options": GrammarOptions.model_validate(OPTIONS).model_dump(mode="json"),
+}
+TRAINING = {
+    "max_epochs": 3, "sentences": 4, "lr": 1e-3, "total_updates": 40, "warmup_updates": 4, "adam_betas": [0.9, 0.98],
+    "adam_eps": 1e-6, "weight_decay": 0.1, "clip_norm": 0.0, "dropout": 0.1, "attention_dropout": 0.1,
+    "max_tokens": 20, "precision": "fp32",
+}  # fmt: skip
+
+
+def arguments(dropout=0.0):
+    return Namespace(**vars(SHAPE.settings()), dropout=dropout, attention_dropout=dropout)
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory):
+    """A weights folder with a small random RoBERTa."""
+    folder = tmp_path_factory.mktemp("weights")
+    learn(TEXT, 20, folder)
+    words = folder / "dict.txt"
+    torch.manual_seed(3)
+    dictionary = Dictionary.load(str(words))
+    dictionary.add_symbol("<mask>")
+    model = GuidedRoberta.build(arguments(), dictionary)
+    for layer in model.encoder.sentence_encoder.layers:  # as drawn, a layer of 16 would add next to nothing
+        for name in ("v_proj", "out_proj", "q_proj", "k_proj"):
+            torch.nn.init.normal_(getattr(layer.self_attn, name).weight, std=0.3)
+    save_weights(folder, model.state_dict(), SHAPE, folder)
+    return folder
+
+
+def batch(dictionary, lengths, seed=5):
+    torch.manual_seed(seed)
+    tokens = torch.full((len(lengths), max(lengths)), dictionary.pad())
+    for row, n in zip(tokens, lengths, strict=True):
+        row[:n] = torch.randint(4, len(dictionary), (n,))
+        row[0], row[n - 1] = dictionary.bos(), dictionary.eos()
+    return tokens
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_plain_roberta_is_stock_fairseq_bit_for_bit(weights, mode):
+    loaded = load_weights(weights)
+    ours = GuidedRoberta.fine_tuned(loaded, arguments(0.2), Guidance(**PLAIN), outputs=3)
+    stock = RobertaModel.build_model(arguments(0.2), Namespace(source_dictionary=loaded.dictionary))
+    stock.register_classification_head(HEAD, num_classes=3)
+    stock.load_state_dict(ours.state_dict(), strict=False)
+    for layer in stock.encoder.sentence_encoder.layers:
+        layer.can_use_fastpath = False  # fails in today's torch
+    replace_dropout(stock)  # draws other masks
+    tokens = batch(loaded.dictionary, [9, 5, 7])
+    found = []
+    for model in (ours, stock):
+        getattr(model, mode)()
+        torch.manual_seed(1)
+        model.zero_grad()
+        outputs = model(tokens, features_only=True, classification_head_name=HEAD)[0]
+        outputs.square().sum().backward()
+        found.append((outputs, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
+    assert torch.equal(found[0][0], found[1][0])
+    assert found[0][1].keys() == found[1][1].keys()
+    assert all(torch.equal(found[0][1][name], grad) for name, grad in found[1][1].items())
+    assert torch.equal(ours(tokens)[0], stock(tokens)[0]) or mode == "train"  # the language model's logits
+
+
+def literal_layer(layer, x, length, mask, heads):
+    """One layer of RoBERTa on one sentence, x (n, d), from the formula; `mask` (H, n, n) or None: plain."""
+    attention, size = layer.self_attn, x.size(1) // heads
+    query, key, value = (getattr(attention, f"{name}_proj")(x) for name in "qkv")
+    rows = []
+    for i in range(length):
+        parts = []
+        for h in range(heads):
+            own = slice(h * size, (h + 1) * size)
+            scores = [float(query[i, own] @ key[j, own]) / size**0.5 for j in range(length)]
+            share = torch.tensor(scores).softmax(0)
+            if mask is not None:
+                share = share * (mask[h, i, :length] + 1)
+            parts.append(sum(share[j] * value[j, own] for j in range(length)))
+        rows.append(torch.cat(parts))
+    x = layer.self_attn_layer_norm(x[:length] + attention.out_proj(torch.stack(rows)))
+    return layer.final_layer_norm(x + layer.fc2(torch.nn.functional.gelu(layer.fc1(x))))
+
+
+def test_the_first_layers_are_guided_as_the_formula_says_and_the_others_plain(weights):
+    loaded = load_weights(weights)
+    model = GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**GRAMMAR), outputs=2).eval()
+    encoder = model.encoder.sentence_encoder
+    torch.manual_seed(2)
+    for parameter in encoder.guide.parameters():  # away from its start
+        torch.nn.init.normal_(parameter, std=0.4)
+    tokens = batch(loaded.dictionary, [7, 4])
+    features = model(tokens, features_only=True)[0]
+    with torch.no_grad():
+        x = encoder.forward_embedding(tokens)[0]
+        padding = tokens == loaded.dictionary.pad()
+        induced = encoder.guide.prepare(x.masked_fill(padding[..., None], 0), padding, {})
+        parent = induced.distribution * (1 - torch.eye(7))
+        for sentence, length in enumerate((7, 4)):
+            state = x[sentence, :length]
+            for number, layer in enumerate(encoder.layers):
+                mask = None
+                if number < 2:
+                    shares = encoder.guide.relation_logits[number].softmax(-1)
+                    mask = torch.stack([a * parent[sentence] + b * parent[sentence].T for a, b in shares])
+                state = literal_layer(layer, state, length, mask, SHAPE.heads)
+            assert torch.allclose(state, features[sentence, :length], atol=2e-5)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_a_guided_roberta_starts_near_the_plain_one(weights, normalise):
+    loaded = load_weights(weights)
+    system = GRAMMAR | {"options": GRAMMAR["options"] | {"normalise": normalise}}
+    guided = GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**system), outputs=2).eval()
+    encoder, tokens = guided.encoder.sentence_encoder, batch(loaded.dictionary, [18, 10])
+    padding = tokens == loaded.dictionary.pad()
+    prepared = encoder.guide.prepare(encoder.forward_embedding(tokens)[0], padding, {})
+    sums = encoder.guide.attend(torch.randn(2, 2, 18, 18), prepared, 0).sum(-1)
+    for sentence, n in enumerate((18, 10)):
+        excess = sums[sentence, :, :n].detach() - 1
+        if normalise:
+            assert excess.abs().max() < 1e-5
+        else:
+            assert 0 < excess.min() <= excess.max() < 1.1 / n
+    outputs = guided(tokens, classification_head_name=HEAD)[0]
+    outputs.square().sum().backward()
+    grads = {name: p.grad for name, p in encoder.guide.named_parameters()}
+    assert grads["parser.distance_output.weight"].abs().max() > 0
+    assert grads["parser.height_output.weight"].abs().max() > 0
+
+
+def test_runs_of_one_seed_share_all_but_the_guide(weights):
+    loaded = load_weights(weights)
+    states = []
+    for system in (PLAIN, GRAMMAR):
+        torch.manual_seed(4)
+        states.append(
+            GuidedRoberta.fine_tuned(loaded, arguments(), Guidance(**system), outputs=2).state_dict()
+        )
+    assert all(
+        torch.equal(value, states[1][name]) for name, value in states[0].items() if "_float_" not in name
+    )
+
+
+def test_weights_that_lack_a_parameter_are_refused(weights):
+    loaded = load_weights(weights)
+    state = {name: value for name, value in loaded.state.items() if "fc1" not in name}
+    with pytest.raises(UserError, match=r"fc1\.weight is missing"):
+        GuidedRoberta.fine_tuned(
+            type(loaded)(loaded.shape, loaded.dictionary, state), arguments(), Guidance(**PLAIN), 2
+        )
+
+
+def test_pairs_are_marked_and_long_ones_lose_the_end_of_the_longer_sentence(weights):
+    dictionary = load_weights(weights).dictionary
+    pieces = [int(dictionary[number]) for number in range(4, 12)]
+    ids = {piece: 4 + number for number, piece in enumerate(pieces)}
+
+    def row(*sentences, most=20):
+        encoded = encode([[[pieces[i] for i in sentence] for sentence in sentences]], dictionary, most, [0])
+        return encoded[0].tolist()
+
+    def of(*numbers):
+        return [ids[pieces[number]] for number in numbers]
+
+    begin, end = dictionary.bos(), dictionary.eos()
+    assert row([0, 1, 2]) == [begin, *of(0, 1, 2), end]
+    assert row([0, 1], [2]) == [begin, *of(0, 1), end, end, *of(2), end]
+    assert row([0, 1, 2, 3], most=4) == [begin, *of(0, 1), end]
+    assert row([0, 1, 2, 3, 4], [5, 6], most=8) == [begin, *of(0, 1), end, end, *of(5, 6), end]
+    assert row([0, 1, 2], [3, 4, 5], most=8) == [begin, *of(0, 1), end, end, *of(3, 4), end]
+    assert row([0, 1], [2, 3, 4, 5], most=9) == [begin, *of(0, 1), end, end, *of(2, 3, 4), end]
+
+
+def test_encoded_examples_survive_a_file_and_a_damaged_one_is_named(tmp_path):
+    encoded = Encoded(np.arange(7, dtype=np.int32), np.array([0, 3, 7]), np.array([1, 0], dtype=np.float32))
+    path = tmp_path / "train.npz"
+    write_encoded(path, encoded)
+    assert [read_encoded(path)[i].tolist() for i in range(2)] == [[0, 1, 2], [3, 4, 5, 6]]
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"train\.npz: encoded sentences missing or damaged"):
+        read_encoded(path)
+
+
+def test_masks_depend_on_seed_epoch_and_example_and_spare_the_marks(weights):
+    dictionary = load_weights(weights).dictionary
+    rows = batch(dictionary, [18] * 50)
+    encoded = Encoded(rows.flatten().numpy(), np.arange(51) * 18, np.zeros(50, dtype=np.float32))
+
+    def masked(seed, epoch):
+        data = Sentences(encoded, dictionary, regression=False, order=np.arange(50), mask_rate=0.3, seed=seed)
+        data.set_epoch(epoch)
+        return data.collater([data[i] for i in (3, *range(4, 50))])
+
+    one = masked(1, 1)
+    tokens, places = one["net_input"]["src_tokens"].flatten(), one["net_input"]["masked"]
+    assert (tokens[places] == dictionary.index("<mask>")).all()
+    assert torch.equal(one["masked_target"], rows[3:].flatten()[places])
+    assert not {dictionary.bos(), dictionary.eos()} & {*one["masked_target"].tolist()}
+    assert 0.2 < len(places) / (47 * 16) < 0.4
+    assert torch.equal(masked(1, 1)["net_input"]["masked"], places)
+    assert not all(torch.equal(masked(*key)["net_input"]["masked"], places) for key in ((1, 2), (2, 1)))
+
+
+@pytest.fixture(scope="session")
+def task(weights, tmp_path_factory):
+    """A folder with train.npz and dev.npz: is it about a cow?"""
+    folder = tmp_path_factory.mktemp("task")
+    for part, lines in (("train", TEXT * 2), ("dev", TEXT)):
+        labels = tuple(str(int("cow" in line)) for line in lines)
+        examples = Examples(tuple((line,) for line in lines), labels)
+        write_encoded(folder / f"{part}.npz", encode_file(examples, "cola", weights, 20))
+    return folder
+
+
+def settings(system=PLAIN, task="cola", **training):
+    return FinetuningSettings(task=task, training=TRAINING | training, system=system)
+
+
+def outcome(run):
+    history = (run / "history.csv").read_text().splitlines()
+    losses = [line.rsplit(",", 2)[0] for line in history]  # without times
+    return losses, (run / "best.pt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "system", [PLAIN, GRAMMAR | {"mask_rate": 0.3, "mlm_weight": 0.4}], ids=["plain", "mlm"]
+)
+def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, weights, tmp_path, system):
+    for name in ("one", "two"):
+        finetune(
+            task,
+            "dev",
+            tmp_path / name,
+            weights,
+            settings(system, max_epochs=20, total_updates=140, lr=0.02),
+            seed=1,
+        )
+    assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
+    with open(tmp_path / "one/history.csv") as lines:
+        history = list(csv.DictReader(lines))
+    scores = [float(row["matthews"]) for row in history]
+    assert max(scores) > 60
+    assert (history[0]["mlm_loss"] != "") == (system["mlm_weight"] > 0)
+    best = scores.index(max(scores)) + 1
+    assert json.loads((tmp_path / "one/train.json").read_text())["best_epoch"] == best
+    predict(tmp_path / "one/best.pt", weights, task / "dev.npz", tmp_path / "answers")
+    gold, answers = read_encoded(task / "dev.npz").targets, (tmp_path / "answers").read_text().split()
+    assert 100 * matthews_corrcoef(gold.astype(int), [*map(int, answers)]) == pytest.approx(
+        max(scores), abs=0.01
+    )
+    again = tmp_path / "one/checkpoints"
+    assert {path.name for path in again.glob("epoch*.pt")} == {f"epoch{best}.pt"}
+
+
+def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, weights, tmp_path, monkeypatch):
+    """Stopped after every second update; the checkpoints' models are dropped and kept as the best changes."""
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    finetune(task, "dev", whole, weights, settings(GRAMMAR, lr=0.01), seed=2)
+    monkeypatch.setattr(Stop, "due", lambda self, update, first: update >= 2)
+    stops = 0
+    while True:
+        try:
+            finetune(task, "dev", parts, weights, settings(GRAMMAR, lr=0.01), seed=2, keep_checkpoints=False)
+            break
+        except TryAgain:
+            stops += 1
+            assert stops < 30
+    assert stops >= 5
+    assert outcome(parts) == outcome(whole)
+    assert {path.name for path in (parts / "checkpoints").glob("*.pt")} == {"best.pt"}
+    (parts / "best.pt").unlink()
+    finetune(task, "dev", parts, weights, settings(GRAMMAR, lr=0.01), seed=2)  # trains nothing
+    assert outcome(parts) == outcome(whole)
+
+
+def test_a_regression_predicts_numbers(weights, tmp_path):
+    pairs = tuple((line, other) for line in TEXT[:6] for other in TEXT[:4])
+    examples = Examples(pairs, tuple(f"{(i % 11) / 2}" for i in range(len(pairs))))
+    for part in ("train", "dev"):
+        write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "sts-b", weights, 20))
+    run = tmp_path / "run"
+    finetune(tmp_path, "dev", run, weights, settings(task="sts-b"), seed=1)
+    predict(run / "best.pt", weights, tmp_path / "dev.npz", tmp_path / "answers")
+    answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
+    assert len(answers) == len(pairs)
+    assert len(set(answers)) > 5
+
+
+def test_too_many_tokens_for_the_weights_are_refused(weights):
+    examples = Examples((("the dog .",),), ("1",))
+    with pytest.raises(UserError, match="takes 20 tokens, not 64; lower max_tokens"):
+        encode_file(examples, "cola", weights, 64)
+
+
+def test_pretraining_learns_and_its_weights_can_be_fine_tuned(weights, task, tmp_path):
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT * 4))
+    learn(TEXT, 20, tmp_path)
+    encode_text({"train": [tmp_path / "text"], "valid": [tmp_path / "text"]}, tmp_path, tmp_path / "ids")
+    shared = set(TRAINING) - {"sentences", "total_updates", "max_tokens"}
+    training = {name: TRAINING[name] for name in shared} | {
+        "max_epochs": 6,
+        "batch": {"gpus": 1, "updates": 1, "tokens": 100},
+        "mask_rate": 0.15,
+        "lr": 0.01,
+    }
+    model = {"layers": 2, "embed_dim": 16, "ffn_dim": 24, "heads": 2, "max_positions": 20}
+    pretrain(
+        tmp_path / "ids", tmp_path / "run", tmp_path, PretrainingRun(model=model, training=training), seed=1
+    )
+    with open(tmp_path / "run/history.csv") as lines:
+        losses = [float(row["valid_loss"]) for row in csv.DictReader(lines)]
+    assert losses[-1] < 0.8 * losses[0]
+    assert checkpoints.load(tmp_path / "model.pt")["args"].encoder_layers == 2
+    assert load_weights(tmp_path).shape == RobertaShape(2, 16, 24, 2, 20)
+    finetune(task, "dev", tmp_path / "tuned", tmp_path, settings(max_epochs=1), seed=1)
+    assert (tmp_path / "tuned/best.pt").exists()

@@ -1,0 +1,238 @@
+"""Words and heads of RoBERTa's tasks, and the systems that read them, from text to predictions."""
+
+import itertools
+import json
+from argparse import Namespace
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from synmask.config.guides import GUIDES
+from synmask.config.nlu import FinetuningSettings
+from synmask.config.sections import Guidance
+from synmask.corpora.demo.tasks import write_part
+from synmask.corpora.tasks import read_task, write_sentences, write_task
+from synmask.files import UserError, read_lines, write_lines
+from synmask.roberta.finetune import encode_file, finetune, predict
+from synmask.roberta.labelled import batched, read_encoded, read_syntax, write_encoded
+from synmask.roberta.model import HEAD, GuidedRoberta
+from synmask.roberta.task_syntax import annotate_task
+from synmask.roberta.weights import RobertaShape, load_weights, save_weights
+from synmask.text.gpt2 import learn
+
+SHAPE = RobertaShape(encoder_layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=512)
+TRAINING = {
+    "max_epochs": 1, "sentences": 8, "lr": 1e-2, "total_updates": 40, "warmup_updates": 4, "adam_betas": [0.9, 0.98],
+    "adam_eps": 1e-6, "weight_decay": 0.1, "clip_norm": 0.0, "dropout": 0.1, "attention_dropout": 0.1,
+    "max_tokens": 512, "precision": "fp32",
+}  # fmt: skip
+
+
+def system(guide, **options):
+    options = GUIDES[guide].model_validate(options).model_dump(mode="json")
+    return Guidance(guide=guide, options=options, mask_rate=0.0, mlm_weight=0.0)
+
+
+SYSTEMS = [
+    system("sla", start=0.5),
+    system("syntax", start=0.5),
+    system("syntax", aggregation="sum", distance=2),
+]
+NAMES = ["sla", "topical", "sum"]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A folder with a small random RoBERTa for the demo's English."""
+    folder = tmp_path_factory.mktemp("weights")
+    write_part("paraphrase", "train", folder / "text.tsv", {"train": 60, "dev": 1}, seed=1)
+    learn(["\t".join(texts) for texts in read_task("paraphrase", folder / "text.tsv").texts], 150, folder)
+    dictionary = Dictionary.load(str(folder / "dict.txt"))
+    dictionary.add_symbol("<mask>")
+    torch.manual_seed(3)
+    model = GuidedRoberta.build(arguments(), dictionary)
+    for layer in model.encoder.sentence_encoder.layers:  # as drawn, a layer of 16 would add next to nothing
+        for name in ("v_proj", "out_proj", "q_proj", "k_proj"):
+            torch.nn.init.normal_(getattr(layer.self_attn, name).weight, std=0.3)
+    save_weights(folder, model.state_dict(), SHAPE, folder)
+    return folder
+
+
+def arguments():
+    return Namespace(**vars(SHAPE.settings()), dropout=0.0, attention_dropout=0.0)
+
+
+def encoded(folder, task, part, weights, most=512):
+    path = folder / f"ids/{part}.npz"
+    write_encoded(path, encode_file(read_task(task, folder / f"{part}.tsv"), task, weights, most))
+    return path
+
+
+@pytest.fixture(scope="module")
+def paraphrases(weights, tmp_path_factory):
+    """A generated task with its parses, encoded and annotated."""
+    folder, sizes = tmp_path_factory.mktemp("paraphrases"), {"train": 16, "dev": 8}
+    for part in sizes:
+        write_part(
+            "paraphrase", part, folder / f"{part}.tsv", sizes, seed=2, parses=folder / f"syntax/{part}"
+        )
+        path = encoded(folder, "paraphrase", part, weights)
+        annotate_task("paraphrase", folder / f"{part}.tsv", path, weights, [folder / f"syntax/{part}"])
+    return folder
+
+
+def test_both_sentences_have_their_own_trees_and_marks_have_none(paraphrases, weights):
+    path = paraphrases / "ids/train.npz"
+    found = read_encoded(path)
+    table = read_syntax(path, found)
+    assert table.dtype == np.int16
+    assert isinstance(table, np.memmap)
+    dictionary, examples = (
+        load_weights(weights).dictionary,
+        read_task("paraphrase", paraphrases / "train.tsv"),
+    )
+    vocabulary = {str(n): token for token, n in json.loads((weights / "encoder.json").read_text()).items()}
+    gold = {
+        text: (tokens.split(), [int(head) for head in heads.split()])
+        for text, tokens, heads in zip(
+            *(read_lines(paraphrases / f"syntax/train.{e}") for e in ("text", "tokens", "heads")), strict=True
+        )
+    }
+    for index, texts in enumerate(examples.texts):
+        rows = found.part(table, index)
+        marks = found[index] <= dictionary.eos()
+        assert (rows[marks] == [-1, -1, 0, 0]).all()
+        pieces = [
+            "" if mark else vocabulary[dictionary[int(i)]]
+            for i, mark in zip(found[index], marks, strict=True)
+        ]
+        for number, text in enumerate(texts, start=1):
+            words, heads = gold[text]
+            own = rows[rows[:, 2] == number]
+            starts = list(dict.fromkeys(own[:, 0].tolist()))  # the demo's words never share a piece
+            told = {
+                s: "".join(p for p, r in zip(pieces, rows, strict=True) if r[0] == s).strip("Ġ")
+                for s in starts
+            }
+            assert list(told.values()) == words
+            head_of = dict(own[:, :2].tolist())
+            assert [starts.index(head_of[s]) + 1 if head_of[s] != s else 0 for s in starts] == heads
+            assert [bool(flag) for flag in dict(zip(own[:, 0], own[:, 3], strict=True)).values()] == [
+                word in ".," for word in words
+            ]
+
+
+def test_counts_and_cut_empty_and_unparsed_sentences(weights, tmp_path):
+    rows = [
+        ("The dog sees me.", "", "1"),
+        ("The dog sees me.", "A\x08b sees.", "0"),
+        ("We see. " * 200, "He \ud83d".encode(errors="ignore").decode() + "👍 sees", "0"),
+    ]
+    write_task("paraphrase", rows, tmp_path / "dev.tsv")
+    assert write_sentences("mrpc", [tmp_path / "dev.tsv"], tmp_path / "1.text", 1, 1) == 5
+    texts = ["The dog sees me.", "", "A\x08b sees.", "We see. " * 200, "He 👍 sees"]
+    assert list(read_lines(tmp_path / "1.text")) == texts
+    long = ["We", "see", "."] * 200
+    tokens = ["The dog sees me .", "", "Ab sees .", " ".join(long), "He 👍 sees"]
+    heads = ["2 3 0 3 3", "", "2 0 2", " ".join(["0", *["1"] * 599]), "3 1 0"]
+    trees = ["(S x)", "(FLAT)", "(S x)", "(FLAT (X We))", "(S x)"]
+    for ending, column in (("tokens", tokens), ("heads", heads), ("trees", trees)):
+        write_lines(tmp_path / f"1.{ending}", column)
+    path = encoded(tmp_path, "paraphrase", "dev", weights)
+    counts = annotate_task("paraphrase", tmp_path / "dev.tsv", path, weights, [tmp_path / "1"])
+    assert counts == {"sentences": 6, "empty": 1, "unparsed": 1, "words": 16, "not_found": 1}
+    assert json.loads((tmp_path / "ids/syntax.dev.json").read_text()) == counts
+    found = read_encoded(path)
+    table = read_syntax(path, found)
+    assert found.sizes[2] == 512
+    last = found.part(table, 2)
+    assert (last[last[:, 2] == 1][:, :2] == -1).all()
+    assert (last[last[:, 2] == 2][:, 0] >= 0).all()
+    assert found.part(table, 0)[-3:].tolist() == [[-1, -1, 0, 0]] * 3
+    loaded, tokens = load_weights(weights), pad(found)
+    for chosen in SYSTEMS:
+        model = GuidedRoberta.fine_tuned(loaded, arguments(), chosen, outputs=2)
+        outputs, _ = model(
+            tokens,
+            annotations=batched([found.part(table, i) for i in range(3)]),
+            classification_head_name=HEAD,
+        )
+        outputs.sum().backward()
+        assert outputs.isfinite().all()
+
+
+def test_sentences_are_shared_out_and_none_comes_twice(tmp_path):
+    rows = [(f"s{i % 7}", f"s{i % 3}", "1") for i in range(20)]
+    write_task("mrpc", rows, tmp_path / "dev.tsv")
+    found = []
+    for number in (1, 2, 3):
+        write_sentences("mrpc", [tmp_path / "dev.tsv"] * 2, tmp_path / "part", number, 3)
+        found.append(list(read_lines(tmp_path / "part")))
+    assert [len(part) for part in found] == [3, 3, 1]
+    assert sorted(itertools.chain(*found)) == sorted({text for row in rows for text in row[:2]})
+
+
+def pad(found):
+    rows = [torch.from_numpy(found[i].astype(np.int64)) for i in range(len(found))]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=1)
+
+
+def outputs(model, found, table):
+    with torch.no_grad():
+        read = batched([found.part(table, i) for i in range(len(found))])
+        return model.eval()(pad(found), annotations=read, classification_head_name=HEAD)[0]
+
+
+@pytest.mark.parametrize("chosen", SYSTEMS, ids=NAMES)
+def test_without_parses_and_near_the_start_it_is_plain_roberta(paraphrases, weights, chosen):
+    loaded, path = load_weights(weights), paraphrases / "ids/dev.npz"
+    found = read_encoded(path)
+    table = np.array(read_syntax(path, found))
+    torch.manual_seed(1)
+    guided = GuidedRoberta.fine_tuned(loaded, arguments(), chosen, outputs=2)
+    plain = GuidedRoberta.fine_tuned(loaded, arguments(), system("none"), outputs=2)
+    plain.load_state_dict(guided.state_dict(), strict=False)
+    expected = outputs(plain, found, table)
+    assert (outputs(guided, found, table) - expected).abs().max() > 1e-3
+    nothing = table.copy()
+    nothing[:, :2] = -1
+    torch.testing.assert_close(outputs(guided, found, nothing), expected, rtol=0, atol=1e-6)
+    if chosen.options.get("aggregation") != "sum":  # whose outputs are √k times a mean, whatever is learnt
+        near = chosen.model_copy(update={"options": chosen.options | {"start": 1e-8}})
+        guided.encoder.sentence_encoder.guide = GuidedRoberta.fine_tuned(
+            loaded, arguments(), near, outputs=2
+        ).encoder.sentence_encoder.guide
+        torch.testing.assert_close(outputs(guided, found, table), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("chosen", SYSTEMS, ids=NAMES)
+def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen):
+    settings = FinetuningSettings(task="paraphrase", training=TRAINING, system=chosen)
+    data = paraphrases / "ids"
+    finetune(data, "dev", tmp_path / "run", weights, settings, seed=1)
+    predict(tmp_path / "run/best.pt", weights, data / "dev.npz", tmp_path / "answers")
+    assert len(list(read_lines(tmp_path / "answers"))) == 8
+
+
+def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path):
+    settings = FinetuningSettings(task="paraphrase", training=TRAINING, system=SYSTEMS[0])
+    for part in ("train", "dev"):
+        (tmp_path / f"{part}.npz").symlink_to(paraphrases / f"ids/{part}.npz")
+    part = tmp_path / "dev.npz"
+    with pytest.raises(UserError, match=r"syntax\.dev\.npy: cannot be read .*; annotate the task again"):
+        read_syntax(part, read_encoded(part))
+    for part, other in (("train", "dev"), ("dev", "train")):
+        (tmp_path / f"syntax.{part}.npy").symlink_to(paraphrases / f"ids/syntax.{other}.npy")
+    with pytest.raises(UserError, match="annotations of other examples; annotate the task again"):
+        finetune(tmp_path, "dev", tmp_path / "run", weights, settings, seed=1)
+    train = paraphrases / "train.tsv"
+    with pytest.raises(UserError, match=r"train\.tsv: no parse of '.*'; parse the task again"):
+        annotate_task(
+            "paraphrase", train, paraphrases / "ids/train.npz", weights, [paraphrases / "syntax/dev"]
+        )
+    with pytest.raises(UserError, match=r"dev\.npz: 8 examples, .*train\.tsv has 16; encode it again"):
+        annotate_task(
+            "paraphrase", train, paraphrases / "ids/dev.npz", weights, [paraphrases / "syntax/train"]
+        )

@@ -1,0 +1,135 @@
+"""Fixtures of the rooms that train: a small binarised corpus and settings that train in seconds.
+
+fairseq is imported inside the fixtures: most tests need none of it.
+"""
+
+import copy
+import random
+
+import pytest
+
+from synmask.config.sections import RunSettings
+
+SETTINGS = {
+    "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 32, "heads": 2},
+    "training": {
+        "max_epochs": 3,
+        "batch": {"gpus": 1, "updates": 1, "tokens": 120},
+        "lr": 0.005,
+        "warmup_updates": 10,
+        "adam_betas": [0.9, 0.98],
+        "weight_decay": 1e-4,
+        "clip_norm": 0.0,
+        "dropout": 0.1,
+        "attention_dropout": 0.0,
+        "label_smoothing": 0.1,
+        "precision": "fp32",
+    },
+    "system": {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0, "left_pad_source": False},
+}
+GRAMMAR = {
+    "guide": "grammar",
+    "options": {
+        "bpe": "add",
+        "bpe_dim": 8,
+        "conv_layers": 2,
+        "conv_kernel": 3,
+        "attention": "published",
+        "layers": 1,
+        "relations": ["parent", "child"],
+        "activation": "sigmoid",
+        "calibration": "masked",
+    },
+    "mask_rate": 0.15,
+    "mlm_weight": 0.4,
+    "left_pad_source": False,
+}
+
+
+typed = RunSettings.model_validate
+
+
+@pytest.fixture
+def settings():
+    """Settings of a plain Transformer; a test may change its copy."""
+    return copy.deepcopy(SETTINGS)
+
+
+@pytest.fixture
+def grammar_settings(settings):
+    return settings | {"system": copy.deepcopy(GRAMMAR)}
+
+
+@pytest.fixture(scope="session")
+def all_settings():
+    """Settings of a plain and of a guided system, for what is trained once."""
+    return {"plain": copy.deepcopy(SETTINGS), "grammar": copy.deepcopy(SETTINGS | {"system": GRAMMAR})}
+
+
+@pytest.fixture
+def settings_of(settings):
+    """Settings of a system with the guide `name`, with its default options but for those given."""
+
+    from synmask.config.guides import GUIDES
+
+    def make(name, **options):
+        whole = GUIDES[name].model_validate(options).model_dump(mode="json")
+        return copy.deepcopy(settings | {"system": settings["system"] | {"guide": name, "options": whole}})
+
+    return make
+
+
+@pytest.fixture
+def valid_losses(monkeypatch):
+    """Give the next training these validation losses, an epoch each."""
+
+    from synmask.translation.train import Translation
+
+    def pretend(*losses):
+        rest = iter(losses)
+
+        def row(*_):
+            return {"train_loss": 1.0, "mlm_loss": "", "valid_loss": next(rest), "valid_ppl": 1.0}
+
+        monkeypatch.setattr(Translation, "losses", row)
+
+    return pretend
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """A folder with bpe/ and bin/: 1 to 4 words a sentence, some split; the target is the reverse.
+
+    Every third sentence has no heads, every fourth a flat tree; the syntax is drawn at random.
+    """
+    from synmask.syntax.annotations import annotate_file
+    from synmask.training.binarise import binarise
+
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "bpe").mkdir()
+    draw = random.Random(7)
+    words = ["a", "bb", "cc", "d", "e@@ f", "g@@ h@@ i", "jj"]
+    for split, size in (("train", 90), ("valid", 12), ("test", 12)):
+        source = [[draw.choice(words) for _ in range(draw.randint(1, 4))] for _ in range(size)]
+        for language, order in (("de", 1), ("en", -1)):
+            lines = "".join(" ".join(sentence[::order]) + "\n" for sentence in source)
+            (folder / "bpe" / f"{split}.{language}").write_text(lines)
+    binarise(folder / "bpe", folder / "bin", "de", "en")
+    for split in ("train", "valid", "test"):
+        heads, trees = [], []
+        for number, line in enumerate((folder / "bpe" / f"{split}.de").read_text().splitlines()):
+            words = line.replace("@@ ", "").split()
+            heads.append("" if number % 3 == 2 else " ".join(str(draw.randint(0, len(words))) for _ in words))
+            leaves = [f"(T {word})" for word in words]
+            cut = draw.randint(1, len(words))
+            tree = f"(S (A {' '.join(leaves[:cut])}) {' '.join(leaves[cut:])})"
+            trees.append(f"(FLAT {' '.join(leaves)})" if number % 4 == 3 else tree)
+        for name, rows in (("heads", heads), ("trees", trees)):
+            (folder / f"{split}.{name}").write_text("".join(f"{row}\n" for row in rows))
+        annotate_file(
+            folder / f"bpe/{split}.de",
+            folder / f"bin/syntax.{split}.de.npy",
+            trees=folder / f"{split}.trees",
+            heads=folder / f"{split}.heads",
+        )
+    return folder

@@ -1,0 +1,49 @@
+import pytest
+from fairseq.data import Dictionary, data_utils
+
+from synmask.files import UserError
+from synmask.training.binarise import binarise, encode
+
+
+def test_dictionary_equals_fairseqs_own(corpus, tmp_path):
+    expected = Dictionary()
+    Dictionary.add_file_to_dictionary(
+        str(corpus / "bpe/train.de"), expected, tokenize=lambda line: line.split(), num_workers=1
+    )
+    expected.finalize(threshold=0, nwords=-1, padding_factor=8)
+    expected.save(str(tmp_path / "dict.txt"))
+    assert (corpus / "bin/dict.de.txt").read_text() == (tmp_path / "dict.txt").read_text()
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_data_are_the_text(corpus, split):
+    dictionary = Dictionary.load(str(corpus / "bin/dict.en.txt"))
+    data = data_utils.load_indexed_dataset(str(corpus / f"bin/{split}.de-en.en"), dictionary, "mmap")
+    lines = (corpus / f"bpe/{split}.en").read_text().splitlines()
+    assert [dictionary.string(ids) for ids in data] == lines
+    assert all(ids[-1] == dictionary.eos() for ids in data)
+
+
+def test_the_test_set_concerns_no_training(corpus):
+    assert not list((corpus / "bin").glob("test.*"))
+
+
+def test_unknown_symbols_and_double_spaces(corpus):
+    dictionary = Dictionary.load(str(corpus / "bin/dict.de.txt"))
+    assert encode("a  nowhere", dictionary).tolist() == [
+        dictionary.index("a"),
+        dictionary.unk(),
+        dictionary.eos(),
+    ]
+
+
+def test_missing_and_empty_files_leave_no_dictionary(corpus, tmp_path):
+    with pytest.raises(UserError, match=r"train\.de: no such file"):
+        binarise(tmp_path, tmp_path / "bin", "de", "en")
+    for split in ("train", "valid"):
+        for language in ("de", "en"):
+            (tmp_path / f"{split}.{language}").write_text("a b\n" if split == "train" else "")
+    with pytest.raises(UserError, match=r"valid\.de: empty"):
+        binarise(tmp_path, tmp_path / "bin", "de", "en")
+    assert not list((tmp_path / "bin").glob("dict*"))
+    assert not list((tmp_path / "bin").glob(".*"))

@@ -1,0 +1,120 @@
+"""Full disks, read-only folders, missing rights, damaged data: one line, nothing half-written, and a rerun completes.
+
+The disks are real: a small tmpfs, mounted in a name space of its own (`unshare`).
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from small_models import typed
+from synmask.files import UserError
+from synmask.translation.train import train
+
+SYNMASK = f"{sys.executable} -m synmask.cli"
+
+
+def on_small_disk(folder, script):
+    """Run a script where $DISK is a tmpfs of 100 kB, as root of a name space of its own → what it printed."""
+    disk = folder / "disk"
+    disk.mkdir()
+    head = f"set -u; DISK={disk}; mount -t tmpfs -o size=100k none $DISK; cd {folder}\n"
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "bash", "-c", head + script],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert not done.stderr, done.stderr
+    return done.stdout.splitlines()
+
+
+def training(corpus, settings, run="$DISK/run"):
+    (corpus / "settings.json").write_text(json.dumps(settings))
+    return (
+        f"{SYNMASK} train --data {corpus}/bin --run {run} --source de --target en --seed 1 --keep 2 "
+        f'--settings "$(cat {corpus}/settings.json)" 2> said; echo $? $(tail -n 1 said); '
+    )
+
+
+def test_a_full_disk_while_training(corpus, tmp_path, settings):
+    settings["model"] |= {"ffn_dim": 256}
+    train_it = training(corpus, settings)
+    said = on_small_disk(
+        tmp_path,
+        train_it + "ls $DISK/run/checkpoints; ls -A $DISK/run/checkpoints | grep -c tmp; grep -c Trace said\n"
+        "mount -o remount,size=20m $DISK\n" + train_it + "ls $DISK/run",
+    )
+    assert said[0].startswith("1 synmask train: ")
+    assert said[0].endswith("No space left on device")
+    assert "stamp.json" in said
+    assert said.count("0") == 2  # neither a temporary file nor a traceback
+    assert said[-4].startswith("0 ")
+    assert said[-3:] == ["checkpoints", "history.csv", "train.json"]
+
+
+def test_a_full_disk_while_writing_text(tmp_path):
+    (tmp_path / "in").write_text("some words , and more\n" * 20000)
+    verb = (
+        f"{SYNMASK} tokenise --input in --output $DISK/out --language en --settings '{{}}' 2> said; "
+        "echo $? $(cat said); ls -A $DISK | wc -l; "
+    )
+    said = on_small_disk(tmp_path, verb + "mount -o remount,size=20m $DISK; " + verb)
+    assert said[0].startswith("1 synmask tokenise: ")
+    assert said[0].endswith("No space left on device")
+    assert said[1:] == ["0", "0", "1"]
+
+
+def test_read_only_results(corpus, tmp_path, settings):
+    train_it = training(corpus, settings)
+    said = on_small_disk(
+        tmp_path,
+        f"mount -o remount,ro $DISK; {train_it} mount -o remount,rw,size=20m $DISK; {train_it}",
+    )
+    assert said[0].startswith("1 synmask train: ")
+    assert said[0].endswith("Read-only file system")
+    assert said[1].startswith("0 ")
+
+
+def test_no_right_to_write(corpus, tmp_path, settings):
+    """Root may write everywhere, so the verb runs without that power."""
+    train_it = training(corpus, settings)
+    powers = "--bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search"
+    weak = train_it.replace(SYNMASK, f"setpriv {powers} {SYNMASK}")
+    said = on_small_disk(
+        tmp_path,
+        "mount -o remount,size=20m $DISK; mkdir $DISK/run; chmod 555 $DISK/run;"
+        f"{weak} ls -A $DISK/run | wc -l; chmod 755 $DISK/run; {weak}",
+    )
+    assert said[0].startswith("1 synmask train: ")
+    assert said[0].endswith("Permission denied")
+    assert said[1] == "0"
+    assert said[2].startswith("0 ")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def garble(path):
+    path.write_bytes(b"x" * path.stat().st_size)
+
+
+@pytest.mark.parametrize("name", ["train.de-en.de.idx", "train.de-en.en.bin", "valid.de-en.de.idx"])
+@pytest.mark.parametrize("damage", [cut, empty, garble, lambda path: path.unlink()])
+def test_damaged_binary_data(corpus, tmp_path, settings, name, damage):
+    if damage is garble and name.endswith(".bin"):
+        return  # other words of the same number: Snakemake's checksums notice, we cannot
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    damage(tmp_path / "bin" / name)
+    with pytest.raises(UserError, match=r"binarised data missing or damaged; delete its folder and rerun"):
+        train(tmp_path / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=2)
+    assert not (tmp_path / "run/train.json").exists()
+    shutil.copy(corpus / "bin" / name, tmp_path / "bin")
+    settings["training"]["max_epochs"] = 1
+    train(tmp_path / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)

@@ -1,0 +1,391 @@
+"""Trainings that are killed, stopped or damaged end as undisturbed ones, byte for byte."""
+
+import csv
+import json
+import multiprocessing
+import os
+import random
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from small_models import SETTINGS, typed
+from synmask.files import TryAgain
+from synmask.training import checkpoints
+from synmask.translation.average import average, save_model
+from synmask.translation.train import Translation, train
+
+DYING = Path(__file__).with_name("dying.py")
+KEEP = 2
+TEXT = {
+    "source": "de",
+    "target": "en",
+    "tokeniser": "moses",
+    "lowercase": False,
+    "codes": "",
+    "vocabulary": None,
+}
+ALWAYS = 1e-9  # minutes: save after every update
+MODELS = Translation(typed(SETTINGS), 1, Path("data"), "de", "en", KEEP, {}).models
+
+
+def words(corpus, run, settings, minutes=ALWAYS, processes=1):
+    return [
+        "train", "--data", str(corpus / "bin"), "--run", str(run), "--source", "de", "--target", "en",
+        "--settings", json.dumps(settings), "--seed", "1", "--keep", str(KEEP),
+        "--checkpoint-minutes", str(minutes), "--processes", str(processes),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def attempt():
+    """Run a verb in a process that dies at a moment (or is killed after some seconds) → exit code, stderr."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["synmask.translation.train", "synmask.cli"])
+
+    def run(words, moment=None, seconds=None, log=None):
+        log = log or Path(words[words.index("--run") + 1]).with_suffix(".log")
+        log.write_text("")
+        names = {"WORDS": words, "MOMENT": dict(moment or {}), "LOG": str(log)}
+        process = context.Process(target=runpy.run_path, args=(str(DYING), names))
+        process.start()
+        process.join(seconds)
+        process.kill()
+        process.join()
+        return process.exitcode, log.read_text()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def undisturbed(corpus, all_settings, tmp_path_factory):
+    """A run without a checkpoint within its epochs."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    train(corpus / "bin", folder, "de", "en", typed(all_settings["grammar"]), 1, keep=KEEP)
+    return folder
+
+
+def outcome(corpus, run, settings):
+    """The bytes of the averaged model, and the history without its times."""
+    model = run / "model.pt"
+    save_model(model, average(run / "checkpoints", KEEP), corpus / "bin", TEXT, typed(settings))
+    rows = list(csv.DictReader((run / "history.csv").open()))
+    for row in rows:
+        del row["seconds"], row["tokens_per_second"]
+    return rows, model.read_bytes()
+
+
+def moments(draw):
+    """Ways to die, the moments drawn at random."""
+    while True:
+        kind = draw.choice(["rename", "write", "update", "time"])
+        if kind == "rename":
+            yield {"kind": kind, "number": draw.randint(1, 12), "after": draw.random() < 0.5}, None
+        elif kind == "write":
+            yield {"kind": kind, "number": draw.randint(1, 5), "share": draw.random()}, None
+        elif kind == "update":
+            yield {"kind": kind, "number": draw.randint(1, 3), "what": signal.SIGKILL}, None
+        else:
+            yield None, draw.uniform(0.2, 1.0)
+
+
+def test_killed_at_random_moments(corpus, tmp_path, all_settings, undisturbed, attempt):
+    settings, run = all_settings["grammar"], tmp_path / "run"
+    kills = 0
+    for moment, seconds in moments(random.Random(1)):
+        code, said = attempt(words(corpus, run, settings), moment, seconds)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL, said
+        kills += 1
+        assert kills < 60
+    assert kills >= 5
+    assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
+    assert not list(run.rglob("*.tmp"))
+    assert not (run / "lock").exists()
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [{"kind": "rename", "number": n, "after": after} for n in (5, 6, 7) for after in (False, True)]
+    + [{"kind": "write", "number": 2, "share": share} for share in (0.0, 0.7, 1.0)],
+    ids=str,
+)
+def test_killed_while_a_checkpoint_is_written(corpus, tmp_path, all_settings, attempt, moment):
+    """The second checkpoint (its file is renamed, last.pt to previous.pt, its file to last.pt) loses no first."""
+    run = tmp_path / "run"
+    assert attempt(words(corpus, run, all_settings["plain"]), moment)[0] == -signal.SIGKILL
+    start = checkpoints.latest(run / "checkpoints", MODELS)
+    state = torch.load(start, weights_only=True)
+    assert state["optimizer_history"][-1]["num_updates"] >= 1
+    assert attempt(words(corpus, run, all_settings["plain"]))[0] == 0
+
+
+@pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_exits_with_75(
+    corpus, tmp_path, all_settings, undisturbed, attempt, what, record_property
+):
+    settings, run = all_settings["grammar"], tmp_path / "run"
+    never = words(corpus, run, settings, minutes=1e9)
+    for number in (2, 2, 3):
+        code, said = attempt(never, {"kind": "update", "number": number, "what": what})
+        assert code == TryAgain.EXIT_CODE, said
+        assert "stopped by a signal, and saved; the same command goes on from there" in said.splitlines()[-1]
+    code, said = attempt(never)
+    assert code == 0
+    assert "going on after update 7 in epoch" in said  # 2 + 2 + 3: the stopped update counts
+    assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
+
+
+def start(line, **how):
+    return subprocess.Popen(
+        [sys.executable, "-m", "synmask.cli", *line], stderr=subprocess.PIPE, text=True, **how
+    )
+
+
+def workers_of(process):
+    """The data-parallel workers of a training, in the order of their start."""
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [
+        int(child)
+        for child in path.read_text().split()
+        if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()
+    ]
+
+
+def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "max_epochs": 16}
+    one, other = tmp_path / "one", tmp_path / "other"
+    for whom in ("the parent alone", "all"):
+        process = start(words(corpus, one, settings, minutes=1e9, processes=2), start_new_session=True)
+        said = ""
+        while " done  loss" not in said:
+            said = process.stderr.readline()
+            assert said
+        if whom == "all":
+            os.killpg(process.pid, signal.SIGTERM)
+        else:
+            process.send_signal(signal.SIGTERM)
+        rest = process.communicate()[1]
+        assert process.returncode == TryAgain.EXIT_CODE, rest
+    process = start(words(corpus, one, settings, processes=2))
+    assert "going on after update" in process.stderr.readline()
+    os.kill(workers_of(process)[-1], signal.SIGKILL)
+    assert "ended with SIGKILL (SIGKILL is often too little memory" in process.communicate()[1]
+    assert process.returncode == 1
+    for run in (one, other):
+        process = start(words(corpus, run, settings, processes=2))
+        said = process.communicate()[1]
+        assert process.returncode == 0
+        assert ("going on after update" in said) == (run == one)
+    assert outcome(corpus, one, settings) == outcome(corpus, other, settings)
+
+
+def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, settings, attempt):
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "dropout": 0.0}
+    run, alone = tmp_path / "run", tmp_path / "alone"
+    train(corpus / "bin", alone, "de", "en", typed(settings), 1, keep=KEEP)
+    stop = {"kind": "update", "number": 2, "what": signal.SIGTERM}
+    assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
+    state = torch.load(run / "checkpoints/last.pt", weights_only=True)["extra_state"]
+    assert state["partial"]["batches"] == 4  # one worker, two batches an update, two updates
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, processes=2)
+    rows, expected = (outcome(corpus, folder, settings)[0] for folder in (run, alone))
+    for row, other in zip(rows, expected, strict=True):
+        assert row["updates"] == other["updates"]
+        assert float(row["valid_loss"]) == pytest.approx(float(other["valid_loss"]), abs=2e-3)
+
+
+@pytest.fixture
+def stopped(corpus, tmp_path, all_settings, attempt):
+    """A run with whole last.pt (after update 8) and previous.pt (after update 7)."""
+    run = tmp_path / "run"
+    stop = {"kind": "update", "number": 8, "what": signal.SIGTERM}
+    assert attempt(words(corpus, run, all_settings["grammar"]), stop)[0] == TryAgain.EXIT_CODE
+    return run
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [cut, flip, lambda path: path.write_bytes(b"")])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    corpus, all_settings, undisturbed, stopped, capfd, damage
+):
+    settings = all_settings["grammar"]
+    damage(stopped / "checkpoints/last.pt")
+    train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
+    said = capfd.readouterr().err
+    assert "last.pt: of no use" in said
+    assert "going back to the one before" in said
+    assert "going on after update 7 in epoch" in said
+    assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
+
+
+def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undisturbed, stopped, capfd):
+    settings = all_settings["grammar"]
+    for name in ("last.pt", "previous.pt"):
+        cut(stopped / "checkpoints" / name)
+    train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
+    assert "going on" not in capfd.readouterr().err
+    assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
+
+
+def test_a_stopped_training_that_was_moved_goes_on(
+    corpus, tmp_path, all_settings, undisturbed, stopped, capfd
+):
+    settings, there = all_settings["grammar"], tmp_path / "another/machine"
+    shutil.copytree(corpus / "bin", there / "bin")
+    shutil.move(stopped, there / "run")
+    train(there / "bin", there / "run", "de", "en", typed(settings), 1, keep=KEEP)
+    assert "going on after update 8 in epoch" in capfd.readouterr().err
+    assert outcome(corpus, there / "run", settings) == outcome(corpus, undisturbed, settings)
+
+
+def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undisturbed, capfd):
+    """Damage to an epoch's model comes out when it is averaged: without train.json it is made again."""
+    settings, run = all_settings["grammar"], tmp_path / "run"
+    shutil.copytree(undisturbed, run)
+    flip(run / "checkpoints/epoch2.pt")
+    (run / "train.json").unlink()
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP)
+    said = capfd.readouterr().err
+    assert "one of epoch2.pt, epoch3.pt is missing or damaged" in said
+    assert "epoch 3/3 done" in said
+    assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
+
+
+def test_every_damage_is_noticed_or_harmless(tmp_path):
+    path = tmp_path / "a.pt"
+    value = {"a": torch.arange(40.0), "b": [1, "x"]}
+    checkpoints.save(path, value)
+    whole = path.read_bytes()
+    noticed = 0
+    for position in range(len(whole)):
+        data = bytearray(whole)
+        data[position] ^= 1 << (position % 8)
+        path.write_bytes(data)
+        if checkpoints.fault(path):
+            noticed += 1
+        else:
+            there = torch.load(path, weights_only=True)
+            assert torch.equal(there["a"], value["a"]), position
+            assert there["b"] == value["b"], position
+    assert noticed > len(whole) / 3
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        assert checkpoints.fault(path)
+
+
+def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, undisturbed, capfd):
+    settings, run = all_settings["grammar"], tmp_path / "run"
+    shutil.copytree(undisturbed, run)
+    folder, model = run / "checkpoints", run / "model.pt"
+    expected = outcome(corpus, run, settings)
+    checkpoints.retire(folder, model, checkpoints.average_file(KEEP))
+    assert {path.name for path in folder.iterdir()} == {"average2.pt", "stamp.json", "finished.json"}
+    model.unlink()  # as Snakemake does before it averages again
+    assert outcome(corpus, run, settings) == expected
+    for name in ("train.json", "history.csv"):
+        (run / name).unlink()
+    capfd.readouterr()
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP)
+    assert "all 3 epochs are done" in capfd.readouterr().err
+    assert outcome(corpus, run, settings) == expected
+    train(
+        corpus / "bin", run, "de", "en", typed(settings), 1, keep=3
+    )  # one more to average: none of them is there
+    assert "epoch 3/3 done" in capfd.readouterr().err
+    assert outcome(corpus, run, settings) == expected
+
+
+def test_killed_while_it_removes_checkpoints(corpus, tmp_path, all_settings, undisturbed, monkeypatch):
+    settings, run = all_settings["grammar"], tmp_path / "run"
+    shutil.copytree(undisturbed, run)
+    expected = outcome(corpus, run, settings)
+    unlink = Path.unlink
+
+    def failing(path, **how):
+        if path.name == "last.pt":
+            raise KeyboardInterrupt
+        unlink(path, **how)
+
+    monkeypatch.setattr(Path, "unlink", failing)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoints.retire(run / "checkpoints", run / "model.pt", checkpoints.average_file(KEEP))
+    monkeypatch.undo()
+    (run / "model.pt").unlink()
+    assert outcome(corpus, run, settings) == expected
+
+
+def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 1000
+    run = tmp_path / "run"
+    first = start(words(corpus, run, settings), env=os.environ | {"SLURM_JOB_ID": "4711"})
+    while not (run / "checkpoints/last.pt").exists():
+        time.sleep(0.05)
+        assert first.poll() is None
+    second = start(words(corpus, run, settings))
+    said = second.communicate()[1]
+    assert second.returncode == TryAgain.EXIT_CODE
+    assert f"SLURM job 4711, process {first.pid} on " in said
+    assert "or end it: scancel 4711" in said
+    assert said.count("\n") == 1
+    first.kill()
+    first.communicate()
+    third = start(words(corpus, run, settings))
+    line = third.stderr.readline()
+    assert f"process {first.pid} on" in line
+    assert "is gone; taking over" in line
+    assert "going on after" in third.stderr.readline()
+    third.kill()
+    third.communicate()
+
+
+@pytest.mark.parametrize(
+    ("moment", "where"),
+    [
+        ({"kind": "memory", "megabytes": 300}, "for this job"),
+        ({"kind": "gpu memory", "number": 3}, "on the GPU"),
+    ],
+)
+def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, settings, attempt, moment, where):
+    if moment["kind"] == "memory":
+        settings["model"] |= {"embed_dim": 1024, "ffn_dim": 8192}
+    run = tmp_path / "run"
+    code, said = attempt(words(corpus, run, settings), moment)
+    assert code == 1
+    assert f"synmask train: not enough memory {where}; give it more" in said.splitlines()[-1]
+    assert "Traceback" not in said
+    assert not (run / "train.json").exists()
+    if moment["kind"] != "memory":
+        assert attempt(words(corpus, run, settings))[0] == 0
+        train(corpus / "bin", tmp_path / "whole", "de", "en", typed(settings), 1, keep=KEEP)
+        assert outcome(corpus, run, settings) == outcome(corpus, tmp_path / "whole", settings)
+
+
+def test_data_that_are_cut_while_it_trains_are_one_line(corpus, tmp_path, settings):
+    """The system sends SIGBUS at the next access to what was mapped."""
+    settings["training"]["max_epochs"] = 1000
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    process = start(words(tmp_path, tmp_path / "run", settings))
+    assert "epoch 1/1000 done" in process.stderr.readline()
+    os.truncate(tmp_path / "bin/train.de-en.de.bin", 0)
+    said = process.communicate(timeout=60)[1].splitlines()
+    assert process.returncode == 1
+    assert said[-1].startswith(f"synmask: {tmp_path}/run: a file that it reads became shorter")
+    assert all("done  loss" in line for line in said[:-1])

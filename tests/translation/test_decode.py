@@ -1,0 +1,138 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from small_models import typed
+from synmask.files import UserError
+from synmask.syntax.tree import word_heads
+from synmask.training.binarise import encode
+from synmask.translation.average import average, load_model, save_model
+from synmask.translation.decode import decode_files, likely_parents, parse_file, parse_text, translate
+from synmask.translation.train import train
+
+TEXT = {
+    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
+    "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def models(corpus, all_settings, tmp_path_factory):
+    """Model files of a plain and of a guided system."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, settings in all_settings.items():
+        train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
+        state = average(folder / name / "checkpoints", 1)
+        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
+    return folder
+
+
+def decode(model, source, output):
+    decode_files(model, [source], [output], beam=3, length_penalty=1.0, max_tokens=60, threads=1)
+    return output.with_suffix(".tok").read_text().splitlines()
+
+
+@pytest.mark.parametrize("system", ["plain", "grammar"])
+def test_hypotheses_keep_their_order_and_do_not_depend_on_batch_mates(corpus, models, tmp_path, system):
+    source = corpus / "bpe/test.de"
+    together = decode(models / f"{system}.pt", source, tmp_path / "all")
+    lines = source.read_text().splitlines()
+    assert len(together) == len(lines)
+    assert len(set(together)) > 1
+    for number, line in enumerate(lines):
+        (tmp_path / "one").write_text(line + "\n")
+        assert decode(models / f"{system}.pt", tmp_path / "one", tmp_path / "alone") == [together[number]]
+
+
+def test_decoding_leaves_no_subword_marks_and_counts_its_tokens(corpus, models, tmp_path):
+    together = decode(models / "plain.pt", corpus / "bpe/test.de", tmp_path / "all")
+    assert not any("@@" in line for line in together)
+    assert json.loads((tmp_path / "all.json").read_text())["decoded_tokens"] > len(together)
+    assert len((tmp_path / "all.txt").read_text().splitlines()) == len(together)
+
+
+def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, models, tmp_path):
+    sources = [corpus / f"bpe/{split}.de" for split in ("valid", "test")]
+    how = {"beam": 3, "length_penalty": 1.0, "max_tokens": 60, "threads": 1}
+    decode_files(models / "grammar.pt", sources, [tmp_path / "valid", tmp_path / "test"], **how)
+    for source, name in zip(sources, ("valid", "test"), strict=True):
+        assert decode(models / "grammar.pt", source, tmp_path / "alone") == (
+            (tmp_path / f"{name}.tok").read_text().splitlines()
+        )
+    assert (tmp_path / "valid.tok").read_bytes() != (tmp_path / "test.tok").read_bytes()
+    with pytest.raises(UserError, match=r"grammar\.pt: give one output for each input"):
+        decode_files(models / "grammar.pt", sources, [tmp_path / "one"], **how)
+    assert not list(tmp_path.glob("one*"))
+
+
+def test_translate_takes_raw_text_and_keeps_empty_lines(models):
+    lines = ["a  bb d", "", "bb a", " "]
+    found = list(translate(models / "plain.pt", lines))
+    assert found[1] == found[3] == ""
+    assert found[0]
+    assert found[2] == next(iter(translate(models / "plain.pt", ["bb a"])))
+
+
+def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
+    source = corpus / "bpe/valid.de"
+    parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+    rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
+    model, task, _ = load_model(models / "grammar.pt")
+    lines = source.read_text().splitlines()
+    assert [row["tokens"] for row in rows] == [line.split() for line in lines]
+    for line, row in zip(lines, rows, strict=True):
+        data = task.sources([encode(line, task.src_dict).long()])
+        net = data.collater([data[0]])["net_input"]
+        with torch.no_grad():
+            prepared = model.encoder.induce(net["src_tokens"], net["annotations"])
+        n = len(row["tokens"])
+        np.testing.assert_allclose(row["distances"], prepared.distance[0, : n - 1], atol=2e-6)
+        assert row["eos_distance"] == pytest.approx(float(prepared.distance[0, n - 1]), abs=2e-6)
+        np.testing.assert_allclose(row["heights"], prepared.height[0, :n], atol=2e-6)
+        distribution = prepared.distribution[0].numpy()
+        assert row["heads"] == word_heads(distribution, row["tokens"])
+        for token, parents in enumerate(row["parents"]):
+            assert {p for p, _ in parents} <= {*range(n + 1)} - {token}
+            assert [share for _, share in parents] == pytest.approx(
+                [distribution[token, p] for p, _ in parents], abs=0.006
+            )
+
+
+def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
+    (tmp_path / "bpe").write_text("a bb e@@ f\ng@@ h@@ i\n")
+    parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
+    rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
+    assert parse_text(models / "grammar.pt", [" a  bb ef", "ghi"]) == rows
+    with pytest.raises(UserError, match="line 2: no word in it"):
+        parse_text(models / "grammar.pt", ["a", " "])
+    with pytest.raises(UserError, match="induces no syntax"):
+        parse_text(models / "plain.pt", ["a"])
+
+
+def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
+    source = corpus / "bpe/valid.de"
+    parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 3, 1)
+    shown = json.loads((tmp_path / "p").read_text())
+    assert shown["sentence"] == 3
+    assert shown["tokens"] == [*source.read_text().splitlines()[2].split(), "</s>"]
+    np.testing.assert_allclose(np.sum(shown["distribution"], 1), 1, atol=1e-4)
+    with pytest.raises(UserError, match="no sentence 99, only 12"):
+        parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 99, 1)
+
+
+def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
+    with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
+        parse_file(models / "plain.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
+
+
+def test_too_long_a_sentence_is_named(models):
+    with pytest.raises(UserError, match="line 3: longer than 1024 sub-words"):
+        list(translate(models / "plain.pt", ["a", "", "a " * 1100]))
+
+
+def test_likely_parents_are_the_most_probable_others():
+    p = np.array([[0.5, 0.3, 0.15, 0.05], [0.25, 0.0, 0.25, 0.5], [0.09, 0.02, 0.8, 0.09], [1, 0, 0, 0]])
+    assert likely_parents(p) == [[[1, 0.3], [2, 0.15]], [[3, 0.5], [0, 0.25], [2, 0.25]], []]
+    assert likely_parents(p, most=1, least=0.05) == [[[1, 0.3]], [[3, 0.5]], [[0, 0.09]]]

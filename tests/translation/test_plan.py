@@ -1,0 +1,187 @@
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from small_models import typed
+from synmask.config import load, read_yaml
+from synmask.training import checkpoints
+from synmask.translation.average import average, save_model
+from synmask.translation.plan import count_parameters, finetunings, hour_lines, lines, parsing_lines, plan
+from synmask.translation.train import train
+
+CONFIG = Path(__file__).parents[2] / "config.yaml"
+
+
+def configuration(change=lambda values: None):
+    values = read_yaml(CONFIG)
+    change(values)
+    return load(values, [CONFIG])
+
+
+def test_trainings_are_those_of_the_experiments(tmp_path):
+    rows = plan(configuration(), ["demo", "multi30k-small"], tmp_path)
+    assert {(row.corpus, row.direction, row.system): row.seeds for row in rows} == {
+        **{("demo", "de-en", system): (1, 2) for system in ("transformer", "grammar-nobpe", "grammar")},
+        **{("multi30k-small", "de-en", system): (1,) for system in ("transformer", "grammar")},
+    }
+
+
+def test_what_two_experiments_share_is_counted_once(tmp_path):
+    def more(values):
+        values["experiments"]["again"] = values["experiments"]["demo"] | {"seeds": [2, 3]}
+
+    rows = plan(configuration(more), ["demo", "again"], tmp_path)
+    assert [row.seeds for row in rows] == [(1, 2, 3)] * 3
+
+
+def test_a_table_is_planned_with_its_own_rows_alone(tmp_path):
+    rows = plan(configuration(), ["mlm-core"], tmp_path)
+    assert {(row.corpus, row.system) for row in rows} == {
+        (corpus, system)
+        for corpus in ("iwslt14", "nc11")
+        for system in ("transformer", "grammar-nomlm", "grammar")
+    }
+    assert {row.seeds for row in rows} == {(1, 2, 3, 4, 5)}
+
+
+def test_the_papers_own_rows_need_no_other_systems(tmp_path):
+    rows = plan(configuration(), ["paper-core"], tmp_path)
+    assert {row.system for row in rows} == {"transformer", "grammar-nobpe", "grammar-nomlm", "grammar"}
+    assert sum(len(row.seeds) for row in rows) == (2 * 2 * 4 + 2 * 3) * 5
+    tuned = finetunings(configuration(), ["paper-core"], tmp_path)
+    assert {run.split("/")[2] for run in tuned} == {"roberta", "roberta-grammar", "roberta-grammar-mlm"}
+    assert len(tuned) == 8 * 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("system", "checkpoint"), [("plain", "average"), ("plain", "best"), ("grammar", "average")]
+)
+def test_the_forecast_is_what_a_training_takes(
+    corpus, tmp_path, all_settings, valid_losses, system, checkpoint, monkeypatch
+):
+    """Parameters to the last one; bytes of checkpoints and of the averaged model within a few per cent."""
+    settings = all_settings[system]
+    settings = settings | {"model": settings["model"] | {"embed_dim": 128, "ffn_dim": 512}}
+    run, keep, sizes = tmp_path / "run", 2 if checkpoint == "average" else 1, []
+    if checkpoint == "best":
+        valid_losses(3.0, 2.0, 1.0)  # each epoch is better than the one before, which takes most space
+        settings = settings | {"training": settings["training"] | {"checkpoint": "best"}}
+    replace = os.replace
+
+    def measured(*paths):
+        replace(*paths)
+        sizes.append(sum(path.stat().st_size for path in (run / "checkpoints").glob("*.pt")))
+
+    monkeypatch.setattr(os, "replace", measured)
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=keep)
+    parameters = json.loads((run / "train.json").read_text())["parameters"]
+    symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
+    assert count_parameters(json.dumps(settings, sort_keys=True), *symbols) == parameters
+    text = {
+        "source": "de",
+        "target": "en",
+        "tokeniser": "moses",
+        "lowercase": False,
+        "codes": "",
+        "vocabulary": None,
+    }
+    save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, typed(settings))
+    checkpoints.retire(run / "checkpoints", run / "average.pt", checkpoints.average_file(keep))
+    kept = len({path.stat().st_ino for path in run.rglob("*.pt")}) * (run / "average.pt").stat().st_size
+
+    def as_here(values):
+        values["corpora"]["demo"]["training"] |= {"average": keep, "checkpoint": checkpoint}
+
+    row = plan(configuration(as_here), ["demo"], tmp_path)[0]
+    assert kept == pytest.approx(row.kept / row.parameters * parameters, rel=0.05)
+    assert max(sizes) == pytest.approx(row.working / row.parameters * parameters, rel=0.05)
+
+
+def test_done_hours_and_vocabulary_come_from_results(tmp_path):
+    run = tmp_path / "demo/de-en/grammar/seed1"
+    run.mkdir(parents=True)
+    summary = {"train_seconds": 1800.0, "workers": 2, "device": "H100"}
+    (run / "train.json").write_text(json.dumps(summary))
+    (tmp_path / "demo/de-en/bin").mkdir()
+    for side, size in (("de", 996), ("en", 796)):
+        (tmp_path / f"demo/de-en/bin/dict.{side}.txt").write_text("x 1\n" * size)
+    rows = {row.system: row for row in plan(configuration(), ["demo"], tmp_path)}
+    assert (rows["grammar"].done, rows["grammar"].left, rows["grammar"].hours.gpu) == (1, 1, 1.0)
+    assert rows["grammar"].hours.measured == ("H100",)
+    assert rows["transformer"].hours.measured == ()
+    settings = configuration().run_settings("demo", "de-en", "grammar")
+    assert rows["grammar"].parameters == count_parameters(settings, 1000, 800)
+    assert not rows["grammar"].estimated
+    said = "\n".join(lines(list(rows.values()), tmp_path))
+    assert "trainings  6, 1 of them done" in said
+    cells = {line.split()[2]: line.split() for line in said.splitlines()[1:4]}
+    assert cells["grammar"][7] == "1.00"  # measured
+    assert all(cells[system][7].startswith("~") for system in ("transformer", "grammar-nobpe"))
+    assert all(cells[system][8].startswith("~") for system in cells)  # none has run without a GPU
+    said = "\n".join(hour_lines(configuration(), list(rows.values()), {}, results=tmp_path))
+    assert "measured   by your own trainings, on H100" in said
+
+
+def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
+    def more(values):
+        values["experiments"]["demo"] |= {"systems": ["st-nmt"], "tables": ["translation"]}
+
+    folder = tmp_path / "demo/de-en"
+    sizes = {"bin/dict.de": 1000, "bin/dict.en": 800}
+    sizes |= {"st-nmt/templates/bin/dict.de": 990, "st-nmt/templates/bin/dict.en": 500}
+    for name, size in sizes.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.txt").write_text("x 1\n" * (size - 4))
+    run = folder / "st-nmt/seed1/template"
+    run.mkdir(parents=True)
+    (run / "train.json").write_text(
+        json.dumps({"train_seconds": 36.0, "workers": 1, "threads": 2, "device": "CPU"})
+    )
+    config = configuration(more)
+    rows = plan(config, ["demo"], tmp_path)
+    assert [(row.name, row.done, row.hours.measured) for row in rows] == [
+        ("st-nmt/template", 1, ("CPU",)),
+        ("st-nmt", 0, ()),
+    ]
+    assert rows[0].hours.cores == pytest.approx(0.02)
+    run = ("demo", "de-en", "st-nmt")
+    first = count_parameters(config.template_settings(*run), 990, 500)
+    assert (
+        rows[0].parameters
+        == first
+        == count_parameters(config.run_settings(*run[:2], "transformer"), 990, 500)
+    )
+    assert rows[1].parameters == count_parameters(config.run_settings(*run), 1000, 800, 500)
+    assert not any(row.estimated for row in rows)
+    said = "\n".join(lines(rows, tmp_path))
+    assert "trainings  4, 1 of them done" in said
+
+
+def test_a_disk_that_is_too_small_is_told(tmp_path, monkeypatch):
+    rows = plan(configuration(), ["demo"], tmp_path)
+    assert "WARNING" not in "\n".join(lines(rows, tmp_path))
+    few = shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: few)
+    assert "WARNING    " in list(lines(rows, tmp_path / "not there yet"))[-1]
+
+
+def test_hours_of_parsing_are_said_for_each_task_and_measured_once_there_are_parses(tmp_path):
+    config = configuration()
+    assert not list(parsing_lines(config, ["glue-mlm", "nlu-demo"], tmp_path))
+    found = list(parsing_lines(config, ["glue"], tmp_path))
+    assert len(found) == 8
+    mnli = next(line for line in found if "glue/mnli" in line)
+    count = (392702 + 9815 + 9832) * 2
+    hours = count / 11 / config.corenlp.threads / 3600
+    assert f"at most {count:,} sentences in 17 files, 0 done; {hours:.2f} hours" in mnli
+    assert mnli.endswith("not measured here yet")
+    report = tmp_path / "glue/mnli/syntax/3.json"
+    report.parent.mkdir(parents=True)
+    report.write_text(json.dumps({"parsed": 5000, "seconds": 100.0}))
+    (report.parent / "4.json").write_text(json.dumps({"sentences": 2}))  # all of them empty
+    found = list(parsing_lines(config, ["glue-mnli", "glue-rte"], tmp_path))
+    assert f"17 files, 2 done; {count / 50 / 3600:.2f} hours with 2 threads, measured here" in found[0]
+    assert f"1 files, 0 done; {(2490 + 277) * 2 / 50 / 3600:.2f} hours" in found[1]

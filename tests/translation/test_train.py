@@ -1,0 +1,404 @@
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from small_models import typed
+from synmask.config import GUIDES, load, read_yaml
+from synmask.files import UserError
+from synmask.training.binarise import encode, read_dictionary, write_binary
+from synmask.translation.average import average, load_model, save_model
+from synmask.translation.decode import decode_files, parse_file
+from synmask.translation.task import translation_config
+from synmask.translation.train import train
+
+KEEP = 2
+
+
+def run(corpus, folder, settings, seed=1, **how):
+    train(corpus / "bin", folder, "de", "en", typed(settings), seed, keep=KEEP, **how)
+    return {
+        path.name: torch.load(path, weights_only=True) for path in (folder / "checkpoints").glob("epoch*.pt")
+    }
+
+
+def same(first, second):
+    assert first.keys() == second.keys()
+    return all(torch.equal(first[file][name], second[file][name]) for file in first for name in first[file])
+
+
+def test_seed_and_settings_decide_the_result(corpus, tmp_path, settings):
+    first = run(corpus, tmp_path / "a", settings)
+    assert same(first, run(corpus, tmp_path / "b", settings))
+    assert not same(first, run(corpus, tmp_path / "c", settings, seed=2))
+
+
+def test_other_syntax_is_other_data(corpus, tmp_path, settings_of, capsys):
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    first = run(tmp_path, tmp_path / "a", settings_of("pascal"))
+    plain = run(tmp_path, tmp_path / "b", settings_of("none"))
+    array = np.load(tmp_path / "bin/syntax.train.de.npy")
+    array[:, :2] = -1
+    np.save(tmp_path / "bin/syntax.train.de.npy", array)
+    assert not same(first, run(tmp_path, tmp_path / "a", settings_of("pascal"), restart=True))
+    assert "from other data; starting again" in capsys.readouterr().err
+    assert same(plain, run(tmp_path, tmp_path / "b", settings_of("none")))
+    assert "starting again" not in capsys.readouterr().err
+
+
+def test_checkpoints_of_other_settings_or_code_are_dropped(corpus, tmp_path, settings, capsys):
+    code = tmp_path / "code.py"
+    code.write_text("1")
+    first = run(corpus, tmp_path / "a", settings, code=[code])
+    settings["training"]["dropout"] = 0.4
+    assert not same(first, run(corpus, tmp_path / "a", settings, code=[code], restart=True))
+    assert "from other settings; starting again" in capsys.readouterr().err
+    code.write_text("2")
+    run(corpus, tmp_path / "a", settings, code=[code], restart=True)
+    assert "from other code; starting again" in capsys.readouterr().err
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
+        "checkpoints",
+        "history.csv",
+        "train.json",
+    ]
+
+
+def content(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_of_another_training_are_kept_until_asked(corpus, tmp_path, settings):
+    run(corpus, tmp_path / "a", settings)
+    before = content(tmp_path / "a")
+    settings["training"]["dropout"] = 0.4
+    with pytest.raises(
+        UserError, match="checkpoints: from other settings and seed; to start again, give --restart"
+    ):
+        run(corpus, tmp_path / "a", settings, seed=2)
+    assert content(tmp_path / "a") == before
+
+
+def test_checkpoints_that_were_moved_aside_come_back(corpus, tmp_path, settings, monkeypatch, capsys):
+    """A change that was a mistake costs nothing: not before the changed training has done an epoch."""
+    first = run(corpus, tmp_path / "a", settings)
+    changed = {**settings, "training": settings["training"] | {"dropout": 0.4}}
+    monkeypatch.setattr("synmask.training.loop._Loop._step", lambda *words: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(corpus, tmp_path / "a", changed, restart=True)
+    monkeypatch.undo()
+    assert (tmp_path / "a/checkpoints.stale-1").is_dir()
+    (tmp_path / "a/train.json").unlink()
+    assert same(first, run(corpus, tmp_path / "a", settings, restart=True))
+    said = capsys.readouterr().err
+    assert "these were in checkpoints.stale-1; going on with them" in said
+    assert "all 3 epochs are done" in said
+    assert not (tmp_path / "a/checkpoints.stale-1").exists()
+
+
+def cut(data):
+    path = data / "train.de-en.de.bin"
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def zero(data):
+    path = data / "train.de-en.de.bin"
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def shorten(data):
+    lines = (data / "dict.de.txt").read_text().splitlines(keepends=True)
+    (data / "dict.de.txt").write_text("".join(lines[:2]))
+
+
+WRONG = {
+    "no such folder": shutil.rmtree,
+    "no such language": lambda data: (data / "dict.en.txt").unlink(),
+    "cut data": cut,
+    "zeroed data": zero,
+    "another dictionary": shorten,
+    "a garbled dictionary": lambda data: (data / "dict.en.txt").write_bytes(b"a\xff 3\n"),
+    "an empty dictionary": lambda data: (data / "dict.en.txt").write_text(""),
+}
+
+
+def test_data_are_checked_before_anything_is_touched(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 2
+    run(corpus, tmp_path / "a", settings)
+    before = content(tmp_path / "a")
+    for folder in ("a", "new"):
+        for what, damage in WRONG.items():
+            shutil.rmtree(tmp_path / "bin", ignore_errors=True)
+            shutil.copytree(corpus / "bin", tmp_path / "bin")
+            damage(tmp_path / "bin")
+            with pytest.raises(UserError, match=str(tmp_path / "bin")) as error:
+                run(tmp_path, tmp_path / folder, settings, restart=True)
+            assert "\n" not in str(error.value), what
+            assert content(tmp_path / "a") == before, what
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_pair_too_long_to_validate_on_is_counted_and_left_out(corpus, tmp_path, settings, capsys):
+    """The rest is trained and validated on as if it were not there."""
+    settings["training"]["max_epochs"] = 1
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    for language in ("de", "en"):
+        dictionary = read_dictionary(tmp_path / f"bin/dict.{language}.txt")
+        lines = [*(corpus / f"bpe/valid.{language}").read_text().splitlines(), "a " * 1200]
+        rows = (encode(line, dictionary) for line in lines)
+        write_binary(tmp_path / f"bin/valid.de-en.{language}", rows, len(dictionary), "")
+    rows = []
+    for folder, name in ((corpus, "a"), (tmp_path, "b")):
+        train(folder / "bin", tmp_path / name, "de", "en", typed(settings), 1, keep=1)
+        rows.append(next(csv.DictReader((tmp_path / name / "history.csv").open())))
+    assert "b: 1 examples of valid are too long and left out" in capsys.readouterr().err
+    assert json.loads((tmp_path / "a/train.json").read_text())["left_out"] == {"train": 0, "valid": 0}
+    assert json.loads((tmp_path / "b/train.json").read_text())["left_out"] == {"train": 0, "valid": 1}
+    assert rows[0]["train_loss"] == rows[1]["train_loss"]
+    assert float(rows[0]["valid_loss"]) == pytest.approx(float(rows[1]["valid_loss"]), abs=1e-4)
+
+
+def test_a_pair_to_validate_on_may_be_longer_than_a_batch(corpus, tmp_path, settings):
+    settings["training"] |= {"max_epochs": 2, "batch": {"gpus": 1, "updates": 1, "tokens": 6}}
+    run(corpus, tmp_path / "a", settings)
+    left_out = json.loads((tmp_path / "a/train.json").read_text())["left_out"]
+    assert left_out["train"] > 0
+    assert left_out["valid"] == 0
+
+
+def test_batches_too_small_for_any_pair(corpus, tmp_path, settings):
+    settings["training"]["batch"]["tokens"] = 1
+    with pytest.raises(UserError, match="no pair of train has at most 1 sub-words a side"):
+        run(corpus, tmp_path / "a", settings)
+    assert not (tmp_path / "a").exists()
+
+
+def test_more_epochs_to_average_than_there_will_be(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 1
+    with pytest.raises(
+        UserError, match=r"2 epochs to average, but training.max_epochs is 1; lower training.average"
+    ):
+        run(corpus, tmp_path / "a", settings)
+
+
+def test_a_finished_training_trains_no_more(corpus, tmp_path, settings, capsys):
+    first = run(corpus, tmp_path / "a", settings)
+    (tmp_path / "a/train.json").unlink()
+    assert same(first, run(corpus, tmp_path / "a", settings))
+    assert (tmp_path / "a/train.json").exists()
+    assert "all 3 epochs are done" in capsys.readouterr().err
+
+
+def test_progress_and_summary(corpus, tmp_path, settings, capsys):
+    run(corpus, tmp_path / "a", settings)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 3
+    for word in ("a  epoch 3/3 done", "loss", "validation loss", "tokens/s", "left"):
+        assert word in said[-1]
+    summary = json.loads((tmp_path / "a/train.json").read_text())
+    assert summary["epochs"] == 3
+    assert summary["workers"] == 1
+    assert summary["parameters"] > 1000
+
+
+def test_the_loss_falls(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 8
+    run(corpus, tmp_path / "a", settings)
+    losses = [float(row["train_loss"]) for row in csv.DictReader((tmp_path / "a/history.csv").open())]
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_a_diverging_training_says_what_to_do(corpus, tmp_path, settings):
+    settings["training"] |= {"lr": 1e30, "warmup_updates": 1}
+    with pytest.raises(UserError, match=r"no longer finite at update \d+; lower training\.lr"):
+        run(corpus, tmp_path / "a", settings)
+    assert not (tmp_path / "a/train.json").exists()
+    assert not (tmp_path / "a/checkpoints/crash.pt").exists()
+
+
+def test_missing_data(tmp_path, settings):
+    with pytest.raises(UserError, match=r"dict\.de\.txt: no such file"):
+        train(tmp_path / "nowhere", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
+
+
+@pytest.mark.parametrize(("processes", "accumulated"), [(1, 8), (2, 4), (8, 1)])
+def test_fewer_workers_accumulate_to_the_same_batch(tmp_path, settings, processes, accumulated):
+    settings["training"]["batch"] = {"gpus": 4, "updates": 2, "tokens": 100}
+    cfg = translation_config(tmp_path, tmp_path, "de", "en", typed(settings), 1, processes)
+    assert cfg.optimization.update_freq == [accumulated]
+    assert cfg.dataset.max_tokens == 100
+
+
+def test_workers_that_cannot_share_a_batch_are_refused(corpus, tmp_path, settings):
+    settings["training"]["batch"] = {"gpus": 2, "updates": 1, "tokens": 100}
+    with pytest.raises(UserError, match="--processes 3: cannot share the 2 batches"):
+        run(corpus, tmp_path, settings, processes=3)
+
+
+def test_two_workers_train_as_one_that_accumulates(corpus, tmp_path, settings):
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "dropout": 0.0}
+    alone = run(corpus, tmp_path / "a", settings)
+    together = run(corpus, tmp_path / "b", settings, processes=2)
+    shares = [json.loads((tmp_path / name / "train.json").read_text()) for name in "ab"]
+    assert [(share["workers"], share["accumulated_batches"]) for share in shares] == [(1, 2), (2, 1)]
+    for name, value in alone["epoch3.pt"].items():
+        torch.testing.assert_close(together["epoch3.pt"][name], value, rtol=0, atol=2e-3)
+
+
+def test_a_workers_fault_is_one_line(corpus, tmp_path, settings):
+    settings["training"] |= {
+        "lr": 1e30,
+        "warmup_updates": 1,
+        "batch": {"gpus": 2, "updates": 1, "tokens": 120},
+    }
+    with pytest.raises(UserError, match="no longer finite") as error:
+        run(corpus, tmp_path / "a", settings, processes=2)
+    assert "\n" not in str(error.value)
+
+
+CONFIG = Path(__file__).parents[2] / "config.yaml"
+
+
+SYSTEMS = load(read_yaml(CONFIG) | {"published": str(CONFIG.parent / "workflow/published.yaml")}).systems
+
+
+# A system whose name ends in a digit is one of a sweep, and differs from its neighbours in a number alone; one with a
+# `training` of its own has the model of another; one that reads words is a RoBERTa; test_templates.py trains what reads
+# templates.
+@pytest.mark.parametrize(
+    "system",
+    sorted(
+        n
+        for n, s in SYSTEMS.items()
+        if not n[-1].isdigit()
+        and not s.training.model_fields_set
+        and "words" not in GUIDES[s.guide].reads
+        and not GUIDES[s.guide].templates
+    ),
+)
+def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):
+    config = load(read_yaml(CONFIG), [CONFIG])
+    settings["system"] = json.loads(config.run_settings("demo", "de-en", system))["system"]
+    epochs = run(corpus, tmp_path / "a", settings)
+    assert all(value.isfinite().all() for value in epochs["epoch3.pt"].values())
+    history = list(csv.DictReader((tmp_path / "a/history.csv").open()))
+    assert float(history[-1]["valid_loss"]) < float(history[0]["valid_loss"])
+    assert bool(history[-1]["mlm_loss"]) == (settings["system"]["mlm_weight"] > 0)
+    text = {
+        "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
+        "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
+    }  # fmt: skip
+    save_model(
+        tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, typed(settings)
+    )
+    source = corpus / "bpe/test.de"
+    reads = GUIDES[settings["system"]["guide"]].reads
+    decode_files(
+        tmp_path / "m.pt", [source], [tmp_path / "h"], beam=2, length_penalty=1.0, max_tokens=60, threads=1,
+        annotations=[corpus / "bin/syntax.test.de.npy"] if reads else [],
+    )  # fmt: skip
+    assert len((tmp_path / "h.tok").read_text().splitlines()) == 12
+    if GUIDES[settings["system"]["guide"]].induces:
+        parse_file(tmp_path / "m.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+        rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
+        assert all(abs(distance) < 1e4 for row in rows for distance in row["distances"])
+
+
+def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
+    epochs = run(corpus, tmp_path / "a", settings)
+    mean = average(tmp_path / "a/checkpoints", KEEP)
+    for name, value in mean.items():
+        expected = (epochs["epoch2.pt"][name].double() + epochs["epoch3.pt"][name].double()) / 2
+        torch.testing.assert_close(value, expected.float(), rtol=0, atol=1e-7)
+    with pytest.raises(UserError, match="2 epochs there, 3 to average"):
+        average(tmp_path / "a/checkpoints", 3)
+
+
+@pytest.mark.parametrize(("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3)])
+def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
+    corpus, tmp_path, settings, valid_losses, losses, best
+):
+    epochs = run(corpus, tmp_path / "a", settings)
+    valid_losses(*losses)
+    settings["training"]["checkpoint"] = "best"
+    train(corpus / "bin", tmp_path / "b", "de", "en", typed(settings), 1, keep=1)
+    chosen = average(tmp_path / "b/checkpoints", 1)
+    assert all(torch.equal(value.float(), chosen[name]) for name, value in epochs[f"epoch{best}.pt"].items())
+    assert not (tmp_path / "b/checkpoints/epoch1.pt").exists()
+
+
+def test_a_model_file_stands_alone(corpus, tmp_path, settings):
+    run(corpus, tmp_path / "a", settings)
+    state = average(tmp_path / "a/checkpoints", 1)
+    text = {
+        "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
+        "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
+    }  # fmt: skip
+    save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
+    model, task, kept = load_model(tmp_path / "model.pt")
+    assert kept == text
+    assert not model.training
+    parameters = dict(model.named_parameters())
+    assert parameters.keys() <= state.keys()
+    for name, value in parameters.items():
+        assert torch.equal(value, state[name])
+    assert task.src_dict.symbols[4:] == [
+        line.split()[0] for line in (corpus / "bin/dict.de.txt").read_text().splitlines()
+    ]
+
+
+def test_damaged_models_are_named(tmp_path):
+    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04 not a checkpoint")
+    with pytest.raises(UserError, match=r"model\.pt: damaged checkpoint"):
+        load_model(tmp_path / "model.pt")
+    torch.save({"model": {}}, tmp_path / "other.pt")
+    with pytest.raises(UserError, match=r"other\.pt: not a whole model file"):
+        load_model(tmp_path / "other.pt")
+    with pytest.raises(UserError, match="no such file"):
+        load_model(tmp_path / "none.pt")
+
+
+def test_a_model_needs_the_dictionaries_it_was_trained_with(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 2
+    run(corpus, tmp_path / "a", settings)
+    shutil.copytree(corpus / "bin", tmp_path / "bin")
+    (tmp_path / "bin/dict.en.txt").write_text("")
+    text = {
+        "source": "de",
+        "target": "en",
+        "tokeniser": "moses",
+        "lowercase": False,
+        "codes": "",
+        "vocabulary": None,
+    }
+    state = average(tmp_path / "a/checkpoints", KEEP)
+    with pytest.raises(UserError, match="bin: not what the model was trained on") as error:
+        save_model(tmp_path / "model.pt", state, tmp_path / "bin", text, typed(settings))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "model.pt").exists()
+    save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
+    whole = torch.load(tmp_path / "model.pt")
+    next(iter(whole["model"].values())).view(-1)[0] = float("nan")
+    torch.save(whole, tmp_path / "nan.pt")
+    with pytest.raises(UserError, match=r"nan\.pt: .* is not finite; train again"):
+        load_model(tmp_path / "nan.pt")
+    for key in ("text", "settings", "dictionaries", "model"):
+        torch.save({**whole, key: {}}, tmp_path / "lacks.pt")
+        with pytest.raises(UserError, match=r"lacks\.pt: not a whole model file"):
+            load_model(tmp_path / "lacks.pt")
+
+
+@pytest.mark.parametrize("guide", ["none", "grammar", "lpsi", "structformer"])
+def test_bf16_trains_on_a_cpu_and_averages_in_float32(corpus, tmp_path, settings_of, guide):
+    settings = settings_of(guide)
+    settings["training"]["precision"] = "bf16"
+    models = run(corpus, tmp_path / "run", settings)
+    assert {value.dtype for value in models["epoch3.pt"].values()} == {torch.bfloat16}
+    mean = average(tmp_path / "run/checkpoints", KEEP)
+    assert {value.dtype for value in mean.values()} == {torch.float32}
+    with (tmp_path / "run/history.csv").open() as handle:
+        losses = [float(row["valid_loss"]) for row in csv.DictReader(handle)]
+    assert losses[-1] < losses[0]

@@ -1,0 +1,38 @@
+"""The guide that docs/systems.md writes out, in its own words."""
+
+import json
+import re
+import sys
+import types
+from pathlib import Path
+
+import torch
+import yaml
+
+from small_models import typed
+from synmask.config import guides, load, merge, read_yaml
+from synmask.translation.train import train
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.compile(r"```(python|yaml)\n(.*?)```", re.S)
+
+
+def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
+    text = (ROOT / "docs/systems.md").read_text().split("## Adding one")[1]
+    (_, options), (_, guide), (kind, entry) = BLOCKS.findall(text)
+    assert kind == "yaml"
+    assert sum(block.count("\n") for block in (options, guide, entry)) < 40
+    monkeypatch.setitem(guides.GUIDES, "bonus", None)  # so that all of it is gone afterwards
+    monkeypatch.setattr(guides, "BonusOptions", None, raising=False)
+    exec(options, vars(guides))
+    module = types.ModuleType("synmask.guides.bonus")
+    monkeypatch.setitem(sys.modules, "synmask.guides.bonus", module)
+    exec(guide, vars(module))
+    config = load(merge(read_yaml(ROOT / "config.yaml"), yaml.safe_load(entry)), [ROOT / "config.yaml"])
+    settings["system"] = json.loads(config.run_settings("demo", "de-en", "bonus"))["system"]
+    settings["training"]["max_epochs"] = 1
+    train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
+    model = torch.load(tmp_path / "run/checkpoints/epoch1.pt", weights_only=True)
+    bonus = model["encoder.guide.bonus"]
+    assert bonus.shape == (2, 1, 1)
+    assert (bonus != 0.5).all()  # learnt
