@@ -20,12 +20,7 @@ DOCS := .venv-docs
 SHELL := /bin/bash
 
 demo: $(READY)
-	@$(ACTIVATE) && snakemake --quiet rules host reason
-	@cat results/tables/demo.md results/tables/demo-parsing.md
-	@echo
-	@echo "tables   results/tables/   (CSV, Markdown, LaTeX)"
-	@echo "figures  results/figures/  (trees: demo-de-en-tree.svg, P_D: demo-de-en-distribution.svg)"
-	@echo "report   results/report.html: open it in a browser"
+	@$(ACTIVATE) && snakemake
 
 test: $(READY)
 	@$(ACTIVATE) && pytest -n 2 --dist loadgroup

@@ -71,3 +71,8 @@ rule download:
         [path for target in CONFIG.targets for path in TARGETS.downloads(target)],
     # everything that the chosen targets need from the network; the rest then runs offline
     localrule: True
+
+
+# for the terminal: what a dry run says of hours, what is said of a target that does not exist
+terminal.WORKFLOW.hours = hours.saying(CONFIG)
+terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]

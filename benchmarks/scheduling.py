@@ -72,7 +72,7 @@ def prepare(folder: Path, seeds: int) -> None:
 
 def start(folder: Path, targets: list[str], words: list[str]) -> subprocess.Popen:
     """Start Snakemake on targets, whose jobs sleep; what it says goes to `log`."""
-    command = ["snakemake", *targets, "--profile", "slurm", "--snakefile", "benchmarks/scheduling.smk"]
+    command = ["snakemake", *targets, "-p", "--profile", "slurm", "--snakefile", "benchmarks/scheduling.smk"]
     command += ["--configfile", "small.yaml", "--shared-fs-usage", *USAGE, *words]
     environment = os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
     with (folder / "log").open("w") as log:

@@ -123,7 +123,7 @@ diagram --output OUT/method
 distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
 report --plan @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar
-plan demo
+plan demo --configfile IN/mine.yaml --gpus 2
 demo-task --task acceptability --part train --settings @task --output OUT/task/train.tsv --parses OUT/task/train
 demo-task --task acceptability --part dev --settings @task --output OUT/task/dev.tsv --parses OUT/task/dev
 task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text
@@ -179,6 +179,7 @@ def prepare(folder):
     """What no verb makes, for `CALLS`."""
     (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
     (folder / "claims.yaml").write_text(CLAIMS)
+    (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
     (folder / "results/demo/de-en/grammar/seed1").mkdir(parents=True)
     (folder / "glue").mkdir()
     (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")

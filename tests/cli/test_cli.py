@@ -1,3 +1,5 @@
+import contextlib
+import gzip
 import re
 import subprocess
 import sys
@@ -106,6 +108,68 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
 def test_settings_are_the_workflows():
     done = synmask("settings", "--corpus", "demo", "--direction", "de-en", "--system", "grammar")
     assert done.stdout == SETTINGS + "\n"
+
+
+def plan(capsys, *words):
+    """What `synmask plan` says, in this process."""
+    with contextlib.suppress(SystemExit):
+        main(["plan", *words])
+    return capsys.readouterr()
+
+
+def test_a_corpus_of_ones_own_is_planned_as_the_docs_say(capsys, tmp_path, monkeypatch):
+    example = re.search(
+        r"```yaml\n(corpora:\n  mine:.*?)```", (ROOT / "docs/extending.md").read_text(), re.S
+    )[1]
+    (tmp_path / "mine.yaml").write_text(example.replace('"mine/', f'"{tmp_path}/'))
+    with gzip.open(tmp_path / "train.en.gz", "wt") as text:
+        text.write("a\n" * 1000)
+    monkeypatch.chdir(ROOT)
+    said = {
+        plan(capsys, *words).out
+        for words in (
+            ["--configfile", str(tmp_path / "mine.yaml"), "mine"],
+            ["mine", "--configfile", str(tmp_path / "mine.yaml")],
+        )
+    }
+    assert len(said) == 1
+    [said] = said
+    rows = [line.split() for line in said.splitlines() if line.startswith("mine ")]
+    assert {(row[1], row[2]) for row in rows} == {
+        (direction, system) for direction in ("de-en", "en-de") for system in ("transformer", "grammar")
+    }
+    assert all(row[3] == "3" for row in rows)
+    assert "the size of mine is not known: give its number of pairs" in said  # train.de.gz is not there
+    assert [row[7].startswith("~") for row in rows if row[1] == "de-en"] == [True, True]
+
+
+def test_a_plan_says_the_hours_on_some_gpus(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    said = plan(capsys, "iwslt14-core", "--gpus", "8").out
+    assert "?" not in said
+    hours = dict(re.findall(r"^(one GPU|8 GPUs) +about ([\d.]+) ", said, re.M))
+    days = 24 * float(hours["one GPU"])  # "4.6 days", on 8 "14.1 hours"
+    assert 0.95 * days / 8 <= float(hours["8 GPUs"]) <= 1.3 * days / 8
+    assert re.search(r"^no GPU +about \d", said, re.M)
+    assert "published  hours on IWSLT14 are on RTX 3090" in said
+
+
+def test_a_plan_works_in_any_folder_of_a_checkout_and_says_where_not(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    here = plan(capsys, "demo").out
+    monkeypatch.chdir(ROOT / "docs/verdict")
+    table = plan(capsys, "demo").out
+    assert table.split("disk  ")[0] == here.split("disk  ")[0]
+    assert "transformer" in table
+    monkeypatch.chdir(tmp_path)
+    said = plan(capsys, "demo").err
+    assert "no checkout of synmask" in said
+    assert said.count("\n") == 1
+
+
+def test_a_target_to_plan_that_does_not_exist_is_answered_with_the_nearest(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert "did you mean multi30k or " in plan(capsys, "multi30").err
 
 
 def test_verbs_on_text_start_without_torch():

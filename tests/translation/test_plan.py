@@ -9,7 +9,7 @@ from small_models import typed
 from synmask.config import load, read_yaml
 from synmask.training import checkpoints
 from synmask.translation.average import average, save_model
-from synmask.translation.plan import count_parameters, finetunings, lines, parsing_lines, plan
+from synmask.translation.plan import count_parameters, finetunings, hour_lines, lines, parsing_lines, plan
 from synmask.translation.train import train
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
@@ -109,16 +109,20 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     for side, size in (("de", 996), ("en", 796)):
         (tmp_path / f"demo/de-en/bin/dict.{side}.txt").write_text("x 1\n" * size)
     rows = {row.system: row for row in plan(configuration(), ["demo"], tmp_path)}
-    assert (rows["grammar"].done, rows["grammar"].left, rows["grammar"].device_hours) == (1, 1, 1.0)
-    assert rows["transformer"].device_hours is None
+    assert (rows["grammar"].done, rows["grammar"].left, rows["grammar"].hours.gpu) == (1, 1, 1.0)
+    assert rows["grammar"].hours.measured == ("H100",)
+    assert rows["transformer"].hours.measured == ()
     settings = configuration().run_settings("demo", "de-en", "grammar")
     assert rows["grammar"].parameters == count_parameters(settings, 1000, 800)
     assert not rows["grammar"].estimated
     said = "\n".join(lines(list(rows.values()), tmp_path))
     assert "trainings  6, 1 of them done" in said
-    assert "1.0 device hours for 1 trainings (as measured on H100)" in said
-    assert "not known for 4 trainings" in said
-    assert "seed1/train.json" in said
+    cells = {line.split()[2]: line.split() for line in said.splitlines()[1:4]}
+    assert cells["grammar"][7] == "1.00"  # measured
+    assert all(cells[system][7].startswith("~") for system in ("transformer", "grammar-nobpe"))
+    assert all(cells[system][8].startswith("~") for system in cells)  # none has run without a GPU
+    said = "\n".join(hour_lines(configuration(), list(rows.values()), {}, results=tmp_path))
+    assert "measured   by your own trainings, on H100" in said
 
 
 def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
@@ -133,13 +137,16 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
         (folder / f"{name}.txt").write_text("x 1\n" * (size - 4))
     run = folder / "st-nmt/seed1/template"
     run.mkdir(parents=True)
-    (run / "train.json").write_text(json.dumps({"train_seconds": 36.0, "workers": 1, "device": "CPU"}))
+    (run / "train.json").write_text(
+        json.dumps({"train_seconds": 36.0, "workers": 1, "threads": 2, "device": "CPU"})
+    )
     config = configuration(more)
     rows = plan(config, ["demo"], tmp_path)
-    assert [(row.name, row.done, row.device_hours) for row in rows] == [
-        ("st-nmt/template", 1, 0.01),
-        ("st-nmt", 0, None),
+    assert [(row.name, row.done, row.hours.measured) for row in rows] == [
+        ("st-nmt/template", 1, ("CPU",)),
+        ("st-nmt", 0, ()),
     ]
+    assert rows[0].hours.cores == pytest.approx(0.02)
     run = ("demo", "de-en", "st-nmt")
     first = count_parameters(config.template_settings(*run), 990, 500)
     assert (
@@ -151,7 +158,6 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     assert not any(row.estimated for row in rows)
     said = "\n".join(lines(rows, tmp_path))
     assert "trainings  4, 1 of them done" in said
-    assert "measure one: snakemake results/demo/de-en/st-nmt/seed1/train.json" in said
 
 
 def test_a_disk_that_is_too_small_is_told(tmp_path, monkeypatch):

@@ -46,9 +46,7 @@ class Project:
         self.folder = folder
         self.loaded = folder.with_name(f"{folder.name}-loaded")
         self.loaded.mkdir()
-        shutil.copytree(
-            ROOT / "src/synmask", folder / "src/synmask", ignore=shutil.ignore_patterns("*cache*")
-        )
+        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*cache*", "*.egg-info"))
         shutil.copytree(ROOT / "workflow", folder / "workflow")
         (folder / "profiles").symlink_to("workflow/profiles")
         (folder / "slurm").symlink_to("workflow/profiles/slurm")
@@ -85,7 +83,7 @@ class Project:
 
     def planned(self, *words):
         """The jobs of a dry run: a set of (rule, output files)."""
-        return self.listed(self.snakemake("-n", *words).output)
+        return self.listed(self.snakemake("-np", *words).output)
 
     @staticmethod
     def listed(output):

@@ -63,7 +63,7 @@ def left_running(folder):
 
 def killed(project, draw):
     """Start the demo, and kill it some time after some job has started → that job's rule; None: it ended first."""
-    process = project.start("--cores", "2")
+    process = project.start("-p", "--cores", "2")
     jobs, rule, seen = draw.randint(1, 5), None, 0
     for line in process.stdout:
         if start := re.match(r"(?:local)?rule (\w+):", line):

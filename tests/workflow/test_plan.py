@@ -88,7 +88,7 @@ def test_multi30k_comes_from_its_publisher_or_a_mirror(project):
 
 
 def test_the_paper_can_be_planned_without_its_licensed_corpus(project):
-    said = project.snakemake("-n", "paper", "--profile", "slurm").output
+    said = project.snakemake("-np", "paper", "--profile", "slurm").output
     jobs = project.listed(said)
     # `st-nmt` on IWSLT14 alone; on ASPEC those that read a parser are trained in one direction
     runs = (2 * 19 + 2 * 18 + 2 * 15 + 3) * 5
@@ -242,7 +242,7 @@ def test_only_systems_that_read_a_parser_need_annotations(project):
 
 def test_dry_run_for_slurm_needs_no_cluster(project):
     project.config["corpora"]["demo"]["resources"] |= {"threads": 64, "gpus": 2}
-    output = project.snakemake("-n", "--profile", "slurm").output
+    output = project.snakemake("-np", "--profile", "slurm").output
     asked, rule = {}, None
     for line in map(str.strip, output.splitlines()):
         if line.startswith("rule "):

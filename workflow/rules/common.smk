@@ -17,6 +17,7 @@ from synmask.config import (
     read_published,
 )
 from synmask.files import UserError
+from synmask.workflow import hours, terminal
 from synmask.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.workflow.paths import any_of
 from synmask.workflow.targets import Targets

@@ -99,7 +99,7 @@ rule finetune:
         "trap : TERM; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --seed {wildcards.seed} --code {input.code:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
 
 rule predict:

@@ -13,7 +13,7 @@ rule train:
         code=JOBS.code("train"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself moves stale checkpoints aside.
-    # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash and tee wait.
+    # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash waits.
     output:
         summary="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
         history="results/{corpus}/{source}-{target}/{system}/seed{seed}/history.csv",
@@ -35,7 +35,7 @@ rule train:
         "trap : TERM; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
         " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
+        " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
 
 rule average:

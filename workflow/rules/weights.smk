@@ -127,7 +127,7 @@ rule pretrain:
         "trap : TERM; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
         " --settings {params.settings:q} --seed {params.seed} --code {input.code:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
 
 rule encode_parses:
@@ -191,4 +191,4 @@ rule continue_pretraining:
         "trap : TERM; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --seed {params.seed} --code {input.code:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart 2>&1 | (trap '' TERM; exec tee {log:q} >&2)"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"

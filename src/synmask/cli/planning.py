@@ -1,45 +1,101 @@
 """What a target will take."""
 
+import contextlib
+import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from synmask.cli.options import ConfigFile
 from synmask.files import UserError
 
+if TYPE_CHECKING:
+    from synmask.config import Config
 
-def plan(*target: str, config: ConfigFile = Path("config.yaml"), force: bool = False) -> None:
+
+def plan(
+    *target: str,
+    configfile: tuple[Path, ...] = (),
+    gpus: Annotated[int, Field(ge=1, le=100000)] = 1,
+    force: bool = False,
+) -> None:
     """Say what a target will take before it runs: trainings, parameters, hours and disk.
 
-    Of language understanding it says how many fine-tunings there are, and the hours of parsing; and whether
-    there is space for it all. Hours are measured, not guessed: they are known for a system on a corpus once
-    one of its trainings has run. `~` marks parameters that are estimated, for want of a vocabulary.
+    `~` marks estimates: parameters before there is a vocabulary; hours, by the speeds of reference machines,
+    before trainings of your own have run. `published` are the hours that the paper prints. For language
+    understanding it also says the hours of parsing.
 
-    For example: `synmask plan demo`, `synmask plan paper --config mine.yaml`
+    For example: `synmask plan demo --gpus 4`, `synmask plan mine --configfile mine.yaml`
 
     Args:
         target: Experiments and tables of the configuration; default: its targets.
+        configfile: Files of your own, each laid over config.yaml and those before it. Words after them
+            without a dot are targets.
+        gpus: Say the hours on so many GPUs, too.
         force: Plan models, too, that do not fit into memory or onto the disk.
     """
-    from synmask.config import Fault, check_sweeps, fault, load, read_yaml
+    from synmask.config import Fault, check_sweeps, fault
     from synmask.config.machine import check_size
-    from synmask.translation.plan import finetuning_lines, finetunings, lines, parsing_lines
-    from synmask.translation.plan import plan as rows_of
+    from synmask.translation import plan as planning
 
-    values = read_yaml(config)
-    checked = load(values, [config])
-    targets = target or checked.targets
+    own = [path.absolute() for path in configfile if path.suffix]
+    target = (*target, *(str(path) for path in configfile if not path.suffix))
+    with contextlib.chdir(_checkout(Path.cwd())):
+        files = [Path("config.yaml"), *(Path(os.path.relpath(path)) for path in own)]
+        config, values = _laid_over(files)
+        targets = target or config.targets
+        _check_targets(config, targets, files)
+        try:
+            check_sweeps(config, [one for name in targets for one in config.members(name)])
+            for experiment in (one for name in targets if not force for one in config.members(name)):
+                check_size(config, experiment)
+        except Fault as found:
+            raise fault(found.path, str(found), values, files) from None
+        rows, tuned = planning.plan(config, targets), planning.finetunings(config, targets)
+        for line in [
+            *(planning.lines(rows) if rows else ()),
+            *planning.parsing_lines(config, targets),
+            *planning.finetuning_lines(tuned),
+            *planning.hour_lines(config, rows, tuned, gpus),
+        ]:
+            print(line)
+
+
+def _checkout(folder: Path) -> Path:
+    """The folder with config.yaml and workflow/, this one or the nearest above it.
+
+    Raises:
+        UserError: there is none.
+    """
+    for place in (folder, *folder.parents):
+        if (place / "config.yaml").is_file() and (place / "workflow/rules").is_dir():
+            return place
+    raise UserError(
+        f"{folder}: no checkout of synmask, with config.yaml and workflow/, here or above; cd into one"
+    )
+
+
+def _laid_over(files: list[Path]) -> tuple["Config", dict]:
+    """The configuration of these files, each laid over those before it, and its values as read."""
+    from synmask.config import load, read_yaml
+    from synmask.config.base import merge
+
+    values: dict = {}
+    for path in files:
+        values = merge(values, read_yaml(path))
+    return load(values, files), values
+
+
+def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) -> None:
+    """Refuse a target that the configuration does not have, and name the nearest."""
+    from synmask.workflow.terminal import nearest
+
+    known = {**config.experiments, **config.all_tables}
     for name in targets:
-        if name not in {**checked.experiments, **checked.all_tables}:
-            known = ", ".join([*checked.experiments, *checked.tables])
-            raise UserError(f"{config}: no experiment or table {name!r}; there are: {known}")
-    try:
-        check_sweeps(checked, [one for name in targets for one in checked.members(name)])
-        for experiment in (one for name in targets if not force for one in checked.members(name)):
-            check_size(checked, experiment)
-    except Fault as found:
-        raise fault(found.path, str(found), values, [config]) from None
-    rows, tuned = rows_of(checked, targets), finetunings(checked, targets)
-    for line in [*(lines(rows) if rows else ()), *parsing_lines(checked, targets), *finetuning_lines(tuned)]:
-        print(line)
+        if name not in known:
+            raise UserError(f"{files[-1]}: no experiment or table {name!r}; {nearest(name, known)}")
 
 
 def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction: str, system: str) -> None:

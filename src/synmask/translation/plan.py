@@ -1,5 +1,6 @@
 """What a target will ask of the machine: trainings, parameters, hours, disk. Nothing is run."""
 
+import os
 import shutil
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
 from synmask.files import read_json
 from synmask.translation.task import model_class, translation_config
+from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, side_by_side
 
 BYTES = 4  # of a parameter
 PARSED_A_SECOND = 11  # English sentences, by a thread with a core of its own (docs/parsing.md)
@@ -39,8 +41,8 @@ class Row:
     done: int  # how many of them have been trained
     parameters: int
     estimated: bool  # the size of the vocabulary is not known yet
-    device_hours: float | None  # of one training: time on one device, times devices; None: none has run
-    device: str  # what those hours were measured on
+    hours: Hours  # of one training
+    published: str  # the hours of one training that a paper prints: time on one device, times devices
     kept: int  # bytes of one training when it is over
     working: int  # bytes on top of those while it runs
     part: str = ""  # "template": the model that predicts the templates which the system reads
@@ -48,13 +50,6 @@ class Row:
     @property
     def name(self) -> str:
         return f"{self.system}/{self.part}" if self.part else self.system
-
-    @property
-    def first(self) -> str:
-        """What the first of the trainings makes."""
-        return str(
-            Path(self.corpus, self.direction, self.system, f"seed{self.seeds[0]}", self.part, "train.json")
-        )
 
     @property
     def left(self) -> int:
@@ -67,13 +62,14 @@ def plan(config: Config, targets: Iterable[str], results: Path = Path("results")
     A system that reads templates has two, the first for the model that predicts them.
     Parameters are counted on a model without weights. Before a corpus is prepared, each of its vocabularies
     is taken to have as many sub-words as there are merge operations, which is more than there will be.
-    Hours are those of trainings in `results` of the same corpus and system.
+    Hours are measured or estimated: see `synmask.workflow.hours`.
     """
     seeds: dict[tuple[str, str, str], set[int]] = {}
     for *key, seed in _trainings(config, targets):
         seeds.setdefault(tuple(key), set()).add(seed)
+    clock = Clock(config, results)
     return [
-        _row(config, *key, tuple(sorted(numbers)), results, part)
+        _row(clock, *key, tuple(sorted(numbers)), part)
         for key, numbers in seeds.items()
         for part in (("template", "") if _templated(config, key[2]) else ("",))
     ]
@@ -165,9 +161,8 @@ def _speed(reports: list[dict[str, Any]]) -> float | None:
     return sum(report.get("parsed", 0) for report in reports) / seconds if seconds else None
 
 
-def _row(
-    config: Config, corpus: str, direction: str, system: str, seeds: tuple[int, ...], results: Path, part: str
-) -> Row:
+def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: tuple[int, ...], part: str) -> Row:
+    config, results = clock.config, clock.results
     entry, folder = config.corpora[corpus], results / corpus / direction / system
     source, target = (f"dict.{language}.txt" for language in direction.split("-"))
     text, templates = folder.parent / "bin", folder / "templates/bin"
@@ -184,16 +179,14 @@ def _row(
     epochs = training.average if training.checkpoint == "average" else BEST
     checkpoints = model * (epochs + 2 * RESUME)
     keep = entry.resources.keep_checkpoints
-    trained = (results / corpus).glob(str(Path("*", system, "seed*", part, "train.json")))
-    summaries = [read_json(path) for path in trained]
-    hours = [summary["train_seconds"] * summary["workers"] / 3600 for summary in summaries]
+    printed = read_published(config.published).numbers.get((corpus, direction, "device_hours", system))
     return Row(
         corpus, direction, system, seeds,
         done=sum((folder / f"seed{seed}" / part / "train.json").exists() for seed in seeds),
         parameters=parameters,
         estimated=None in sizes,
-        device_hours=sum(hours) / len(hours) if hours else None,
-        device=" or ".join(sorted({summary["device"] for summary in summaries})),
+        hours=clock.training(corpus, direction, system, part),
+        published=printed.text if printed and not part else "",
         kept=model + checkpoints * keep,
         working=model * RESUME + checkpoints * (not keep),  # a third resumable one while it is written
         part=part,
@@ -231,25 +224,15 @@ def _dictionary(size: int) -> Dictionary:
     return dictionary
 
 
+HEAD = (
+    "corpus", "direction", "system", "trainings", "done",
+    "parameters", "GPU hours", "core hours", "published", "disk", "working",
+)  # fmt: skip
+
+
 def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
-    """The plan as text: a table, the sums, and a warning when the disk is too small."""
-    table = [("corpus", "direction", "system", "trainings", "done", "parameters", "hours", "disk", "working")]
-    for row in rows:
-        hours = "?" if row.device_hours is None else f"{row.device_hours:.2f}"
-        count = f"{'~' * row.estimated}{row.parameters / 1e6:.2f} M"
-        table.append(
-            (
-                row.corpus,
-                row.direction,
-                row.name,
-                str(len(row.seeds)),
-                str(row.done),
-                count,
-                hours,
-                _size(row.kept),
-                _size(row.working),
-            )
-        )
+    """The plan as text: a table, how many trainings there are, and a warning when the disk is too small."""
+    table = [HEAD, *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for line in table:
         yield "  ".join(
@@ -263,7 +246,6 @@ def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
         f"trainings  {trainings}, {sum(row.done for row in rows)} of them done; with --profile slurm at most "
         f"{2 * trainings + len(pairs)} jobs for corpora, trainings and what follows from each"
     )
-    yield from _hours(left)
     disk, most = sum(row.kept * row.left for row in left), max((row.working for row in left), default=0)
     free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
     yield (
@@ -275,19 +257,81 @@ def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
         yield f"WARNING    {results}: not enough space: {_size(free)} free, {needed} needed at least"
 
 
-def _hours(left: list[Row]) -> Iterator[str]:
-    known = [row for row in left if row.device_hours is not None]
+def _cells(row: Row) -> tuple[str, ...]:
+    """A line of the table."""
+    gpus = any(device != "CPU" for device in row.hours.measured)
+    return (
+        row.corpus,
+        row.direction,
+        row.name,
+        str(len(row.seeds)),
+        str(row.done),
+        f"{'~' * row.estimated}{row.parameters / 1e6:.2f} M",
+        _hours(row.hours.gpu, measured=gpus),
+        _hours(row.hours.cores, measured="CPU" in row.hours.measured),
+        row.published,
+        _size(row.kept),
+        _size(row.working),
+    )
+
+
+def _hours(hours: float | None, *, measured: bool) -> str:
+    return "?" if hours is None else f"{'~' * (not measured)}{hours:,.{2 if hours < 100 else 0}f}"
+
+
+def hour_lines(
+    config: Config, rows: list[Row], tuned: dict[str, bool], gpus: int = 1, results: Path = Path("results")
+) -> Iterator[str]:
+    """The hours of what is still to be trained, on one machine and on `gpus` GPUs, and where they come from.
+
+    Args:
+        rows: see `plan`.
+        tuned: see `finetunings`.
+    """
+    clock, left = Clock(config, results), [row for row in rows if row.left]
+    each = [row.hours for row in left for _ in range(row.left)]
+    each += [clock.finetuning(*run.split("/")[:2]) for run, there in tuned.items() if not there]
+    known = [hours for hours in each if hours.gpu is not None and hours.cores is not None]
     if known:
-        hours = sum(row.device_hours * row.left for row in known)
-        devices = ", ".join(sorted({row.device for row in known}))
-        count = sum(row.left for row in known)
-        yield f"hours      {hours:.1f} device hours for {count} trainings (as measured on {devices})"
-    if unknown := [row for row in left if row.device_hours is None]:
-        count, row = sum(row.left for row in unknown), unknown[0]
+        what = f"{len(known)} {'trainings and fine-tunings' if tuned else 'trainings'}, one after another"
+        yield f"one GPU    about {as_text(sum(hours.gpu for hours in known))} for {what}"
+    if known and gpus > 1:
         yield (
-            f"hours      not known for {count} trainings, since none of their system has run on it; "
-            f"measure one: snakemake results/{row.first}"
+            f"{gpus} GPUs".ljust(11) + f"about {as_text(side_by_side((hours.gpu for hours in known), gpus))}"
         )
+    if known:
+        cores = os.cpu_count() or 1
+        whole = as_text(sum(hours.cores for hours in known) / cores)
+        yield f"no GPU     about {whole} on this machine's {cores} cores"
+        yield from _sources(config, left, bool(tuned) and not all(tuned.values()))
+    for corpus in dict.fromkeys(row.corpus for row in left if row.hours.gpu is None):
+        key = f"corpora.{corpus}.pairs: {{train: …}}"
+        yield f"?          the size of {corpus} is not known: give its number of pairs as {key}"
+
+
+def _sources(config: Config, left: list[Row], tuned: bool) -> Iterator[str]:
+    """Where hours come from."""
+    if devices := sorted({device for row in left for device in row.hours.measured}):
+        yield f"measured   by your own trainings, on {', '.join(devices)}"
+    machines = " and ".join(REFERENCE[machine]["name"] for machine in ("gpu", "cpu"))
+    guess = (
+        f", for fine-tunings by the paper's {REFERENCE['finetuning']['hours']} hours for GLUE"
+        if tuned
+        else ""
+    )
+    yield (
+        f"~          estimated from speeds of {machines} (src/synmask/workflow/reference.yaml){guess}; "
+        "your own trainings take their place"
+    )
+    named = {row.corpus for row in left if row.published}
+    results = [
+        result for result in read_published(config.published).results if result.metric == "device_hours"
+    ]
+    yield from (
+        f"published  {result.note.removeprefix('Published ')}"
+        for result in results
+        if result.corpus in named and result.note
+    )
 
 
 def _size(count: float) -> str:

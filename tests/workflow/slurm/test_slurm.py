@@ -232,7 +232,7 @@ def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_j
     *stopped, last = states(project)
     assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
     assert last == "COMPLETED"
-    said = [path.read_text() for path in (project.folder / ".snakemake/slurm_logs").rglob("*.log")]
+    said = [path.read_text() for path in (project.folder / ".snakemake/log").glob("*.log")]
     assert [text for text in said if "stopped by a signal, and saved" in text]
     assert went_on(project)
 

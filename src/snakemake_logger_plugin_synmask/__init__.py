@@ -1,0 +1,199 @@
+"""Snakemake's `--logger synmask`, which profiles/default asks for: a line per training, one for the whole.
+
+On a terminal these lines are renewed in place. Elsewhere a line is written when a training, or the last job
+of a rule, has ended. Failures come with the ends of their logs. With `-p`, `--quiet`, `--verbose` or
+`--debug-dag` Snakemake's own form appears instead. Processes that Snakemake starts for jobs load no logger.
+"""
+
+import os
+import sys
+import threading
+from logging import WARNING, LogRecord
+from typing import Any
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from synmask.workflow import terminal
+from synmask.workflow.terminal import Job, Run
+
+EVERY = 1.0  # seconds between two looks at the logs
+# Messages, by their beginnings: those before the start that are left out, and those after it that are not.
+SILENT = ("Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ")
+TOLD = ("Creating conda", "Downloading and", "Trying to restart", "Nothing to be done", "Will exit after")
+INTERRUPTED = "Terminating processes on user request"
+OTHERWISE = (
+    "Exiting because a job execution failed",
+    "At least one job did not complete",
+)  # what the end says
+
+
+class LogHandler(LogHandlerBase):
+    """Hears from Snakemake what it does, and says what concerns a user."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = False  # Snakemake's own, which knows its options
+    has_formatter = False
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        common = self.common_settings
+        stream = sys.stdout if common.stdout else sys.stderr
+        self.own = None
+        if common.printshellcmds or common.verbose or common.debug_dag or common.quiet:
+            from snakemake.logging import ColorizingTextHandler
+
+            self.own = ColorizingTextHandler(nocolor=common.nocolor, stream=stream)
+            return
+        from rich.console import Console
+
+        plain = {"markup": False, "highlight": False, "emoji": False, "force_jupyter": False}
+        colour = {"no_color": True} if common.nocolor else {}
+        self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
+        self.run, self.live, self.ended = Run(), None, threading.Event()
+        self.executing, self.reasons = False, ""
+        self.planned: list[tuple[str, dict[str, str]]] = []  # rule and wildcards of each job of a dry run
+        self.hears = {
+            None: self._text,
+            LogEvent.WORKFLOW_STARTED: self._started,
+            LogEvent.RUN_INFO: self._counted,
+            LogEvent.JOB_INFO: self._begun,
+            LogEvent.JOB_FINISHED: self._finished,
+            LogEvent.JOB_ERROR: self._failed,
+            LogEvent.GROUP_ERROR: self._group_failed,
+            LogEvent.ERROR: self._exception,
+        }
+
+    def emit(self, record: LogRecord) -> None:
+        event = getattr(record, "event", None)
+        if event == LogEvent.ERROR and (line := terminal.unknown(record.getMessage())):
+            record.msg, record.args = line, None
+        if self.own:
+            self.own.setFormatter(self.formatter)
+            self.own.emit(record)
+            return
+        try:
+            if event in self.hears:
+                self.hears[event](record)
+        except Exception:
+            self.handleError(record)
+
+    def close(self) -> None:
+        """The end: the lines in place go, what is left to say is said."""
+        if not self.own and not self.ended.is_set():
+            with self.lock:
+                self.ended.set()
+                if self.live:
+                    self.live.stop()
+                for line in self._ending():
+                    self._say(line)
+        super().close()
+
+    def _ending(self) -> list[str]:
+        if not self.run.counts:
+            return []
+        if self.common_settings.dryrun:
+            return [*terminal.forecast(self.run.counts, self.planned, self.reasons)]
+        return [f"{head:<8} {words}" for head, words in self.run.ending()]
+
+    def _say(self, text: str, style: str | None = None) -> None:
+        self.console.print(text, style=style, soft_wrap=True)
+
+    def _text(self, record: LogRecord) -> None:
+        """A message that is no event: a warning, an error, what a command says that runs nothing."""
+        text = self.format(record).strip()
+        if text.startswith("Complete log(s): "):
+            self.run.log = os.path.relpath(text.removeprefix("Complete log(s): "))
+        elif text.startswith("Reasons:"):
+            self.reasons = text
+        elif text.startswith(INTERRUPTED):
+            self.run.interrupted = True
+            self._say("stopping: trainings save where they are")
+        elif record.levelno < WARNING and self.executing and not text.startswith(TOLD):
+            pass
+        elif text and not text.startswith((*SILENT, *OTHERWISE)):
+            self._say(text)
+
+    def _started(self, record: Any) -> None:
+        self.executing = True
+
+    def _counted(self, record: Any) -> None:
+        """How many jobs there are of each rule."""
+        self.run.counts = {rule: count for rule, count in record.stats.items() if rule != "total"}
+        if not self.common_settings.dryrun:
+            self._say(terminal.amount(self.run.total, self.run.trainings))
+            if self.console.is_terminal and not self.console.is_dumb_terminal:
+                self._go_live()
+            threading.Thread(target=self._look, daemon=True).start()
+
+    def _begun(self, record: Any) -> None:
+        if self.common_settings.dryrun:
+            self.planned.append((record.rule_name, dict(record.wildcards)))
+        else:
+            self.run.start(record.jobid, Job(record.rule_name, list(record.output), list(record.log)))
+
+    def _finished(self, record: Any) -> None:
+        job = self.run.finish(record.job_id)
+        said = self.run.told(job) if job else None
+        if said and self.live is None:
+            self._say(f"{self.run.whole() if job.training else self.run.progress()}: {said}")
+        elif said and job.training:
+            self._say(said)
+
+    def _failed(self, record: Any) -> None:
+        if getattr(record, "indent", False) or self.run.interrupted:
+            return  # one of a group, of which `_group_failed` tells; or Ctrl-C ended it
+        since = self.run.fail([record.jobid], record.rule_name)
+        rule, logs = record.rule_name, list(record.log)
+        self._say(terminal.failure(rule, list(record.output), logs, record.rule_msg, since), "red")
+
+    def _group_failed(self, record: Any) -> None:
+        infos = record.job_error_info
+        rules = ", ".join(dict.fromkeys(info["rule_name"] for info in infos))
+        since = self.run.fail([info["jobid"] for info in infos], rules)
+        logs = dict.fromkeys([*record.aux_logs, *(log for info in infos for log in info["log"])])
+        outputs = [path for info in infos for path in info["output"]]
+        self._say(terminal.failure(rules, outputs, [*logs], record.getMessage(), since), "red")
+
+    def _exception(self, record: Any) -> None:
+        """That a command failed is told with its log (`_failed`)."""
+        text = self.format(record).strip()
+        if "CalledProcessError" not in text and not any(words in text for words in OTHERWISE):
+            self._say(text, "red")
+
+    def _go_live(self) -> None:
+        from rich.live import Live
+
+        elsewhere = {"redirect_stdout": False, "redirect_stderr": False}
+        self.live = Live(console=self.console, auto_refresh=False, transient=True, **elsewhere)
+        self.live.start()
+        self.console.show_cursor(True)  # a Snakemake that is killed leaves it there
+
+    def _look(self) -> None:
+        """Until the end, look how trainings get on, and renew the lines in place."""
+        while not self.ended.wait(EVERY):
+            with self.lock:
+                for job in self.run.in_training:
+                    job.look()
+                if self.live and not self.ended.is_set():
+                    self.live.update(picture(self.run, self.console.size.height), refresh=True)
+
+
+def picture(run: Run, height: int) -> Any:
+    """A line for each training, as many as there is room for, and one for the whole."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    jobs = sorted(run.in_training, key=lambda job: job.share is None)
+    room = max(1, height - 4)
+    table = Table.grid(padding=(0, 2))
+    for job in jobs[:room]:
+        bar = ProgressBar(total=1.0, completed=job.share or 0.0, width=20)
+        done = "waiting" if job.share is None else f"{job.share:.0%}"
+        left = "" if job.left is None else f"{terminal.duration(job.left)} left"
+        table.add_row(job.name, bar, done, job.epoch, left)
+    more = [f"and {len(jobs) - room} more trainings"] if len(jobs) > room else []
+    now = run.others()
+    return Group(table, *more, run.whole() + (f"; now: {now}" if now else ""))

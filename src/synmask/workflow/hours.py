@@ -1,0 +1,216 @@
+"""How long trainings take: measured by those that ran here, or estimated from reference machines."""
+
+import gzip
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import yaml
+
+from synmask.config import Config
+from synmask.config.machine import least_parameters
+from synmask.config.sections import Model
+from synmask.files import read_json
+
+REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
+PARAMETERS = least_parameters(Model(), 0, REFERENCE["merges"])  # that a step of the reference's model uses
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Of one training: `gpu` on one GPU, `cores` on one CPU core; None: the size of the corpus is not known.
+
+    `measured`: the devices of the trainings that ran here. On other kinds of device hours are estimated.
+    """
+
+    gpu: float | None
+    cores: float | None
+    measured: tuple[str, ...] = ()
+
+    def or_else(self, other: "Hours") -> "Hours":
+        """These, and where there are none the other's."""
+        gpu = other.gpu if self.gpu is None else self.gpu
+        return Hours(gpu, other.cores if self.cores is None else self.cores, self.measured)
+
+
+class Clock:
+    """The hours of a configuration's trainings; `results` holds those that have run."""
+
+    def __init__(self, config: Config, results: Path = Path("results")) -> None:
+        self.config, self.results = config, results
+        self._pairs: dict[tuple[str, str], int | None] = {}
+
+    def training(self, corpus: str, direction: str, system: str, part: str = "") -> Hours:
+        """Of one training of a system in a direction of a corpus.
+
+        Those that ran here count in any direction of the corpus. Where none has, it is the reference's hours,
+        times how much longer than these the trainings of other systems and corpora took here.
+
+        Args:
+            part: "template" for the model that predicts the templates which the system reads.
+        """
+        guess = self._estimate(corpus, direction, system, part)
+        if guess.gpu is not None and guess.cores is not None:
+            guess = Hours(guess.gpu * self._scales["gpu"], guess.cores * self._scales["cores"])
+        return self._own(f"{corpus}/*/{system}/seed*", part).or_else(guess)
+
+    def finetuning(self, benchmark: str, task: str) -> Hours:
+        """Of one fine-tuning: as those that ran here, or by the paper's hours for all of GLUE.
+
+        These are shared out by the examples that a fine-tuning sees, and by the size of the model.
+        """
+        entry, known = self.config.benchmarks[benchmark], REFERENCE["finetuning"]
+        settings, pretrain = entry.tasks[task], self.config.weights[entry.weights].pretrain
+        share = settings.total_updates * settings.sentences / known["examples"]
+        size = _size(pretrain.model.model_dump()) / _size(known["model"]) if pretrain else 1.0
+        gpu = known["hours"] * share * size
+        least = settings.total_updates * REFERENCE["gpu"]["least"]["none"] / 3600
+        guess = Hours(max(least, gpu), gpu * _cores_for_gpu())
+        return self._own(f"{benchmark}/{task}/*/seed*").or_else(guess)
+
+    def _own(self, runs: str, part: str = "") -> Hours:
+        """The mean hours of trainings that have run here, in folders of this pattern."""
+        gpu, cores, devices = [], [], set()
+        for path in self.results.glob(str(Path(runs, part, "train.json"))):
+            summary = read_json(path)
+            hours = summary["train_seconds"] * summary["workers"] / 3600
+            devices.add(summary["device"])
+            if summary["device"] == "CPU":
+                cores.append(hours * summary["threads"])
+            else:
+                gpu.append(hours)
+        return Hours(mean(gpu) if gpu else None, mean(cores) if cores else None, tuple(sorted(devices)))
+
+    @cached_property
+    def _scales(self) -> dict[str, float]:
+        """How many times as long as estimated one's own trainings took, on a GPU and without."""
+        ratios: dict[str, list[float]] = {"gpu": [], "cores": []}
+        trained = {path.parts[-5:-2] for path in self.results.glob("*/*-*/*/seed*/train.json")}
+        for corpus, direction, system in sorted(trained):
+            if corpus not in self.config.corpora or system not in self.config.systems:
+                continue
+            guess = self._estimate(corpus, direction, system, "")
+            own = self._own(f"{corpus}/{direction}/{system}/seed*")
+            for kind, took, estimate in (("gpu", own.gpu, guess.gpu), ("cores", own.cores, guess.cores)):
+                if took is not None and estimate is not None:
+                    ratios[kind].append(took / estimate)
+        return {kind: median(found) if found else 1.0 for kind, found in ratios.items()}
+
+    def _estimate(self, corpus: str, direction: str, system: str, part: str) -> Hours:
+        entry, training = self.config.corpora[corpus], self.config.training_of(corpus, system)
+        target = direction.split("-")[1]
+        subwords = self._subwords(corpus, direction, target)
+        if subwords is None:
+            return Hours(None, None)
+        guide = "none" if part else self.config.systems[system].guide
+        parameters = least_parameters(self.config.model_of(corpus, system), 0, entry.bpe.merges)
+        batches = subwords * training.max_epochs / (training.batch.tokens * REFERENCE["filled"])
+        gpu = _seconds(guide, "gpu", training.batch.tokens, parameters)
+        cores = _seconds(guide, "cpu", training.batch.tokens, parameters) * REFERENCE["cpu"]["cores"]
+        return Hours(batches * gpu / 3600, batches * cores / 3600)
+
+    def _subwords(self, corpus: str, direction: str, target: str) -> float | None:
+        """Of the training text's target side, with an end for each pair: counted, or estimated from pairs."""
+        prepared = self.results / corpus / direction / f"bpe/train.{target}"
+        if prepared.exists():
+            text = prepared.read_bytes()
+            return text.count(b" ") + 2 * text.count(b"\n")
+        pairs = self._number_of_pairs(corpus, target)
+        name = self.config.corpora[corpus].download or corpus
+        return None if pairs is None else pairs * REFERENCE["subwords"].get(name, REFERENCE["other"])
+
+    def _number_of_pairs(self, corpus: str, language: str) -> int | None:
+        """What the configuration says of them, or the lines of the user's own file."""
+        if (corpus, language) not in self._pairs:
+            entry = self.config.corpora[corpus]
+            said = entry.generate.train if entry.generate else entry.pairs.get("train")
+            if said is None and entry.files:
+                said = _lines(self.config.raw_file(corpus, "train", language))
+            self._pairs[corpus, language] = sum(said) // 2 if isinstance(said, tuple) else said
+        return self._pairs[corpus, language]
+
+
+def _seconds(guide: str, machine: str, tokens: int, parameters: int) -> float:
+    """Of a step with so many target tokens, by the operations that the model takes for them."""
+    known, like = REFERENCE[machine], REFERENCE["like"].get(guide, {"guide": guide, "times": 1.0})
+    base = known["seconds"][like["guide"]] * (tokens / known["tokens"]) * (parameters / PARAMETERS)
+    return max(base, known.get("least", {}).get(like["guide"], 0.0)) * like["times"]
+
+
+def _cores_for_gpu() -> float:
+    """Core hours for an hour of the GPU, of a model without a guide."""
+    gpu, cpu = REFERENCE["gpu"], REFERENCE["cpu"]
+    return (cpu["seconds"]["none"] * cpu["cores"] / cpu["tokens"]) / (gpu["seconds"]["none"] / gpu["tokens"])
+
+
+def _size(model: Mapping[str, int]) -> int:
+    """Parameters of RoBERTa's layers."""
+    width = model["embed_dim"]
+    return model["layers"] * (4 * width**2 + 2 * width * model["ffn_dim"])
+
+
+def _lines(path: str) -> int | None:
+    """Lines of a text (.gz or plain), None if it cannot be read."""
+    try:
+        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
+            return sum(1 for _ in file)
+    except OSError:
+        return None
+
+
+def side_by_side(hours: Iterable[float], devices: int) -> float:
+    """When the last of these ends on so many devices: the longest first, each on the first free device.
+
+    >>> side_by_side([3.0, 2.0, 2.0], 2)
+    4.0
+    """
+    ends = [0.0] * devices
+    for each in sorted(hours, reverse=True):
+        ends[ends.index(min(ends))] += each
+    return max(ends)
+
+
+def as_text(hours: float) -> str:
+    """Hours as people say them.
+
+    >>> as_text(0.004), as_text(0.5), as_text(3.21), as_text(72), as_text(1234), as_text(100000)
+    ('15 seconds', '30 minutes', '3.2 hours', '3.0 days', '51 days', '11 years')
+    """
+    if hours < 1:
+        minutes = round(hours * 60)
+        return f"{minutes} minutes" if minutes > 1 else f"{max(1, round(hours * 3600 / 5)) * 5} seconds"
+    if hours < 48:
+        return f"{hours:.1f} hours"
+    days = hours / 24
+    return f"{days:,.{1 if days < 10 else 0}f} days" if days < 730 else f"{days / 365:,.0f} years"
+
+
+def saying(config: Config) -> Callable[[Iterable[tuple[str, Mapping[str, str]]]], str]:
+    """What a dry run says of the hours of its trainings, given their rules and wildcards."""
+
+    def say(jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+        clock, each = Clock(config), []
+        for rule, wildcards in jobs:
+            if rule in ("train", "train_templates"):
+                direction = f"{wildcards['source']}-{wildcards['target']}"
+                part = "template" if rule == "train_templates" else ""
+                each.append(clock.training(wildcards["corpus"], direction, wildcards["system"], part))
+            elif rule == "finetune":
+                each.append(clock.finetuning(wildcards["benchmark"], wildcards["task"]))
+        return totals(each)
+
+    return say
+
+
+def totals(each: list[Hours]) -> str:
+    """One line for so many trainings, one after another; empty if there is nothing to go by."""
+    gpu = sum(hours.gpu for hours in each if hours.gpu is not None)
+    cores = sum(hours.cores for hours in each if hours.cores is not None) / (os.cpu_count() or 1)
+    if not gpu:
+        return ""
+    without = f"{as_text(cores)} on {os.cpu_count()} cores without one"
+    return f"about {as_text(gpu)} of training on one GPU, {without}: see synmask plan"

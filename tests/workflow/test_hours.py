@@ -1,0 +1,158 @@
+"""How long trainings take: from reference machines, from those that ran here."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from synmask.config import load, read_yaml
+from synmask.config.guides import GUIDES
+from synmask.workflow.hours import REFERENCE, Clock, as_text, side_by_side
+
+ROOT = Path(__file__).parents[2]
+
+
+def clock(results, **changes):
+    values = read_yaml(ROOT / "config.yaml")
+    for corpus, keys in changes.items():
+        values["corpora"][corpus.replace("_", "-")] |= keys
+    return Clock(load(values, [ROOT / "config.yaml"]), results)
+
+
+def ran(results, run, seconds, device, threads=1, workers=1):
+    path = results / run / "train.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        json.dumps({"train_seconds": seconds, "device": device, "threads": threads, "workers": workers})
+    )
+
+
+def test_the_reference_model_takes_the_reference_s_seconds(tmp_path):
+    """At the size of the benchmark: hours are the number of batches times the seconds of a step."""
+    found = clock(tmp_path).training("iwslt14", "de-en", "transformer")
+    batches = 160239 * 24.9 * 60 / (4096 * 0.85)
+    assert found.gpu == pytest.approx(batches * 0.055 / 3600)
+    assert found.cores == pytest.approx(batches * 4 * 1.544 * 2 / 3600)  # of 1,024 tokens, on 2 cores
+    assert found.measured == ()
+    grammar = clock(tmp_path).training("iwslt14", "de-en", "grammar")
+    assert grammar.gpu / found.gpu == pytest.approx(0.176 / 0.055)
+
+
+def test_every_system_on_every_corpus_has_hours(tmp_path):
+    here = clock(tmp_path)
+    for experiment in here.config.plain_experiments.values():
+        for direction in experiment.directions:
+            for system in experiment.systems:
+                found = here.training(experiment.corpus, direction, system)
+                assert found.gpu > 0
+                assert found.cores > 0
+    translating = set(GUIDES) - {"sla", "syntax"}  # these are RoBERTa's
+    assert translating == {"none", "grammar", *REFERENCE["like"]}
+
+
+def test_a_small_model_is_bound_by_its_calls(tmp_path):
+    found = clock(tmp_path).training("multi30k-small", "de-en", "transformer")
+    assert found.gpu == pytest.approx(29000 * 15.5 * 10 / (2000 * 0.85) * 0.041 / 3600)
+
+
+def test_more_layers_and_epochs_take_longer(tmp_path):
+    plain = clock(tmp_path).training("multi30k", "de-en", "grammar")
+    epochs = clock(tmp_path, multi30k={"training": {"max_epochs": 80}}).training(
+        "multi30k", "de-en", "grammar"
+    )
+    assert epochs.cores == pytest.approx(2 * plain.cores)
+    model = {"encoder_layers": 12, "decoder_layers": 12, "embed_dim": 512, "ffn_dim": 1024, "heads": 4}
+    layers = clock(tmp_path, multi30k={"model": model}).training("multi30k", "de-en", "grammar")
+    assert 1.7 < layers.cores / plain.cores < 2
+
+
+def test_the_text_is_counted_once_it_is_prepared(tmp_path):
+    (tmp_path / "demo/de-en/bpe").mkdir(parents=True)
+    (tmp_path / "demo/de-en/bpe/train.en").write_text("a b@@ c\nd\n" * 500)  # 4 sub-words and 2 ends
+    found = clock(tmp_path).training("demo", "de-en", "transformer")
+    assert found.gpu == pytest.approx(3000 * 6 / (1000 * 0.85) * 0.041 / 3600)
+
+
+def test_trainings_that_ran_here_take_the_place_of_estimates(tmp_path):
+    guess = clock(tmp_path).training("demo", "de-en", "grammar")
+    ran(tmp_path, "demo/de-en/grammar/seed1", 1800, "CPU", threads=4)
+    ran(tmp_path, "demo/de-en/grammar/seed2", 3600, "CPU", threads=4)
+    ran(tmp_path, "demo/de-en/transformer/seed1", 60, "A100", workers=2)
+    here = clock(tmp_path)
+    found = here.training("demo", "de-en", "grammar")
+    assert found.cores == pytest.approx(3.0)
+    assert found.measured == ("CPU",)
+    assert here.training("demo", "de-en", "transformer").gpu == pytest.approx(120 / 3600)
+    scale = 3.0 / guess.cores  # others are estimated to be as much slower than the reference
+    before = clock(tmp_path / "nothing").training("multi30k", "de-en", "lpsi")
+    assert here.training("multi30k", "de-en", "lpsi").cores == pytest.approx(before.cores * scale)
+    assert here.training("multi30k", "de-en", "lpsi").measured == ()
+
+
+def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
+    files = {part: str(tmp_path / f"{part}.{{language}}") for part in ("train", "valid", "test")}
+    values = read_yaml(ROOT / "config.yaml")
+    values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
+    here = Clock(load(values, [ROOT / "config.yaml"]), tmp_path)
+    assert here.training("mine", "de-en", "grammar").gpu is None
+    (tmp_path / "train.en").write_text("a\n" * 160239)
+    found = Clock(here.config, tmp_path).training("mine", "de-en", "grammar")
+    assert found == clock(tmp_path).training("iwslt14", "de-en", "grammar")
+
+
+def test_fine_tunings_share_the_paper_s_hours(tmp_path):
+    here = clock(tmp_path)
+    tasks = here.config.benchmarks["glue"].tasks
+    assert (
+        sum(task.total_updates * task.sentences for task in tasks.values())
+        == REFERENCE["finetuning"]["examples"]
+    )
+    assert sum(here.finetuning("glue", task).gpu for task in tasks) == pytest.approx(7)
+    assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(400 * 0.041 / 3600)
+    ran(tmp_path, "glue/rte/roberta/seed1", 1800, "A100")
+    assert here.finetuning("glue", "rte").gpu == pytest.approx(0.5)
+
+
+def test_what_the_reference_takes_from_the_shipped_runs_is_in_them(tmp_path):
+    with tarfile.open(ROOT / "docs/verdict/runs.tar.xz") as archive:
+        names = [name for name in archive.getnames() if name.endswith(("de-en/train.json", "train.json"))]
+        runs = {name: json.load(archive.extractfile(name)) for name in names if "/de-en/" in name}
+    assert runs
+    seconds = {}
+    for name, summary in runs.items():
+        seconds.setdefault(name.split("/")[-3], []).append(summary["train_seconds"])
+    means = {system: sum(each) / len(each) for system, each in seconds.items()}
+    for guide, like in REFERENCE["like"].items():
+        if guide != "templates":
+            base = {"none": "transformer", "grammar": "grammar"}[like["guide"]]
+            assert means[guide] / means[base] == pytest.approx(like["times"], abs=0.006), guide
+    [updates] = {summary["updates"] / summary["epochs"] for summary in runs.values()}
+    assert updates == 263
+    tokens = [
+        run["tokens_per_second"] * run["train_seconds"] / run["epochs"] / 29000 for run in runs.values()
+    ]
+    assert sum(tokens) / len(tokens) == pytest.approx(REFERENCE["subwords"]["multi30k"], abs=0.2)
+    assert sum(tokens) / len(tokens) * 29000 / 2000 / updates == pytest.approx(REFERENCE["filled"], abs=0.01)
+
+
+def test_what_the_reference_takes_from_the_docs_stands_there():
+    page = (ROOT / "docs/performance.md").read_text()
+    for guide, system in (("none", "transformer"), ("grammar", "grammar")):
+        assert f"\n| {system} | {REFERENCE['gpu']['seconds'][guide]:.3f} | " in page
+        row = next(line for line in page.splitlines() if line.startswith(f"| {system} | ") and " M |" in line)
+        assert row.split(" | ")[2] == str(REFERENCE["cpu"]["seconds"][guide])
+    assert "a step of `transformer` takes 41 ms" in page
+    assert "of `grammar` 73" in page
+
+
+def test_trainings_are_shared_out():
+    assert side_by_side([1.0] * 4, 2) == 2.0
+    assert side_by_side([4.0, 1.0, 1.0, 1.0], 2) == 4.0
+    assert side_by_side([1.0, 2.0], 5) == 2.0
+
+
+def test_hours_in_words():
+    assert [as_text(hours) for hours in (0.02, 0.5, 2, 60, 1000)] == [
+        "70 seconds", "30 minutes", "2.0 hours", "2.5 days", "42 days",
+    ]  # fmt: skip

@@ -1,0 +1,299 @@
+"""What the terminal says of a run: on a terminal, in a pipe, in a dry run, of failures."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from synmask.training.progress import Progress
+from synmask.workflow import terminal
+from synmask.workflow.terminal import Job, Run
+
+ROOT = Path(__file__).parents[2]
+TEXT = "results/demo/de-en/text/valid.de"
+# The workflow with stand-ins: trainings write a line to their log and take two seconds, all else is made at once.
+STAND_INS = """
+import os
+import subprocess
+from pathlib import Path
+
+include: "Snakefile"
+
+SAID = "grammar/seed1  epoch 3/6  batch 10/20  loss 3.210  1,234 tokens/s  1:05 left\\n"
+
+def stand_in(input, output, params, wildcards, threads, resources, log, *rest):
+    if log and log[0].endswith("train.log"):
+        Path(log[0]).write_text(SAID)
+        subprocess.run(["sleep", os.environ.get("TAKES", "2")], check=True)
+    for path in output:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+
+for entry in workflow.rules:
+    entry.run_func = stand_in
+    entry._benchmark = None
+"""
+
+
+@pytest.fixture
+def standing_in(project):
+    (project.folder / "stand-ins.smk").write_text(STAND_INS)
+    (project.folder / "workflow/profiles/default/profile.yaml").open("a").write("snakefile: stand-ins.smk\n")
+    return project
+
+
+def said(output):
+    """The lines without Snakemake's own about its profile."""
+    return [line for line in output.splitlines() if line and not line.startswith("Using workflow specific")]
+
+
+def on_a_terminal(project, *words):
+    """What stands on a terminal of 100 columns, with its escape codes."""
+    project.snakemake("--list-rules")  # writes config.yaml
+    control, terminal_side = pty.openpty()
+    fcntl.ioctl(terminal_side, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    environment = os.environ | {"PYTHONPATH": str(project.folder / "src"), "TERM": "xterm"}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    command = ["snakemake", *words]
+    running = subprocess.Popen(
+        command, cwd=project.folder, env=environment, stdout=terminal_side, stderr=terminal_side
+    )
+    os.close(terminal_side)
+    output = b""
+    while True:
+        try:
+            read = os.read(control, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not read:
+            break
+        output += read
+    os.close(control)
+    assert running.wait() == 0, output[-2000:]
+    return output.decode()
+
+
+def test_in_a_pipe_a_line_for_each_training_and_stage(standing_in):
+    lines = said(standing_in.snakemake("-c2", "all").output)
+    assert "\x1b" not in "".join(lines)
+    total = re.fullmatch(r"(\d+) jobs, 2 of them trainings", lines[0])[1]
+    trained = [line for line in lines if "trained in" in line]
+    assert {line.split(": ")[1].split(" trained")[0] for line in trained} == {
+        "demo/de-en/transformer/seed1",
+        "demo/de-en/grammar/seed1",
+    }
+    assert [line.split(" trainings")[0].split(", ")[1] for line in trained] == ["1 of 2", "2 of 2"]
+    stages = [line.split(": ")[1] for line in lines[1:-4] if "trained in" not in line]
+    assert {"demo_corpus", "learn_bpe", "decode (2)", "page"} <= {*stages}
+    assert len(stages) == len({*stages})
+    heads = [line.split()[0] for line in lines[-4:]]
+    assert heads == ["done", "tables", "log", "report"]
+    assert lines[-4].startswith(f"done     {total} jobs, 2 of them trainings, in ")
+    assert "results/tables/demo.md" in lines[-3]
+    assert (standing_in.folder / lines[-2].split()[1]).read_text().count("rule train:") == 2
+    assert lines[-1] == "report   results/report.html: open it in a browser"
+    again = said(standing_in.snakemake("-c2", "all").output)
+    assert again == ["Nothing to be done (all requested files are present and up to date)."]
+
+
+def test_on_a_terminal_trainings_have_a_line_each_and_the_whole_one(standing_in):
+    output = on_a_terminal(standing_in, "-c2", "results/demo/de-en/grammar/seed1/train.json")
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", output)
+    assert "\x1b[2K" in output  # lines are renewed
+    assert not output.rpartition("\x1b[?25")[2].startswith("l")  # the cursor is there
+    row = next(
+        line for line in text.splitlines() if line.startswith("demo/de-en/grammar/seed1 ") and "%" in line
+    )
+    assert re.search(r" 42% +epoch 3/6 +1 min \d s left", row)  # (2 + 10/20) / 6
+    assert re.search(r"\d+ of \d+ jobs, 0 of 1 trainings, about 1 min \d s of training left", text)
+    assert "demo_corpus" not in text.replace("now: demo_corpus", "")  # of stages nothing stays
+    assert [line.split()[0] for line in text.split()[-1:]] == [
+        ".snakemake/log/" + text.split("/")[-1].strip()
+    ]
+
+
+def test_options_of_the_user_s_bring_snakemake_s_own_form(standing_in):
+    words = ("-c1", TEXT)
+    assert "rule demo_corpus:" in standing_in.snakemake("-n", "-p", *words).output
+    assert "synmask text --name demo" in standing_in.snakemake("-np", *words).output
+    assert not said(standing_in.snakemake("--quiet", "all", "--", *words[1:]).output)
+    quiet = standing_in.snakemake("-F", "--quiet", "rules", "--", *words[1:]).output
+    assert "rule text:" not in quiet
+    assert "2 of 2 steps (100%) done" in quiet
+    assert "rule text:" in standing_in.snakemake("-F", "--verbose", *words).output
+
+
+def test_a_dry_run_is_a_summary(project):
+    lines = said(project.snakemake("-n").output)
+    assert len(lines) < 40
+    counts = {line.split()[0]: line.split()[1] for line in lines[:-3]}
+    assert (counts["train"], counts["significance"]) == ("2", "1")
+    total = sum(map(int, counts.values()))
+    assert lines[-3] == f"{total} jobs, 2 of them trainings"
+    assert re.fullmatch(
+        r"about \d+ \w+ of training on one GPU, \d+ \w+ on \d+ cores without one: .*", lines[-2]
+    )
+    assert lines[-1].startswith("This was a dry run: nothing was done. With -np")
+    assert not (project.folder / "results").exists()
+
+
+def test_a_failure_is_told_with_its_rule_its_log_and_what_to_do(project):
+    (project.folder / "nowhere").mkdir()
+    project.config["mirrors"] = {"multi30k": "nowhere"}
+    done = project.snakemake("data/multi30k/val.de.gz", check=False)
+    assert done.returncode == 1
+    first, failed, end, log, command, stopped, todo, whole = said(done.output)
+    assert first == "1 job"
+    assert failed == "FAILED   download_file: data/multi30k/val.de.gz"
+    assert end.startswith("         the end of results/logs/download/multi30k/val.de.gz.log")
+    assert log.startswith("synmask download: multi30k: nowhere/val.de.gz: no such file")
+    assert command.endswith("snakemake -np data/multi30k/val.de.gz")
+    assert stopped.startswith("stopped  0 of 1 jobs are done, in ")
+    assert stopped.endswith("failed: download_file")
+    assert todo.startswith("to do    fix it, then give the same command again")
+    assert (project.folder / whole.split()[1]).exists()
+
+
+def test_ctrl_c_is_no_failure(standing_in, monkeypatch):
+    monkeypatch.setenv("TAKES", "60")
+    running = standing_in.start("-c2", "results/demo/de-en/grammar/seed1/train.json")
+    log = standing_in.folder / "results/demo/de-en/grammar/seed1/train.log"
+    while not log.exists():
+        assert running.poll() is None
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)
+    lines = said(running.communicate()[0])
+    assert running.returncode == 1
+    assert "stopping: trainings save where they are" in lines
+    assert "to do    give the same command again" in "\n".join(lines)
+    assert "FAILED" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize("words", [(), ("-p",)])
+def test_a_target_that_does_not_exist_is_one_line_with_the_nearest(project, words):
+    done = project.snakemake("multi30", *words, check=False)
+    assert done.returncode == 1
+    assert said(done.output)[-1] == (
+        "multi30: no such target; did you mean multi30k or multi30k-small or multi30k-small-all?"
+    )
+    done = project.snakemake("results/demo/xx", *words, check=False)
+    assert said(done.output)[-1].startswith("results/demo/xx: no rule makes this file")
+    assert "Traceback" not in done.output
+
+
+def test_rules_that_train_are_known():
+    text = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    rules = re.findall(r"^(?:use )?rule (?:\w+ as )?(\w+).*?(?=^(?:use )?rule |\Z)", text, re.M | re.S)
+    bodies = re.split(r"^(?:use )?rule ", text, flags=re.M)[1:]
+    training = {
+        rule
+        for rule, body in zip(rules, bodies, strict=True)
+        if re.search(r"synmask (train|pretrain|continue-pretraining|finetune) ", body)
+        or body.startswith("train as")
+    }
+    assert training == {*terminal.TRAININGS}
+
+
+# ---- without Snakemake -----------------------------------------------------------------------------------------
+
+
+class Averages(dict):
+    def __missing__(self, key):
+        return type("Meter", (), {"avg": 3.2, "sum": 1000.0})
+
+
+@pytest.fixture
+def job(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("starting\n")
+    return Job("train", ["results/demo/de-en/grammar/seed1/train.json"], [str(log)])
+
+
+def write(job, epoch, step=None, steps=10, epochs=4, seconds=100.0):
+    """What a training writes into its log at a step of an epoch, or at its end."""
+    with open(job.logs[0], "a") as log:
+        progress = Progress(
+            lambda text: print(f"grammar/seed1  {text}", file=log), epoch, epochs, steps, [], 0.0
+        )
+        progress.started, progress.last = time.perf_counter() - seconds, -1e9
+        if step is None:
+            row = {"seconds": seconds, "train_loss": 3.0, "valid_loss": 2.0, "tokens_per_second": 10.0}
+            progress.end(row, "perplexity 5.00")
+        else:
+            progress.show(Averages(), step)
+
+
+def test_progress_is_what_the_training_writes_into_its_log(job):
+    job.look()
+    assert (job.share, job.left, job.name) == (None, None, "demo/de-en/grammar/seed1")
+    write(job, 1, 5)
+    job.look()
+    assert job.share == pytest.approx(0.5 / 4)
+    assert job.left == pytest.approx(700, abs=2)  # an eighth took 100 seconds
+    assert time.monotonic() - job.started == pytest.approx(
+        100, abs=2
+    )  # although it was heard of a moment ago
+    write(job, 2)
+    job.look()
+    assert (job.share, job.epoch) == (0.5, "epoch 2/4")
+    assert job.left == pytest.approx(100, abs=2)
+
+
+def test_the_log_of_an_earlier_training_says_nothing(job):
+    write(job, 2)
+    os.utime(job.logs[0], (time.time() - 3600,) * 2)
+    job.look()
+    assert job.share is None
+
+
+def test_time_left_counts_those_that_run_and_those_that_wait(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    run = Run(counts={"train": 6, "table": 1})
+    assert run.left() is None
+    for number in range(2):
+        run.start(number, Job("train", ["results/a/train.json"], [], started=900.0))
+    assert run.left() is None
+    run.running[0].ends = (
+        now + 100
+    )  # 200 seconds in all, as the four that wait and the one that has not said yet
+    assert run.left() == pytest.approx((100 + 200 + 4 * 200) / 2)
+    assert run.whole() == "0 of 7 jobs, 0 of 6 trainings, about 9 min 10 s of training left"
+    run.finish(0)
+    assert run.whole().startswith("1 of 7 jobs, 1 of 6 trainings, about ")
+    run.counts["train"] = 2
+    run.running[1].ends = now + 300
+    assert run.left() == pytest.approx(300)  # no less than the longest
+
+
+def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text("".join(f"line {number}\n" for number in range(5000)))
+    text = terminal.failure("train", ["results/x"], [str(log), "nowhere.log"], None)
+    assert text.count("\nline ") == terminal.END
+    assert "line 4999" in text
+    assert "nowhere.log" not in text
+    assert "it has written no log" in terminal.failure("train", ["x"], ["nowhere.log"], None)
+    assert "SLURM job 5 failed" in terminal.failure("train", ["x"], [], "SLURM job 5 failed")
+
+
+def test_a_dry_run_says_what_runs_again_and_why():
+    reasons = """Reasons:
+    (check individual jobs above for details)
+    code has changed since last execution:
+        train
+    input files updated by another job:
+        average, decode"""
+    said = [*terminal.forecast({"train": 3, "average": 3}, [], reasons)]
+    assert said[:3] == ["train          3", "average        3", "6 jobs, 3 of them trainings"]
+    assert "code has changed since last execution: train" in said
+    assert not [line for line in said if "another job" in line]
