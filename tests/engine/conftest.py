@@ -6,8 +6,9 @@ import random
 import pytest
 
 from synmask.config.guides import GUIDES
+from synmask.engine.average import average, save_model
 from synmask.engine.binarise import binarise
-from synmask.engine.train import Translation
+from synmask.engine.train import Translation, train
 from synmask.syntax.annotations import annotate_file
 
 SETTINGS = {
@@ -44,6 +45,10 @@ GRAMMAR = {
     "mlm_weight": 0.4,
     "left_pad_source": False,
 }
+TEXT = {
+    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
+    "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -122,4 +127,15 @@ def corpus(tmp_path_factory):
             trees=folder / f"{split}.trees",
             heads=folder / f"{split}.heads",
         )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models(corpus, all_settings, tmp_path_factory):
+    """A folder with model files of a plain and of a guided system."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, settings in all_settings.items():
+        train(corpus / "bin", folder / name, "de", "en", settings, 1, keep=1)
+        state = average(folder / name / "checkpoints", 1)
+        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, settings)
     return folder

@@ -4,28 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from synmask.engine.average import average, load_model, save_model
+from synmask.engine.average import load_model
 from synmask.engine.binarise import encode
-from synmask.engine.decode import decode_files, likely_parents, parse_file, parse_text, translate
-from synmask.engine.train import train
+from synmask.engine.decode import decode_files, likely_parents, parse_file, parse_text
 from synmask.files import UserError
 from synmask.syntax.tree import word_heads
-
-TEXT = {
-    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
-    "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def models(corpus, all_settings, tmp_path_factory):
-    """Model files of a plain and of a guided system."""
-    folder = tmp_path_factory.mktemp("models")
-    for name, settings in all_settings.items():
-        train(corpus / "bin", folder / name, "de", "en", settings, 1, keep=1)
-        state = average(folder / name / "checkpoints", 1)
-        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, settings)
-    return folder
 
 
 def decode(model, source, output):
@@ -64,14 +47,6 @@ def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, model
     with pytest.raises(UserError, match=r"grammar\.pt: give one output for each input"):
         decode_files(models / "grammar.pt", sources, [tmp_path / "one"], **how)
     assert not list(tmp_path.glob("one*"))
-
-
-def test_translate_takes_raw_text_and_keeps_empty_lines(models):
-    lines = ["a  bb d", "", "bb a", " "]
-    found = list(translate(models / "plain.pt", lines))
-    assert found[1] == found[3] == ""
-    assert found[0]
-    assert found[2] == next(iter(translate(models / "plain.pt", ["bb a"])))
 
 
 def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
@@ -124,11 +99,6 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
 def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
         parse_file(models / "plain.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
-
-
-def test_too_long_a_sentence_is_named(models):
-    with pytest.raises(UserError, match="line 3: longer than 1024 sub-words"):
-        list(translate(models / "plain.pt", ["a", "", "a " * 1100]))
 
 
 def test_likely_parents_are_the_most_probable_others():

@@ -12,13 +12,14 @@ from synmask.config.guides import TemplatesOptions
 from synmask.engine.average import average, load_model, load_template_model, save_model
 from synmask.engine.binarise import binarise, encode, read_dictionary
 from synmask.engine.criterion import MixedLoss
-from synmask.engine.decode import decode_files, predict_templates, translate
+from synmask.engine.decode import decode_files, predict_templates
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.plan import count_parameters
 from synmask.engine.task import GuidedTranslation, read_templates
 from synmask.engine.templates import GatedAttention, Sides, TemplatedTransformer
 from synmask.engine.train import Translation, train
 from synmask.engine.trainer import build_trainer, fairseq_config
+from synmask.engine.translate import Translator
 from synmask.files import UserError, read_lines, write_lines  # isort: split
 
 from fairseq.modules import FairseqDropout, MultiheadAttention
@@ -290,6 +291,10 @@ def test_hypotheses_follow_their_templates_not_their_batch_mates(corpus, templat
     assert decode(models, corpus / "bpe/test.de", tmp_path / "none", tmp_path / "n") != together
 
 
+def texts(translator, lines):
+    return [best.text for best, *_ in translator(lines)]
+
+
 def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
     lines = ["a bb d", "", "jj a jj cc"]
     write_lines(tmp_path / "bpe", ["a bb d", "", "j@@ j a j@@ j c@@ c"])
@@ -297,9 +302,9 @@ def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
     predicted = (tmp_path / "best").read_text().splitlines()
     assert predicted[0]
     assert predicted[1] == ""
-    found = list(translate(models / "second.pt", lines))
+    found = texts(Translator([models / "second.pt"]), lines)
     assert found == decode(models, tmp_path / "bpe", tmp_path / "best", tmp_path / "h", beam=5)
-    assert [*translate(models / "first.pt", lines)] == [
+    assert texts(Translator([models / "first.pt"]), lines) == [
         (line + " ").replace("@@ ", "").strip() for line in predicted
     ]
 

@@ -1,5 +1,6 @@
 """Averaging epoch checkpoints into one model file that stands alone: to decode, parse and translate."""
 
+import codecs
 import io
 import re
 from pathlib import Path
@@ -89,12 +90,46 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     Raises:
         UserError: not a model file, damaged, or with weights that are not finite.
     """
-    return _ready(load(path), path)
+    return _ready(_saved(path), path)
 
 
 def load_template_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
     """The model that predicts the templates which the model in a file reads, as `load_model` gives it."""
     return _ready(load(path)["template_model"], path)
+
+
+def _saved(path: Path) -> dict[str, Any]:
+    """What a model file holds.
+
+    Raises:
+        UserError: it is something else, and what.
+    """
+    advice = "give the average.pt that `synmask average` made of a training"
+    if path.exists() and (kind := _other_kind(path)):
+        raise UserError(f"{path}: {kind}, not a model file; {advice}")
+    saved = load(path)
+    if "extra_state" in saved:
+        raise UserError(f"{path}: a checkpoint to go on training from, not a model file; {advice}")
+    if saved and all(isinstance(value, torch.Tensor) for value in saved.values()):
+        raise UserError(f"{path}: the weights of one epoch, not a whole model file; {advice}")
+    return saved
+
+
+def _other_kind(path: Path) -> str | None:
+    """What a file is that cannot be one of torch's, which are zip files; else None."""
+    if path.is_dir():
+        return "a folder"
+    with open(path, "rb") as handle:
+        start = handle.read(4096)
+    if not start:
+        return "an empty file"
+    if start.startswith(b"PK"):
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
+    except UnicodeDecodeError:
+        return "no file of torch"
+    return "text"
 
 
 def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
