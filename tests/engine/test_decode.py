@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from synmask.engine.average import load_model
 from synmask.engine.binarise import encode
 from synmask.engine.decode import decode_files, likely_parents, parse_file, parse_text
 from synmask.files import UserError
-from synmask.syntax.tree import word_heads
+from synmask.syntax.tree import bracketed, over_words, word_heads
 
 
 def decode(model, source, output):
@@ -83,6 +85,25 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
         parse_text(models / "grammar.pt", ["a", " "])
     with pytest.raises(UserError, match="induces no syntax"):
         parse_text(models / "plain.pt", ["a"])
+
+
+def test_raw_text_becomes_trees_over_words_line_by_line(models):
+    script = "import sys; from pathlib import Path; from synmask.engine.decode import print_trees; print_trees(Path(sys.argv[1]), threads=1)"
+    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
+    process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **how)
+    for line in ("a bb ef ghi", "", "bb (a)", "d"):
+        process.stdin.write(f"{line}\n".encode())
+        found = process.stdout.readline().decode().removesuffix("\n")
+        if line in ("", "d"):
+            assert found == {"": "(FLAT)", "d": "(X d)"}[line]
+            continue
+        [row] = parse_text(models / "grammar.pt", [line])
+        assert found == bracketed(*over_words(row["tokens"], row["distances"]))
+        assert found.count("(X") == 2 * len(line.replace("(a)", "( a )").split()) - 1
+    process.stdin.write(b"a " * 1200 + b"\n")
+    output, said = process.communicate()
+    assert output == b""
+    assert b"line 5: longer than 1024 sub-words" in said
 
 
 def test_the_distribution_of_one_sentence(corpus, models, tmp_path):

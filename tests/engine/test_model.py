@@ -1,4 +1,5 @@
 import json
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from torch import nn
 from synmask.config import load, read_yaml
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.operators import replace_dropout
-from synmask.engine.trainer import fairseq_config
+from synmask.engine.trainer import fairseq_arguments, fairseq_config
 
 ROOT = Path(__file__).parents[2]
 COPIES = ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")
@@ -152,3 +153,16 @@ def test_parameters_of_the_papers_iwslt14_model():
     added = parameters("grammar") - parameters("transformer")
     assert added == pytest.approx(9.06e6, abs=0.01e6)
     assert parameters("grammar") == pytest.approx(49e6, abs=0.5e6)
+
+
+def test_a_model_is_the_same_from_arguments_and_from_the_checked_configuration(settings):
+    given = (Path("data"), Path("run"), "de", "en", settings, 1)
+    short = TransformerConfig.from_namespace(fairseq_arguments(*given))
+    for part in (short, short.encoder, short.decoder, short.quant_noise):
+        part._name = "transformer"  # a label of hydra's
+    assert short == TransformerConfig.from_namespace(fairseq_config(*given).model)
+    assert short.encoder.layers == settings["model"]["encoder_layers"]
+
+
+def test_fairseq_brings_no_models_that_nothing_here_uses():
+    assert not [name for name in sys.modules if name.startswith("fairseq.models.wav2vec")]

@@ -13,7 +13,7 @@ from synmask.config.guides import GUIDES
 from synmask.engine.checkpoints import average_file, load, save
 from synmask.engine.model import GuidedTransformer
 from synmask.engine.task import GuidedTranslation
-from synmask.engine.trainer import fairseq_config
+from synmask.engine.trainer import fairseq_arguments
 from synmask.files import UserError, machine_fault
 
 TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # what is known of the text
@@ -154,12 +154,12 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
-        cfg = fairseq_config(Path(), Path(), text["source"], text["target"], settings, seed=1)
+        args = fairseq_arguments(Path(), Path(), text["source"], text["target"], settings, seed=1)
         templates = None
         if GUIDES[settings["system"]["guide"]].templates:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
-        task = GuidedTranslation(cfg.task, *dictionaries, settings, template_dictionary=templates)
-        model = task.build_model(cfg.model)
+        task = GuidedTranslation(args, *dictionaries, settings, template_dictionary=templates)
+        model = task.build_model(args)
         model.load_state_dict({**saved["model"]})  # fairseq adds to what it is given
     except Exception as error:  # what another file's content makes of these is not limited
         if machine_fault(error):

@@ -19,8 +19,9 @@ from synmask.engine.dataset import AnnotatedPairs
 from synmask.engine.task import read_templates
 from synmask.files import UserError, json_text, read_lines, write_all_lines, write_json, write_lines
 from synmask.syntax.annotations import Annotations
-from synmask.syntax.tree import word_heads
+from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.text import bpe, tokenise
+from synmask.text.lines import answer
 
 Jars = Callable[[str], Sequence[Path]]  # CoreNLP's, that a tokeniser needs
 MAX_TOKENS = 4000  # in a batch, where nobody sets it
@@ -131,7 +132,7 @@ def parse_file(
     chosen = _chosen([line.split() for line in lines], sentence, source)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(model, load_model(model), lines):
+    for index, row, p in _induced(_inducing(model), lines):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -147,16 +148,52 @@ def parse_text(
         UserError: the model's guide induces no syntax, or a line has no word.
     """
     torch.set_num_threads(threads)
-    loaded = load_model(model)
+    loaded = _inducing(model)
     *_, split = prepared(lines, loaded[2], splitter_of(loaded[2]), jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
-    return [row for _, row, _ in sorted(_induced(model, loaded, split), key=lambda found: found[0])]
+    return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
+
+
+def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
+    """Print for each line of standard input, which is raw text, its tree over words, as soon as it is there.
+
+    Trees are in brackets, `bracketed`; that of an empty line is (FLAT), so that there is one per line.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line is too long.
+    """
+    torch.set_num_threads(threads)
+    loaded = _inducing(model)
+    text = loaded[2]
+    splitter = splitter_of(text)
+
+    def reply(lines: list[str], first: int) -> Iterator[str]:
+        *_, split = prepared(lines, text, splitter, jars)
+        rows = sorted(_induced(loaded, split, first), key=lambda found: found[0])
+        yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
+
+    most = None if starts_program(text) else 64
+    answer(reply, input=None, output=None, most=most, prompt=f"{text['source']}>")
+
+
+def starts_program(text: dict[str, Any]) -> bool:
+    """Whether the tokeniser of a model's source language is another program, which takes seconds to start."""
+    return tokenise.of_language(text["tokeniser"], text["source"]) not in ("moses", "none")
+
+
+def _inducing(path: Path) -> tuple[Any, Any, dict[str, Any]]:
+    """`load_model`, of one whose guide induces syntax; else a UserError."""
+    loaded = load_model(path)
+    guide = loaded[0].encoder.guide
+    if guide is None or not guide.options.induces:
+        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
+    return loaded
 
 
 def _induced(
-    path: Path, loaded: tuple[Any, Any, dict[str, Any]], lines: list[str]
+    loaded: tuple[Any, Any, dict[str, Any]], lines: list[str], first: int = 1
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
     """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
 
@@ -165,10 +202,7 @@ def _induced(
     likely `parents` of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
     """
     transformer, task, _ = loaded
-    guide = transformer.encoder.guide
-    if guide is None or not guide.options.induces:
-        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
-    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task))
+    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
     for batch in _batches(sources, transformer, max_tokens=MAX_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():

@@ -1,5 +1,6 @@
 """fairseq's trainer, built from a run's settings."""
 
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,16 @@ from synmask.engine.criterion import MixedLoss
 def fairseq_config(
     data: Path, run: Path, source: str, target: str, settings: dict[str, Any], seed: int, processes: int = 1
 ) -> DictConfig:
-    """The run's settings as fairseq's configuration.
+    """The run's settings as fairseq's configuration."""
+    return convert_namespace_to_omegaconf(
+        fairseq_arguments(data, run, source, target, settings, seed, processes)
+    )
+
+
+def fairseq_arguments(
+    data: Path, run: Path, source: str, target: str, settings: dict[str, Any], seed: int, processes: int = 1
+) -> Namespace:
+    """The run's settings as fairseq's command line has them; enough to build a model, and sooner there.
 
     Gradients are accumulated so that an update sees gpus x updates x tokens target tokens (`training.batch`)
     whatever the number of workers.
@@ -46,10 +56,15 @@ def fairseq_config(
         "--update-freq": batch["gpus"] * batch["updates"] // processes,
     }
     flags = ["--share-decoder-input-output-embed"]
-    return parsed(data, run, words, training, seed, processes, flags)
+    return _arguments(data, run, words, training, seed, processes, flags)
 
 
-def parsed(
+def parsed(*given: Any) -> DictConfig:
+    """fairseq's configuration from words of its command line; see `_arguments`."""
+    return convert_namespace_to_omegaconf(_arguments(*given))
+
+
+def _arguments(
     data: Path,
     run: Path,
     words: Mapping[str, Any],
@@ -57,8 +72,8 @@ def parsed(
     seed: int,
     processes: int,
     flags: Iterable[str] = (),
-) -> DictConfig:
-    """fairseq's configuration from `words` and `flags` of its command line, and what all trainings share."""
+) -> Namespace:
+    """fairseq's arguments from `words` and `flags` of its command line, and what all trainings share."""
     shared = {
         "--optimizer": "fused_adam",
         "--adam-betas": str(tuple(training["adam_betas"])),
@@ -87,7 +102,7 @@ def parsed(
     pairs = [str(word) for pair in (words | shared).items() for word in pair]
     args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
     args.tpu = False  # fairseq takes bf16 for a wish for a TPU
-    return convert_namespace_to_omegaconf(args)
+    return args
 
 
 def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:

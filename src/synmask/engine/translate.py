@@ -25,11 +25,12 @@ from synmask.engine.decode import (
     prepared,
     searched,
     splitter_of,
+    starts_program,
     tokens_of,
 )
 from synmask.files import UserError, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
-from synmask.text import bpe, tokenise
+from synmask.text import bpe
 from synmask.text.lines import answer
 
 # Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
@@ -130,8 +131,7 @@ class Translator:
     @property
     def starts_programs(self) -> bool:
         """Whether preparing text starts a program, which takes seconds however many lines there are."""
-        tokeniser = tokenise.of_language(self.text["tokeniser"], self.text["source"])
-        return bool(self.task.parsed) or tokeniser not in ("moses", "none")
+        return bool(self.task.parsed) or starts_program(self.text)
 
     def __call__(self, lines: list[str], first: int = 1, batch: int = 64) -> Iterator[list[Candidate]]:
         """Yield the translations of each line, `batch` lines at a time; an empty line stays one.
