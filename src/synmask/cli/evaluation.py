@@ -12,19 +12,26 @@ from synmask.gpus import lease
 
 
 def score(
-    *,
-    splits: Some[str],
-    hypotheses: Some[Path],
-    references: Some[Path],
-    reference_tokens: Some[Path],
+    *texts: Path,
+    language: str = "en",
     lowercase: Lowercase = False,
-    run: Json[TranslationInfo],
-    train: Path,
-    output: Path,
+    splits: tuple[str, ...] = (),
+    hypotheses: tuple[Path, ...] = (),
+    references: tuple[Path, ...] = (),
+    reference_tokens: tuple[Path, ...] = (),
+    run: Json[TranslationInfo | None] = None,
+    train: Path | None = None,
+    output: Path | None = None,
 ) -> None:
-    """Score translations, a split each: sacreBLEU, BLEU on tokens, chrF.
+    """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
+
+    For example: `synmask score hypotheses.txt references.txt --language en` prints a table. The workflow
+    writes scores.json of a run and gives, instead of two files, --splits and all that follow.
 
     Args:
+        texts: A file of translations and one of references, plain text, a sentence per line. For tokenised
+            BLEU both are tokenised by Moses' rules (not in zh and ja).
+        language: The language of the two files.
         splits: Names of what is scored, such as valid and test.
         hypotheses: Prefix of `decode`'s output for each.
         references: Plain reference text of each.
@@ -33,6 +40,32 @@ def score(
         train: train.json of the run.
         output: scores.json.
     """
+    workflow = (splits, hypotheses, references, reference_tokens, run, train, output)
+    if len(texts) == 2 and not any(workflow):
+        from synmask.evaluation.bleu import score_texts
+
+        rows = score_texts(*texts, language=language, lowercase=lowercase)
+        width = max(len(name) for name, *_ in rows)
+        for name, value, signature in rows:
+            print(f"{name:<{width}}  {value:6.2f}  {signature}")
+    elif not texts and all(workflow):
+        _score_run(splits, hypotheses, references, reference_tokens, lowercase, run, train, output)
+    else:
+        options = "--splits, --hypotheses, --references, --reference-tokens, --run, --train and --output"
+        raise UserError(f"give two files, translations and references; or instead {options}, all of them")
+
+
+def _score_run(
+    splits: tuple[str, ...],
+    hypotheses: tuple[Path, ...],
+    references: tuple[Path, ...],
+    reference_tokens: tuple[Path, ...],
+    lowercase: bool,
+    run: TranslationInfo,
+    train: Path,
+    output: Path,
+) -> None:
+    """Write a run's scores.json."""
     from synmask.evaluation.bleu import score
     from synmask.files import read_json, write_json
 

@@ -21,7 +21,6 @@ from synmask.files import UserError, json_text, read_lines, write_all_lines, wri
 from synmask.syntax.annotations import Annotations
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.text import bpe, tokenise
-from synmask.text.lines import answer
 
 Jars = Callable[[str], Sequence[Path]]  # CoreNLP's, that a tokeniser needs
 MAX_TOKENS = 4000  # in a batch, where nobody sets it
@@ -164,6 +163,8 @@ def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
     Raises:
         UserError: the model's guide induces no syntax, or a line is too long.
     """
+    from synmask.text.lines import answer  # here: files of BPE do not depend on it
+
     torch.set_num_threads(threads)
     loaded = _inducing(model)
     text = loaded[2]
