@@ -13,8 +13,8 @@ def plan(*target: str, config: ConfigFile = Path("config.yaml"), force: bool = F
     there is space for it all. Hours are measured, not guessed: they are known for a system on a corpus once
     one of its trainings has run. `~` marks parameters that are estimated, for want of a vocabulary.
 
-    For example: `synmask plan demo`, `synmask plan paper --config mine.yaml`, and for a machine that is larger
-    than this one `synmask plan iwslt14 multi30k --force`
+    For example: `synmask plan demo`, `synmask plan paper --config mine.yaml`, and for a larger machine than
+    this one `synmask plan iwslt14 multi30k --force`
 
     Args:
         target: Experiments and tables of the configuration; default: its targets.
