@@ -109,7 +109,7 @@ significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --r
 sentences --hypothesis IN/hypothesis.valid.txt --reference IN/raw/valid.en --source IN/bpe/valid.de --language en --output OUT/sentences.csv
 speed --models IN/run/average.pt --labels grammar --output OUT/speed.json
 translate --model IN/run/average.pt --beam 2 --threads 1
-translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2
+translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --threads 1
 tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
 tree-figure --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --distribution IN/distribution.json --output OUT/tree
 tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html

@@ -1,12 +1,16 @@
 import json
+import re
 import sys
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
+from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.tasks import TASK_REGISTRY
 from torch import nn
 
 from synmask.config import load, read_yaml
@@ -166,3 +170,15 @@ def test_a_model_is_the_same_from_arguments_and_from_the_checked_configuration(s
 
 def test_fairseq_brings_no_models_that_nothing_here_uses():
     assert not [name for name in sys.modules if name.startswith("fairseq.models.wav2vec")]
+
+
+def test_fairseq_knows_all_that_trainings_name():
+    source = "".join(path.read_text() for path in (ROOT / "src/synmask/engine").glob("*.py"))
+    for option, known in (
+        ("task", TASK_REGISTRY),
+        ("arch", ARCH_MODEL_REGISTRY),
+        ("criterion", CRITERION_REGISTRY),
+    ):
+        named = set(re.findall(rf'"--{option}": "(\w+)"', source))
+        assert named
+        assert named <= {*known}

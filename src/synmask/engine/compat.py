@@ -27,8 +27,8 @@ import torch
 # Folder of fairseq that imports whatever file lies in it → those that are used here, and their defaults.
 USED = {
     "models": {"transformer", "roberta"},
-    "tasks": {"translation", "masked_lm"},
-    "criterions": {"cross_entropy", "masked_lm"},
+    "tasks": {"translation", "masked_lm", "sentence_prediction"},
+    "criterions": {"cross_entropy", "masked_lm", "sentence_prediction"},
     "scoring": {"bleu"},
 }
 
