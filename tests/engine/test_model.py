@@ -173,7 +173,7 @@ def test_fairseq_brings_no_models_that_nothing_here_uses():
 
 
 def test_fairseq_knows_all_that_trainings_name():
-    source = "".join(path.read_text() for path in (ROOT / "src/synmask/engine").glob("*.py"))
+    source = "".join(path.read_text() for path in (ROOT / "src/synmask").rglob("*.py"))
     for option, known in (
         ("task", TASK_REGISTRY),
         ("arch", ARCH_MODEL_REGISTRY),
