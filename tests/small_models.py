@@ -44,6 +44,10 @@ GRAMMAR = {
     "mlm_weight": 0.4,
     "left_pad_source": False,
 }
+TEXT = {
+    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
+    "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
+}  # fmt: skip
 
 
 typed = RunSettings.model_validate
@@ -132,4 +136,18 @@ def corpus(tmp_path_factory):
             trees=folder / f"{split}.trees",
             heads=folder / f"{split}.heads",
         )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models(corpus, all_settings, tmp_path_factory):
+    """A folder with model files of a plain and of a guided system."""
+    from synmask.translation.average import average, save_model
+    from synmask.translation.train import train
+
+    folder = tmp_path_factory.mktemp("models")
+    for name, settings in all_settings.items():
+        train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
+        state = average(folder / name / "checkpoints", 1)
+        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
     return folder

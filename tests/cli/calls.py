@@ -99,15 +99,19 @@ average --run IN/run --last 1 --data IN/bin --codes IN/codes --vocabulary IN/voc
 decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --settings @decoding
 predict-templates --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/predicted --settings @decoding
 score-templates --splits valid --predicted IN/templates --gold IN/templates --run @run --train IN/run/train.json --output OUT/template_scores.json
+parse --model IN/run/average.pt --threads 1
 parse --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
+parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/valid.de.heads --run @run --output OUT/parse.json --counts OUT/parse_counts.json
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
 verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
+score IN/hypothesis.valid.txt IN/raw/valid.en --language en
 score --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --run @run --train IN/run/train.json --output OUT/scores.json
 significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
 sentences --hypothesis IN/hypothesis.valid.txt --reference IN/raw/valid.en --source IN/bpe/valid.de --language en --output OUT/sentences.csv
 speed --models IN/run/average.pt --labels grammar --output OUT/speed.json
 translate --model IN/run/average.pt --beam 2 --threads 1
+translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --threads 1
 tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
 tree-figure --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --distribution IN/distribution.json --output OUT/tree
 tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html

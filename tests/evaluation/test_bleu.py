@@ -154,3 +154,51 @@ def test_files_that_do_not_fit_are_named(files, texts, message):
         paths[texts.index("")].write_text("")
     with pytest.raises(UserError, match=message):
         score(*paths)
+
+
+def test_plain_texts_are_scored_as_their_tokens_and_as_they_are(tmp_path):
+    (tmp_path / "hyp").write_text("The dog barks, loudly.\nIt's A cat, isn't it?\n\n")
+    (tmp_path / "ref").write_text("The dog barks, loudly!\nIt's a cat, isn't it?\nYes.\n")
+    (tmp_path / "hyp.tok").write_text("The dog barks , loudly .\nIt &apos;s A cat , isn &apos;t it ?\n\n")
+    (tmp_path / "ref.tok").write_text(
+        "The dog barks , loudly !\nIt &apos;s a cat , isn &apos;t it ?\nYes .\n"
+    )
+    files = [tmp_path / name for name in ("hyp", "ref", "hyp.tok", "ref.tok")]
+    for lowercase in (False, True):
+        expected = score(*files, lowercase=lowercase)
+        rows = bleu.score_texts(*files[:2], language="en", lowercase=lowercase)
+        assert [name for name, *_ in rows] == ["sacreBLEU", "chrF", "tokenised BLEU"]
+        for (_, value, signature), key in zip(rows, ("sacrebleu", "chrf", "bleu_tokenised"), strict=True):
+            assert value == expected["scores"][key]
+            assert signature == expected["signatures"][key]
+    assert [name for name, *_ in bleu.score_texts(*files[:2], language="zh")] == ["sacreBLEU", "chrF"]
+
+
+def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
+    (tmp_path / "a").write_text("one two three four\n")
+    cli.main(["score", str(tmp_path / "a"), str(tmp_path / "a"), "--language", "de"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[-2] for row in rows] == ["100.00"] * 3
+    assert all(row[-1].startswith("nrefs:1|case:mixed|") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a"], "give two files, translations and references; or instead --splits"),
+        (["a", "a", "a"], "give two files"),
+        (["a", "a", "--splits", "x"], "give two files"),
+        (["--splits", "x", "--hypotheses", "a"], "give two files"),
+        ([], "give two files"),
+        (["a", "b"], "a has 1 lines, b 2; give one hypothesis a reference"),
+        (["a", "gone"], "gone: no such file"),
+        (["a", "c"], "c: empty file; nothing to score"),
+    ],
+)
+def test_texts_that_cannot_be_scored(tmp_path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a", "x\n"), ("b", "x\ny\n"), ("c", "")):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(SystemExit):
+        cli.main(["score", *words])
+    assert capsys.readouterr().err.startswith(f"synmask score: {said}")

@@ -8,8 +8,10 @@ import pytest
 
 from synmask.evaluation.parseval import evaluate, evaluate_files
 from synmask.evaluation.protocols import Corpus, counted_words
-from synmask.files import UserError
-from synmask.syntax.tree import spans_of_distances
+from synmask.files import UserError, write_lines
+from synmask.reporting.parse_tables import as_text
+from synmask.syntax.parses import Parse
+from synmask.syntax.tree import bracketed, over_words, spans_of_distances
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
 
@@ -220,9 +222,26 @@ def test_sentences_that_nobody_parsed_are_left_out(files):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no json\n", "predicted, line 1: not tokens, distances and eos_distance"),
-        ("{}\n", "predicted, line 1: not tokens"),
-        ("[1]\n", "predicted, line 1: not tokens"),
+        (
+            "no json\n",
+            "predicted: neither a tree in brackets nor what `synmask parse` writes; give one of these",
+        ),
+        ("[1]\n", "predicted: neither a tree in brackets"),
+        ("{}\n", "predicted, line 1: not tokens, distances and eos_distance"),
+        (row([1] * 6) + "(S)\n", "predicted, line 2: not tokens"),
+        ("(S (NP the\n", r'predicted, line 1: "\(" is never closed'),
+        (")", "predicted: neither a tree in brackets"),
+        ("(S (A b)) )", 'predicted, line 1: "\\)" without its'),
+        ("", "predicted, line 1: no tree in this file"),
+        (
+            "((the dogs) (bark very))\n",
+            r"predicted, line 1: a constituent without a label; fix the tree; or, if trees have no labels, their words: tree 1 has 4, not 6",
+        ),
+        ("((the cats) (bark (very loudly)) .)\n", 'predicted: line 1, word 2: "cats" in the parse, "dogs"'),
+        (
+            "(X (X the) (X (X do@@) (X gs)))\n",
+            'predicted, tree 1: "do@@" is a piece of a word; give trees over',
+        ),
         (row([1, 2, 3, 1, 1, None]), "predicted, line 1: not tokens"),
         (row([1, 2, 3, 1, 1, float("nan")]), "predicted, line 1: not tokens"),
         (row([1, 2]), "predicted, line 1: 2 distances for 7 tokens"),
@@ -241,7 +260,7 @@ def test_sentences_that_nobody_parsed_are_left_out(files):
 def test_files_that_do_not_fit_are_named_with_their_line(files, text, message):
     files[1].write_text(text)
     with pytest.raises(UserError, match=message):
-        evaluate_files(*files)
+        evaluate_files(*files[: 3 if "heads" in text else 2])
 
 
 def test_too_few_parses_and_nothing_to_score(files):
@@ -253,3 +272,52 @@ def test_too_few_parses_and_nothing_to_score(files):
     files[1].write_text(row([], ["yes"]))
     with pytest.raises(UserError, match="no sentence has two words"):
         evaluate_files(*files)
+
+
+def test_trees_in_brackets_score_as_the_distances_that_make_them(random_sentences, tmp_path):
+    trees, parses = random_sentences
+    write_lines(tmp_path / "gold.mrg", map(str, trees))
+    made, lines = [], []
+    for tree, parse in zip(trees, parses, strict=True):
+        distances, words = over_words(parse.tokens, parse.distances)
+        lines.append(bracketed(distances, words))
+        made.append(Parse(tree.leaves(), distances, 0.0))
+    write_lines(tmp_path / "labelled", lines)
+    write_lines(tmp_path / "bare", (line.replace("(X ", "(") for line in lines))
+    expected, their_counts = evaluate(Corpus(trees, made))
+    for name in ("labelled", "bare"):
+        found, counts = evaluate_files(tmp_path / "gold.mrg", tmp_path / name)
+        assert found["protocols"].keys() == {"words", "evalb"}
+        for protocol, scores in found["protocols"].items():
+            assert scores == expected["protocols"][protocol]
+            assert counts[protocol] == their_counts[protocol]
+        assert found["cut_words"] is found["ties"] is found["explained_by_labels_within_sentences"] is None
+
+
+def test_a_tree_that_is_not_binary_is_scored_as_it_is(files, tmp_path):
+    files[1].write_text(GOLD)
+    for protocol in evaluate_files(*files[:2])[0]["protocols"].values():
+        induced = protocol["rows"]["induced"]
+        assert (induced["precision"], induced["recall"]) == (100, 100)
+    files[1].write_text("(the dogs (bark very loudly) .)\n")  # one span that counts, of three
+    found = evaluate_files(*files[:2])[1]["words"]["induced"]
+    assert found == {"matched": [1], "predicted": [1]}
+    files[1].write_text("(TOP (S (X the) (X dogs) (VP (X bark) (X very) (X loudly)) (X .)))\n")
+    found, counts = evaluate_files(*files[:2])
+    assert counts["words"]["induced"] == {"matched": [1], "predicted": [1]}
+    assert found["protocols"]["evalb"]["rows"]["induced"]["precision"] == 100  # TOP is deleted
+    assert found["protocols"]["evalb"]["rows"]["induced"]["recall"] == 50
+
+
+def test_trees_in_brackets_have_no_heads(files):
+    files[1].write_text(GOLD)
+    with pytest.raises(UserError, match="trees in brackets have no heads; leave --heads out"):
+        evaluate_files(*files)
+
+
+def test_the_terminal_shows_what_there_is(files):
+    files[1].write_text(GOLD)
+    text = as_text(evaluate_files(*files[:2])[0])
+    assert "evalb: " in text
+    assert "paper" not in text
+    assert "split words" not in text

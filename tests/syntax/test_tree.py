@@ -11,6 +11,7 @@ from synmask.syntax.tree import (
     is_punctuation,
     left_branching,
     not_punctuation,
+    over_words,
     restricted_spans,
     right_branching,
     spans_of_distances,
@@ -149,3 +150,12 @@ def test_brackets_are_read_back_as_the_same_tree(tmp_path_factory, distances):
 def test_brackets_need_one_distance_a_gap():
     with pytest.raises(ValueError, match="words"):
         bracketed([1.0], ["a"])
+
+
+def test_distances_inside_words_and_escapes_are_dropped():
+    tokens = ["un@@", "glaub@@", "lich", "&apos;s", "&amp;nbsp;", "&nbsp;", "x@@"]
+    distances, words = over_words(tokens, [9.0, 8.0, 1.0, 2.0, 3.0, 4.0])
+    assert words == ["unglaublich", "'s", "&nbsp;", "&nbsp;", "x@@"]
+    assert distances == [1.0, 2.0, 3.0, 4.0]
+    assert over_words([], []) == ([], [])
+    assert bracketed([], []) == "(FLAT)"

@@ -1,32 +1,16 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 
-from small_models import typed
 from synmask.files import UserError
-from synmask.syntax.tree import word_heads
+from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.training.binarise import encode
-from synmask.translation.average import average, load_model, save_model
-from synmask.translation.decode import decode_files, likely_parents, parse_file, parse_text, translate
-from synmask.translation.train import train
-
-TEXT = {
-    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
-    "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def models(corpus, all_settings, tmp_path_factory):
-    """Model files of a plain and of a guided system."""
-    folder = tmp_path_factory.mktemp("models")
-    for name, settings in all_settings.items():
-        train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
-        state = average(folder / name / "checkpoints", 1)
-        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
-    return folder
+from synmask.translation.average import load_model
+from synmask.translation.decode import decode_files, likely_parents, parse_file, parse_text
 
 
 def decode(model, source, output):
@@ -67,14 +51,6 @@ def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, model
     assert not list(tmp_path.glob("one*"))
 
 
-def test_translate_takes_raw_text_and_keeps_empty_lines(models):
-    lines = ["a  bb d", "", "bb a", " "]
-    found = list(translate(models / "plain.pt", lines))
-    assert found[1] == found[3] == ""
-    assert found[0]
-    assert found[2] == next(iter(translate(models / "plain.pt", ["bb a"])))
-
-
 def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
     source = corpus / "bpe/valid.de"
     parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
@@ -111,6 +87,25 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
         parse_text(models / "plain.pt", ["a"])
 
 
+def test_raw_text_becomes_trees_over_words_line_by_line(models):
+    script = "import sys; from pathlib import Path; from synmask.translation.decode import print_trees; print_trees(Path(sys.argv[1]), threads=1)"
+    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
+    process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **how)
+    for line in ("a bb ef ghi", "", "bb (a)", "d"):
+        process.stdin.write(f"{line}\n".encode())
+        found = process.stdout.readline().decode().removesuffix("\n")
+        if line in ("", "d"):
+            assert found == {"": "(FLAT)", "d": "(X d)"}[line]
+            continue
+        [row] = parse_text(models / "grammar.pt", [line])
+        assert found == bracketed(*over_words(row["tokens"], row["distances"]))
+        assert found.count("(X") == 2 * len(line.replace("(a)", "( a )").split()) - 1
+    process.stdin.write(b"a " * 1200 + b"\n")
+    output, said = process.communicate()
+    assert output == b""
+    assert b"line 5: longer than 1024 sub-words" in said
+
+
 def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     source = corpus / "bpe/valid.de"
     parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 3, 1)
@@ -125,11 +120,6 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
 def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
         parse_file(models / "plain.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
-
-
-def test_too_long_a_sentence_is_named(models):
-    with pytest.raises(UserError, match="line 3: longer than 1024 sub-words"):
-        list(translate(models / "plain.pt", ["a", "", "a " * 1100]))
 
 
 def test_likely_parents_are_the_most_probable_others():

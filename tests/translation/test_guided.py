@@ -9,10 +9,11 @@ from synmask.config.guides import GUIDES
 from synmask.files import UserError
 from synmask.syntax.annotations import annotate_file
 from synmask.translation.average import average, save_model
-from synmask.translation.decode import decode_files, parse_file, translate
+from synmask.translation.decode import decode_files, parse_file
 from synmask.translation.task import GuidedTranslation, translation_config
 from synmask.translation.train import train
 from synmask.translation.transformer import GuidedTransformer
+from synmask.translation.translate import Translator
 
 TEXT = {
     "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
@@ -176,6 +177,10 @@ def test_hypotheses_of_a_guided_decoder_do_not_depend_on_batch_mates(corpus, mod
         assert decode(models / "lpsi.pt", tmp_path / "one", tmp_path / "alone") == [together[number]]
 
 
+def texts(translator, lines):
+    return [best.text for best, *_ in translator(lines)]
+
+
 def by_hand(language, cased, tokens, output):
     """A parser: the last word heads the others."""
     assert language == "de"
@@ -189,7 +194,7 @@ def by_hand(language, cased, tokens, output):
 
 def test_new_text_is_parsed_for_a_system_that_reads_a_parser(corpus, models, tmp_path):
     lines = ["a bb d", "", "jj a jj cc"]
-    found = list(translate(models / "pascal.pt", lines, parse=by_hand))
+    found = texts(Translator([models / "pascal.pt"], parse=by_hand), lines)
     split = ["a bb d", "", "j@@ j a j@@ j c@@ c"]
     (tmp_path / "bpe").write_text("".join(f"{line}\n" for line in split))
     (tmp_path / "new.tokens").write_text("".join(f"{line}\n" for line in lines))
@@ -208,7 +213,7 @@ def test_what_a_parser_must_give_is_said(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads of a parser; give --annotations"):
         decode(models / "pascal.pt", corpus / "bpe/test.de", tmp_path / "h")
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads, which only a parser gives; there is none"):
-        list(translate(models / "pascal.pt", ["a bb"]))
+        Translator([models / "pascal.pt"])
     with pytest.raises(UserError, match="this system induces no syntax"):
         parse_file(models / "pascal.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
-    assert list(translate(models / "lpsi.pt", ["a bb"]))
+    assert texts(Translator([models / "lpsi.pt"]), ["a bb"])

@@ -17,12 +17,13 @@ from fairseq.modules import FairseqDropout, MultiheadAttention
 from synmask.training.binarise import binarise, encode, read_dictionary
 from synmask.translation.average import average, load_model, load_template_model, save_model
 from synmask.translation.criterion import MixedLoss
-from synmask.translation.decode import decode_files, predict_templates, translate
+from synmask.translation.decode import decode_files, predict_templates
 from synmask.translation.plan import count_parameters
 from synmask.translation.task import GuidedTranslation, read_templates, translation_config
 from synmask.translation.templates import GatedAttention, Sides, TemplatedTransformer
 from synmask.translation.train import Translation, build_trainer, train
 from synmask.translation.transformer import GuidedTransformer
+from synmask.translation.translate import Translator
 
 ROOT = Path(__file__).parents[2]
 TEXT = {
@@ -295,6 +296,10 @@ def test_hypotheses_follow_their_templates_not_their_batch_mates(corpus, templat
     assert decode(models, corpus / "bpe/test.de", tmp_path / "none", tmp_path / "n") != together
 
 
+def texts(translator, lines):
+    return [best.text for best, *_ in translator(lines)]
+
+
 def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
     lines = ["a bb d", "", "jj a jj cc"]
     write_lines(tmp_path / "bpe", ["a bb d", "", "j@@ j a j@@ j c@@ c"])
@@ -302,9 +307,9 @@ def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
     predicted = (tmp_path / "best").read_text().splitlines()
     assert predicted[0]
     assert predicted[1] == ""
-    found = list(translate(models / "second.pt", lines))
+    found = texts(Translator([models / "second.pt"]), lines)
     assert found == decode(models, tmp_path / "bpe", tmp_path / "best", tmp_path / "h", beam=5)
-    assert [*translate(models / "first.pt", lines)] == [
+    assert texts(Translator([models / "first.pt"]), lines) == [
         (line + " ").replace("@@ ", "").strip() for line in predicted
     ]
 

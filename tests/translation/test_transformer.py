@@ -1,17 +1,22 @@
 import json
+import re
+import sys
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
+from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.tasks import TASK_REGISTRY
 from torch import nn
 
 from small_models import typed
 from synmask.config import load, read_yaml
 from synmask.training.operators import replace_dropout
-from synmask.translation.task import translation_config
+from synmask.translation.task import translation_arguments, translation_config
 from synmask.translation.transformer import GuidedTransformer
 
 ROOT = Path(__file__).parents[2]
@@ -153,3 +158,28 @@ def test_parameters_of_the_papers_iwslt14_model():
     added = parameters("grammar") - parameters("transformer")
     assert added == pytest.approx(9.06e6, abs=0.01e6)
     assert parameters("grammar") == pytest.approx(49e6, abs=0.5e6)
+
+
+def test_a_model_is_the_same_from_arguments_and_from_the_checked_configuration(settings):
+    given = (Path("data"), Path("run"), "de", "en", typed(settings), 1)
+    short = TransformerConfig.from_namespace(translation_arguments(*given))
+    for part in (short, short.encoder, short.decoder, short.quant_noise):
+        part._name = "transformer"  # a label of hydra's
+    assert short == TransformerConfig.from_namespace(translation_config(*given).model)
+    assert short.encoder.layers == settings["model"]["encoder_layers"]
+
+
+def test_fairseq_brings_no_models_that_nothing_here_uses():
+    assert not [name for name in sys.modules if name.startswith("fairseq.models.wav2vec")]
+
+
+def test_fairseq_knows_all_that_trainings_name():
+    source = "".join(path.read_text() for path in (ROOT / "src/synmask").rglob("*.py"))
+    for option, known in (
+        ("task", TASK_REGISTRY),
+        ("arch", ARCH_MODEL_REGISTRY),
+        ("criterion", CRITERION_REGISTRY),
+    ):
+        named = set(re.findall(rf'"--{option}": "(\w+)"', source))
+        assert named
+        assert named <= {*known}

@@ -5,25 +5,33 @@ import shlex
 import sys
 from pathlib import Path
 
-from synmask.cli.options import Count, Gpus, Json, Lowercase, Some, Threads, together
+from synmask.cli.options import ConfigFile, Count, Gpus, Json, Lowercase, Some, Threads, together
 from synmask.config.runs import RunInfo, TranslationInfo
+from synmask.files import UserError
 from synmask.gpus import lease
 
 
 def score(
-    *,
-    splits: Some[str],
-    hypotheses: Some[Path],
-    references: Some[Path],
-    reference_tokens: Some[Path],
+    *texts: Path,
+    language: str = "en",
     lowercase: Lowercase = False,
-    run: Json[TranslationInfo],
-    train: Path,
-    output: Path,
+    splits: tuple[str, ...] = (),
+    hypotheses: tuple[Path, ...] = (),
+    references: tuple[Path, ...] = (),
+    reference_tokens: tuple[Path, ...] = (),
+    run: Json[TranslationInfo | None] = None,
+    train: Path | None = None,
+    output: Path | None = None,
 ) -> None:
-    """Score translations, a split each: sacreBLEU, BLEU on tokens, chrF.
+    """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
+
+    For example: `synmask score hypotheses.txt references.txt --language en` prints a table. The workflow
+    writes scores.json of a run and gives, instead of two files, --splits and all that follow.
 
     Args:
+        texts: A file of translations and one of references, plain text, a sentence per line. For tokenised
+            BLEU both are tokenised by Moses' rules (not in zh and ja).
+        language: The language of the two files.
         splits: Names of what is scored, such as valid and test.
         hypotheses: Prefix of `decode`'s output for each.
         references: Plain reference text of each.
@@ -32,6 +40,32 @@ def score(
         train: train.json of the run.
         output: scores.json.
     """
+    workflow = (splits, hypotheses, references, reference_tokens, run, train, output)
+    if len(texts) == 2 and not any(workflow):
+        from synmask.evaluation.bleu import score_texts
+
+        rows = score_texts(*texts, language=language, lowercase=lowercase)
+        width = max(len(name) for name, *_ in rows)
+        for name, value, signature in rows:
+            print(f"{name:<{width}}  {value:6.2f}  {signature}")
+    elif not texts and all(workflow):
+        _score_run(splits, hypotheses, references, reference_tokens, lowercase, run, train, output)
+    else:
+        options = "--splits, --hypotheses, --references, --reference-tokens, --run, --train and --output"
+        raise UserError(f"give two files, translations and references; or instead {options}, all of them")
+
+
+def _score_run(
+    splits: tuple[str, ...],
+    hypotheses: tuple[Path, ...],
+    references: tuple[Path, ...],
+    reference_tokens: tuple[Path, ...],
+    lowercase: bool,
+    run: TranslationInfo,
+    train: Path,
+    output: Path,
+) -> None:
+    """Write a run's scores.json."""
     from synmask.evaluation.bleu import score
     from synmask.files import read_json, write_json
 
@@ -138,47 +172,58 @@ def sentences(
 def parse(
     *,
     model: Path,
-    input: Path,
-    output: Path,
-    distribution: Path,
+    input: Path | None = None,
+    output: Path | None = None,
+    distribution: Path | None = None,
     sentence: Count | None = None,
     threads: Threads = 1,
     gpus: Gpus = 0,
+    config: ConfigFile = Path("config.yaml"),
 ) -> None:
-    """Induce distances, heights and heads of source sentences.
+    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE.
 
-    For example: `synmask parse --model average.pt --input valid.de --output trees.jsonl
-    --distribution p_d.json`
+    For example: `echo 'Der Arzt sieht die Frau.' | synmask parse --model average.pt` prints a bracketed tree
+    over words per line, as soon as the line comes; (FLAT) for an empty one. The workflow calls
+    `synmask parse --model average.pt --input valid.de --output trees.jsonl --distribution p_d.json`
 
     Args:
         model: A model file of `average` with a guide that induces syntax.
-        input: Source sentences in BPE.
-        output: A JSON object a line.
-        distribution: Output: P_D of one sentence, JSON.
+        input: Source sentences in BPE; default: raw text from standard input.
+        output: A JSON object a line; for --input.
+        distribution: Output: P_D of one sentence, JSON; for --input.
         sentence: Its number, from 1; default: the first of 8 to 14 words with a split one.
+        config: Says where CoreNLP is, for text that it tokenised.
     """
-    from synmask.translation.decode import parse_file
+    from synmask.cli.syntax import tokeniser_jars
+    from synmask.translation.decode import parse_file, print_trees
 
+    files = [path for path in (input, output, distribution) if path is not None]
+    if len(files) not in (0, 3) or (sentence is not None and not files):
+        raise UserError("give --input, --output and --distribution together, or none of them for raw text")
     with lease(gpus):
-        parse_file(model, input, output, distribution, sentence, threads)
+        if files:
+            parse_file(model, *files, sentence, threads)
+        else:
+            print_trees(model, threads=threads, jars=tokeniser_jars(config))
 
 
 def parseval(
-    *,
     gold: Path,
     predicted: Path,
+    *,
     heads: Path | None = None,
     run: Json[RunInfo | None] = None,
     output: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Score induced trees against gold trees, beside right-branching, random and other trivial trees.
+    """Score predicted trees against gold trees, beside right-branching, random and other trivial trees.
 
-    For example: `synmask parseval --gold valid.de.trees --predicted trees.jsonl`
+    For example: `synmask parseval valid.mrg trees.jsonl`, `synmask parseval wsj/23 predicted.txt`
 
     Args:
-        gold: Bracketed gold trees, one a line.
-        predicted: Output of `parse`.
+        gold: A bracketed treebank, one tree a line or many lines a tree; or a folder or .zip of .mrg files.
+        predicted: Output of `parse`; or any parser's trees in brackets, with labels, or one a line without:
+            (the (dog barks)).
         heads: Gold dependency heads, a line a sentence.
         run: What was run.
         output: parse.json; default: print tables.

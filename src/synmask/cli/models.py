@@ -195,28 +195,43 @@ def predict_templates(
 
 def translate(
     *,
-    model: Path,
+    model: Some[Path],
+    input: Path | None = None,
+    output: Path | None = None,
+    nbest: Count = 1,
+    scores: bool = False,
     beam: Count = 5,
     length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 1.0,
+    batch: Annotated[int, Field(ge=1, le=100_000)] = 64,
     threads: Threads = CORES,
     config: ConfigFile = Path("config.yaml"),
 ) -> None:
-    """Translate raw text from standard input with any trained system; a line in, a line out.
+    """Translate raw text: a line in, a line out, as soon as it comes; at a terminal it asks for lines.
 
-    For example: `echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt`
+    For example: `echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt`,
+    `synmask translate --model average.pt --input news.de --output news.en`, or the three best translations
+    by two models together: `synmask translate --model one.pt two.pt --nbest 3 --scores < news.de`
 
     Args:
-        model: A model file of `average`.
+        model: A model file of `average`; several, of one corpus, are an ensemble: the mean of their
+            probabilities.
+        input: A file (.gz or plain); default: standard input.
+        output: A file; default: standard output.
+        nbest: So many translations of each line, the best first; each then begins with the number of its
+            line and a tab.
+        scores: Put the model's score before each translation, and a tab: the mean natural log-probability
+            of its sub-words and its end (with --length-penalty P: their sum, divided by length to the P).
         beam: Beam size.
         length_penalty: Below 1 favours short translations.
-        config: Says where CoreNLP is, for systems that read a parser and text that it tokenised.
+        batch: Lines translated together at most; it changes the speed, not the translations.
+        config: Says where CoreNLP is, for systems that read a parser and text that it tokenised; these start
+            it once, when the last line has come.
     """
     from synmask.cli.syntax import corenlp_parser, tokeniser_jars
-    from synmask.files import read_lines
-    from synmask.translation.decode import translate
+    from synmask.translation.translate import translate
 
-    for line in translate(
-        model, read_lines("/dev/stdin"), beam=beam, length_penalty=length_penalty, threads=threads,
+    translate(
+        model, input=input, output=output, nbest=nbest, scores=scores, batch=batch, beam=beam,
+        length_penalty=length_penalty, threads=threads,
         parse=corenlp_parser(config, threads), jars=tokeniser_jars(config),
-    ):  # fmt: skip
-        print(line)
+    )  # fmt: skip

@@ -34,7 +34,9 @@ def tree(
 ) -> None:
     """Draw the trees that systems induce for one sentence, in the terminal or as SVG and PDF (--output).
 
-    For example: `synmask tree --system grammar-nobpe --system grammar --seed 1 "Wie geht es dir?"`
+    For example: `synmask tree --system grammar-nobpe --system grammar --seed 1 "Wie geht es dir?"`; the third
+    sentence of the validation set, with its gold tree: `synmask tree --system grammar --number 3`; of a model
+    file, as a figure: `synmask tree --model average.pt --output tree "Wie geht es dir?"`
 
     Args:
         text: The sentence, as raw text (or give --number).

@@ -76,6 +76,33 @@ def score(
     return {"scores": scores, "signatures": signatures}
 
 
+def score_texts(
+    hypotheses: Path, references: Path, *, language: str, lowercase: bool = False
+) -> list[tuple[str, float, str]]:
+    """Score plain translations, a sentence a line: (metric, score, signature) of each metric.
+
+    Tokenised BLEU is that of both texts after Moses' tokeniser; it is left out where words are not separated
+    by spaces (zh, ja).
+
+    Raises:
+        UserError: a file is missing, empty or not UTF-8, or the line counts differ.
+    """
+    from synmask.text.tokenise import tokenise  # here: the workflow's scores do not depend on that file
+
+    ours, theirs = _read_pair(hypotheses, references)
+    metrics = {
+        "sacreBLEU": (bleu("sacrebleu", language, lowercase=lowercase), ours, theirs),
+        "chrF": (CHRF(lowercase=lowercase), ours, theirs),
+    }
+    if language not in ("zh", "ja"):
+        sides = [[*tokenise(lines, language)] for lines in (ours, theirs)]
+        metrics["tokenised BLEU"] = (bleu("bleu_tokenised", language, lowercase=lowercase), *sides)
+    return [
+        (name, metric.corpus_score(left, [right]).score, str(metric.get_signature()))
+        for name, (metric, left, right) in metrics.items()
+    ]
+
+
 def _read_pair(hypothesis: str | Path, reference: str | Path) -> tuple[list[str], list[str]]:
     hypotheses, references = list(read_lines(hypothesis)), list(read_lines(reference))
     for path, lines in ((hypothesis, hypotheses), (reference, references)):

@@ -11,7 +11,7 @@ import numpy as np
 from synmask.evaluation import attachment, protocols
 from synmask.evaluation.protocols import Corpus, View, keys_of, spans_of_keys
 from synmask.files import UserError
-from synmask.syntax.parses import check_words, read_parses
+from synmask.syntax.parses import check_words, read_predictions
 from synmask.syntax.tree import balanced, left_branching, right_branching, spans_of_distances, spans_of_forest
 from synmask.syntax.treebank import FLAT, read_trees
 
@@ -28,7 +28,7 @@ PROTOCOLS: dict[str, Callable[[Corpus], View]] = {
 
 
 def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tuple[dict, dict]:
-    """`evaluate` for a file of bracketed trees and the output of `synmask parse`.
+    """`evaluate` for a treebank (see `read_trees`) and predictions (see `read_predictions`).
 
     Args:
         heads: gold dependency heads, a line a sentence: for each word the number of its head, from 1, 0 =
@@ -36,8 +36,11 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     Raises:
         UserError: the files do not fit each other, or a line is damaged; one line that names file and line.
     """
-    trees, parses = list(read_trees(gold)), list(read_parses(predicted))
+    trees = list(read_trees(gold))
+    parses = read_predictions(predicted, trees)
     try:
+        if heads is not None and any(parse.spans is not None for parse in parses):
+            raise UserError("trees in brackets have no heads; leave --heads out")
         check_words(trees, parses)
         parsed = [number for number, tree in enumerate(trees) if tree.label != FLAT]
         if not parsed:
@@ -77,14 +80,16 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
         "ties": how many splits there are and how many are only decided by the rule for equal distances,
         "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
         BPE labels on both sides of a gap explain: 1 where trees say no more than which words are split; None
-        where each sentence's are equal}. For `parse_significance`: {name: {"gold": (N,), row: {"matched",
-        "predicted": (N,)}}}, of `COUNTED` rows.
+        where each sentence's are equal}. Of trees in brackets the last three are None, and there is no
+        protocol "paper": both are about sub-words. For `parse_significance`: {name: {"gold": (N,), row:
+        {"matched", "predicted": (N,)}}}, of `COUNTED` rows.
     Raises:
         UserError: no sentence can be scored.
     """
     result, counts = {}, {}
     for name, protocol in PROTOCOLS.items():
-        result[name], counts[name] = _score(protocol(corpus))
+        if corpus.predicted is None or name != "paper":
+            result[name], counts[name] = _score(protocol(corpus))
     return {"protocols": result} | _sub_words(corpus), counts
 
 
@@ -165,7 +170,7 @@ def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
     """The rows' names, and the spans of all their trees, (S, 2)."""
     inside = np.isfinite(view.slots)
     leaves = "" if view.high is None else WITH_PUNCTUATION
-    yield "induced", spans_of_forest(view.slots)[inside]
+    yield "induced", spans_of_forest(view.slots)[inside] if view.predicted is None else view.predicted
     yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
     if view.high is not None:
         yield "right-branching-punctuation-high", _grown(right_branching, view.lengths, view.high)
@@ -238,6 +243,8 @@ def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[
 
 def _sub_words(corpus: Corpus) -> dict:
     """What the trees over sub-words without `</s>` do to words, and how many of their splits are ties."""
+    if corpus.predicted is not None:
+        return {"cut_words": None, "ties": None, "explained_by_labels_within_sentences": None}
     spans = spans_of_forest(corpus.distances)
     inside = np.isfinite(corpus.distances)
     split = corpus.piece_end - corpus.piece_start > 1

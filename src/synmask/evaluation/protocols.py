@@ -51,6 +51,7 @@ class View:
         high: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the top;
             None where punctuation is no leaf.
         labels: (S,) of the gold constituents; None where they are not asked for.
+        predicted: (P, 2) the predicted constituents; None where they follow from `slots`.
     """
 
     lengths: np.ndarray
@@ -63,6 +64,7 @@ class View:
     extra: int = 0
     high: np.ndarray | None = None
     labels: np.ndarray | None = None
+    predicted: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self._sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
@@ -102,13 +104,10 @@ class Corpus:
         self.tags = np.array([tag for line in tags for tag in line], dtype=object)
         self.words = [" ".join(parse.tokens).replace("@@ ", "").split() for parse in parses]
         self.counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
-        constituents = [tree.spans() for tree in trees]
-        counts = [len(line) for line in constituents]
-        flat = np.array([span[:2] for line in constituents for span in line], np.int64).reshape(-1, 2)
-        self.spans = (
-            flat + np.repeat(np.cumsum(self.lengths) - self.lengths, counts)[:, None]
-        )  # from the root down
-        self.labels = np.array([label for line in constituents for *_, label in line], dtype=object)
+        self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
+        self.predicted = None
+        if not any(parse.spans is None for parse in parses):
+            self.predicted, self.predicted_labels = self._flat([parse.spans for parse in parses])
         self.owners = _owners(self.spans, self.lengths)
         self.binary = right_factored(self.spans, self.lengths, self.owners)
         self.pieces = np.array([len(parse.tokens) for parse in parses])
@@ -117,6 +116,12 @@ class Corpus:
         self.piece_end = np.append(self.piece_start[1:], len(first))
         self.distances = _joined([parse.distances for parse in parses])
         self.eos_distances = np.array([parse.eos_distance for parse in parses], dtype=np.float64)
+
+    def _flat(self, trees: Sequence[Sequence[tuple[int, int, str]]]) -> tuple[np.ndarray, np.ndarray]:
+        """The trees' spans (S, 2), in words of the whole corpus, and their labels (S,)."""
+        spans = np.array([span[:2] for tree in trees for span in tree], np.int64).reshape(-1, 2)
+        first = np.repeat(np.cumsum(self.lengths) - self.lengths, [len(tree) for tree in trees])
+        return spans + first[:, None], np.array([label for tree in trees for *_, label in tree], dtype=object)
 
     @property
     def word_slots(self) -> np.ndarray:
@@ -147,6 +152,10 @@ def words(corpus: Corpus) -> View:
     position = np.concatenate(([0], np.cumsum(corpus.counted)))
     spans, binary = position[corpus.spans], position[corpus.binary]
     some = spans[:, 0] < spans[:, 1]
+    predicted = None
+    if corpus.predicted is not None:
+        predicted = position[corpus.predicted]
+        predicted = predicted[predicted[:, 0] < predicted[:, 1]]
     return View(
         lengths,
         slots,
@@ -155,6 +164,7 @@ def words(corpus: Corpus) -> View:
         binary[binary[:, 0] < binary[:, 1]],
         trivial=False,
         labels=corpus.labels[some],
+        predicted=predicted,
     )
 
 
@@ -169,8 +179,13 @@ def evalb(corpus: Corpus) -> View:
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
     high = _final_punctuation(corpus.counted, corpus.lengths)
-    binary = corpus.binary
-    return View(corpus.lengths, corpus.word_slots, keep, spans, binary, trivial=True, doubled=True, high=high)
+    predicted = corpus.predicted
+    if predicted is not None:
+        predicted = predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
+    return View(
+        corpus.lengths, corpus.word_slots, keep, spans, corpus.binary,
+        trivial=True, doubled=True, high=high, predicted=predicted,
+    )  # fmt: skip
 
 
 def paper(corpus: Corpus) -> View:

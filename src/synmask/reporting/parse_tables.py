@@ -98,6 +98,8 @@ def as_text(result: dict) -> str:
     cut, ties = result["cut_words"], result["ties"]
     if result["unparsed"]:
         lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
+    if cut is None:
+        return "\n".join(lines).rstrip("\n")
     lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
     lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
     explained = result["explained_by_labels_within_sentences"]

@@ -4,22 +4,25 @@ import html
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
 
 from synmask.files import UserError, read_json, read_lines
-from synmask.syntax.treebank import Tree
+from synmask.syntax.treebank import Tree, read_trees, trees_of
 
 
 @dataclass(frozen=True)
 class Parse:
     """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
     before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
-    of the sub-words and their likely parents (`translation.decode.likely_parents`), for pictures."""
+    of the sub-words and their likely parents (`translation.decode.likely_parents`), for pictures.
+
+    Or another parser's tree over n words: `spans`, (start, end, label), and distances that mean nothing."""
 
     tokens: Sequence[str]
     distances: Sequence[float]
@@ -27,6 +30,7 @@ class Parse:
     heads: Sequence[int] | None = None
     heights: Sequence[float] = ()
     parents: Sequence[Sequence[tuple[int, float]]] = ()
+    spans: Sequence[tuple[int, int, str]] | None = None
 
 
 def read_parses(path: Path) -> Iterator[Parse]:
@@ -51,6 +55,59 @@ def read_parses(path: Path) -> Iterator[Parse]:
                 "one a gap is needed"
             )
         yield parse
+
+
+def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
+    """The predictions that a file holds for gold trees: by `synmask parse`, or any parser's in brackets.
+
+    Brackets have labels (`treebank.read_trees`), or none: a line a sentence, (the (dog barks)), which is
+    recognised by its having as many words as the gold tree, and no more.
+
+    Raises:
+        UserError: it is neither, or a line is damaged.
+    """
+    if path.is_dir() or path.suffix == ".zip":
+        return _of_trees(read_trees(path), path)
+    lines = list(read_lines(path))
+    start = next((line.lstrip()[:1] for line in lines if line.strip()), "(")
+    if start == "{":
+        return list(read_parses(path))
+    if start != "(":
+        what = "neither a tree in brackets nor what `synmask parse` writes"
+        raise UserError(f"{path}: {what}; give one of these per sentence")
+    words = [len(re.findall(r"[^\s()]+", line)) for line in lines if line.strip()]
+    expected = [len(tree.leaves()) for tree in gold]
+    if words != expected:
+        try:
+            return _of_trees(trees_of(lines, str(path)), path)
+        except UserError as error:
+            for number, (one, other) in enumerate(zip(words, expected, strict=False), start=1):
+                if one != other:
+                    bare = f"tree {number} has {one}, not {other}"
+                    raise UserError(f"{error}; or, if trees have no labels, their words: {bare}") from None
+            raise
+    labelled = (re.sub(r"\(|[^\s()]+", _with_label, line) for line in lines)
+    parses = _of_trees(trees_of(labelled, str(path)), path)
+    # brackets around single words, or twice around the same, say nothing here
+    return [
+        replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1})) for one in parses
+    ]
+
+
+def _with_label(token: re.Match) -> str:
+    return "(X " if token[0] == "(" else f"(X {token[0]})"
+
+
+def _of_trees(trees: Iterable[Tree], path: Path) -> list[Parse]:
+    parses = []
+    for number, tree in enumerate(trees, start=1):
+        words = tree.leaves()
+        if pieces := [word for word in words if word.endswith("@@")]:
+            raise UserError(
+                f'{path}, tree {number}: "{pieces[0]}" is a piece of a word; give trees over words'
+            )
+        parses.append(Parse(words, [0.0] * (len(words) - 1), 0.0, spans=tree.spans()))
+    return parses
 
 
 class Shown(BaseModel):

@@ -4,12 +4,13 @@ A tree over n leaves is given by its n-1 distances, one per gap between neighbou
 splits at its largest distance (the paper's appendix). Spans are half-open, (start, end).
 """
 
+import html
 import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
 
-from synmask.syntax.treebank import Tree
+from synmask.syntax.treebank import FLAT, Tree, escaped
 
 # Penn, Penn Chinese, STTS and universal tags of punctuation.
 PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "PU", "$,", "$.", "$(", "PUNCT"})
@@ -60,6 +61,23 @@ def spans_of_forest(slots: np.ndarray) -> np.ndarray:
 def word_starts(tokens: Sequence[str]) -> list[bool]:
     """Whether each of the n sub-words begins a word: all but those after a piece that ends in "@@"."""
     return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
+
+
+def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[float], list[str]]:
+    """The distances between the m words of n sub-words, and the words, without Moses' escapes (&apos;).
+
+    Distances inside words are dropped.
+
+    Args:
+        distances: (n-1).
+    Returns:
+        (m-1) distances, m words.
+    """
+    starts = word_starts(tokens)
+    between = [distance for distance, start in zip(distances, starts[1:], strict=True) if start]
+    words = " ".join(tokens).replace("@@ ", "").split()
+    plain = [html.unescape(word) for word in words]
+    return between, [one if one.split() == [one] else word for one, word in zip(plain, words, strict=True)]
 
 
 def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
@@ -129,19 +147,20 @@ def balanced(words: int) -> list[float]:
 
 
 def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
-    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)).
+    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) without words.
 
     Raises:
         ValueError: the numbers of distances and words do not fit.
     """
+    if not words:
+        return f"({FLAT})"
     check_fit(distances, words, "words")
     spans = spans_of_distances(distances)
     opened = np.bincount(spans[:, 0], minlength=len(words))
     closed = np.bincount(spans[:, 1] - 1, minlength=len(words))
     parts = []
     for word, before, after in zip(words, opened.tolist(), closed.tolist(), strict=True):
-        escaped = word.replace("(", "-LRB-").replace(")", "-RRB-")
-        parts.append("(X " * before + f"(X {escaped})" + ")" * after)
+        parts.append("(X " * before + f"(X {escaped(word)})" + ")" * after)
     return " ".join(parts)
 
 

@@ -1,7 +1,9 @@
 """Constituency trees, and bracketed (Penn-style) files of them."""
 
 import re
-from collections.abc import Iterator, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,6 +104,8 @@ def flat_tree(words: Sequence[str]) -> Tree:
 def read_trees(path: str | Path) -> Iterator[Tree]:
     """Yield the trees of a bracketed file, one tree a line or many lines a tree (.gz or plain).
 
+    Of a folder or a .zip, those of all its files that end in .mrg, at any depth, in the order of their names.
+
     An outer bracket without a label is taken off. Function tags and indices (NP-SBJ-1, NP=2) are cut from
     labels, traces (-NONE-) and constituents without words are removed, and bracket words are unescaped.
     Empty lines mean nothing; the tree of an empty sentence is written (FLAT).
@@ -110,10 +114,37 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
         UserError: with file and line: brackets that do not close or were not opened, text outside of
             brackets, a word that shares its constituent, a tree without words, a file without trees.
     """
+    path = Path(path)
+    if path.is_dir():
+        files = {str(file): read_lines(file) for file in sorted(path.rglob("*.mrg")) if file.is_file()}
+    elif path.suffix == ".zip" and path.is_file():
+        files = {f"{path}, {name}": lines for name, lines in _zipped(path)}
+    else:
+        files = {str(path): read_lines(path)}
+    if not files:
+        raise UserError(f"{path}: no file that ends in .mrg in it; give a bracketed treebank")
+    for name, lines in files.items():
+        yield from trees_of(lines, name)
+
+
+def _zipped(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The files of a .zip that end in .mrg, and their lines."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in sorted(name for name in archive.namelist() if name.endswith(".mrg")):
+                yield name, archive.read(name).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}, {name}: not UTF-8 ({error.reason}); convert the file first") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise UserError(f"{path}: damaged or locked zip file ({error}); fetch it again") from None
+
+
+def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:
+    """The trees of a file's lines; see `read_trees`."""
     stack: list[_Bracket] = []
     line = 0
     found = False
-    for line, text in enumerate(read_lines(path), start=1):
+    for line, text in enumerate(lines, start=1):
         for token in re.findall(r"[()]|[^\s()]+", text):
             if token == "(":
                 stack.append(_Bracket(line))

@@ -3,15 +3,45 @@
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import regex
-from sacremoses import MosesDetokenizer, MosesTokenizer
 
 from synmask.files import UserError, read_lines, write_lines
 from synmask.text import segment
 from synmask.text.parallel import map_lines
+
+
+class _Late:
+    """A regular expression that is compiled when it is first used."""
+
+    def __init__(self, *given: Any) -> None:
+        self._given = given
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__["_compiled"] = compiled = self.__dict__.get("_compiled") or re.compile(*self._given)
+        return getattr(compiled, name)
+
+
+@contextmanager
+def _compiled_late() -> Iterator[None]:
+    """Let modules that are imported compile their long regular expressions late.
+
+    sacremoses has two dozen that list all the world's letters; compiling them takes 0.4 s, and few are used.
+    """
+    compiled = re.compile
+    re.compile = lambda pattern, *flags: (compiled if len(pattern) < 500 else _Late)(pattern, *flags)
+    try:
+        yield
+    finally:
+        re.compile = compiled
+
+
+with _compiled_late():
+    from sacremoses import MosesDetokenizer, MosesTokenizer
 
 # What Moses' tools and trees give a meaning, in the full width that the authors write it in after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")

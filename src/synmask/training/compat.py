@@ -15,7 +15,7 @@ import argparse
 import contextlib
 import dataclasses
 import inspect
-import logging
+import os
 import re
 import sys
 import warnings
@@ -23,6 +23,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
+# Folder of fairseq that imports whatever file lies in it → those that are used here, and their defaults.
+USED = {
+    "models": {"transformer", "roberta"},
+    "tasks": {"translation", "masked_lm", "sentence_prediction"},
+    "criterions": {"cross_entropy", "masked_lm", "sentence_prediction"},
+    "scoring": {"bleu"},
+}
 
 
 @contextlib.contextmanager
@@ -47,9 +55,25 @@ def _accept_dataclass_defaults() -> Iterator[None]:
         dataclasses._process_class = original
 
 
+@contextlib.contextmanager
+def _leave_out() -> Iterator[None]:
+    """Hide from fairseq the models, tasks and criteria that it would import though nothing here uses them."""
+    listed = os.listdir
+
+    def listdir(path: Any = ".") -> list[str]:
+        names = listed(path)
+        used = USED.get(os.path.basename(path)) if isinstance(path, str) and "fairseq" in path else None
+        return names if used is None else [name for name in names if name.removesuffix(".py") in used]
+
+    os.listdir = listdir
+    try:
+        yield
+    finally:
+        os.listdir = listed
+
+
 def _import_fairseq() -> None:
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.ERROR)  # complains of tensorboardX
-    with warnings.catch_warnings(), _accept_dataclass_defaults():
+    with warnings.catch_warnings(), _accept_dataclass_defaults(), _leave_out():
         warnings.simplefilter("ignore")
         import fairseq.checkpoint_utils
         import fairseq.data

@@ -1,5 +1,6 @@
 """A run's settings as fairseq's configuration, and the group of its data-parallel workers."""
 
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,12 @@ from synmask.config.base import Optimisation
 from synmask.training import operators  # noqa: F401 - registers fused_adam
 
 
-def fairseq_config(
+def fairseq_config(*given: Any) -> DictConfig:
+    """fairseq's configuration; see `fairseq_arguments`."""
+    return convert_namespace_to_omegaconf(fairseq_arguments(*given))
+
+
+def fairseq_arguments(
     data: Path,
     run: Path,
     words: Mapping[str, Any],
@@ -22,8 +28,11 @@ def fairseq_config(
     seed: int,
     processes: int,
     flags: Iterable[str] = (),
-) -> DictConfig:
-    """fairseq's configuration from `words` and `flags` of its command line, and what all trainings share."""
+) -> Namespace:
+    """fairseq's arguments from `words` and `flags` of its command line, and what all trainings share.
+
+    They are enough to build a model, and there sooner than the configuration.
+    """
     shared = {
         "--optimizer": "fused_adam",
         "--adam-betas": str(tuple(training.adam_betas)),
@@ -52,7 +61,7 @@ def fairseq_config(
     pairs = [str(word) for pair in (words | shared).items() for word in pair]
     args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
     args.tpu = False  # fairseq takes bf16 for a wish for a TPU
-    return convert_namespace_to_omegaconf(args)
+    return args
 
 
 def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:

@@ -1,5 +1,6 @@
 """Averaging epoch checkpoints into one model file that stands alone: to decode, parse and translate."""
 
+import codecs
 import io
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings
 from synmask.files import UserError, machine_fault
 from synmask.training.checkpoints import average_file, load, save
-from synmask.translation.task import GuidedTranslation, translation_config
+from synmask.translation.task import GuidedTranslation, translation_arguments
 from synmask.translation.transformer import GuidedTransformer
 
 TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # what is known of the text
@@ -88,12 +89,46 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     Raises:
         UserError: not a model file, damaged, or with weights that are not finite.
     """
-    return _ready(load(path), path)
+    return _ready(_saved(path), path)
 
 
 def load_template_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
     """The model that predicts the templates which the model in a file reads, as `load_model` gives it."""
     return _ready(load(path)["template_model"], path)
+
+
+def _saved(path: Path) -> dict[str, Any]:
+    """What a model file holds.
+
+    Raises:
+        UserError: it is something else, and what.
+    """
+    advice = "give the average.pt that `synmask average` made of a training"
+    if path.exists() and (kind := _other_kind(path)):
+        raise UserError(f"{path}: {kind}, not a model file; {advice}")
+    saved = load(path)
+    if "extra_state" in saved:
+        raise UserError(f"{path}: a checkpoint to go on training from, not a model file; {advice}")
+    if saved and all(isinstance(value, torch.Tensor) for value in saved.values()):
+        raise UserError(f"{path}: the weights of one epoch, not a whole model file; {advice}")
+    return saved
+
+
+def _other_kind(path: Path) -> str | None:
+    """What a file is that cannot be one of torch's, which are zip files; else None."""
+    if path.is_dir():
+        return "a folder"
+    with open(path, "rb") as handle:
+        start = handle.read(4096)
+    if not start:
+        return "an empty file"
+    if start.startswith(b"PK"):
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
+    except UnicodeDecodeError:
+        return "no file of torch"
+    return "text"
 
 
 def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
@@ -118,12 +153,12 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
-        cfg = translation_config(Path(), Path(), text["source"], text["target"], settings, seed=1)
+        args = translation_arguments(Path(), Path(), text["source"], text["target"], settings, seed=1)
         templates = None
         if GUIDES[settings.system.guide].templates:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
-        task = GuidedTranslation(cfg.task, *dictionaries, settings, template_dictionary=templates)
-        model = task.build_model(cfg.model)
+        task = GuidedTranslation(args, *dictionaries, settings, template_dictionary=templates)
+        model = task.build_model(args)
         model.load_state_dict({**saved["model"]})  # fairseq adds to what it is given
     except Exception as error:  # what another file's content makes of these is not limited
         if machine_fault(error):

@@ -1,11 +1,10 @@
-"""Using a model file: beam search, translation of new text, and the syntax that a guide induces."""
+"""Using a model file: beam search, and the syntax that a guide induces."""
 
 import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,19 @@ from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
 
 from synmask.files import UserError, json_text, read_lines, write_all_lines, write_json, write_lines
-from synmask.syntax.annotations import Annotations, annotate_file
-from synmask.syntax.tree import word_heads
+from synmask.syntax.annotations import Annotations
+from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.text import bpe, tokenise
 from synmask.training.binarise import encode
-from synmask.translation.average import load_model, load_template_model
+from synmask.translation.average import load_model
 from synmask.translation.dataset import AnnotatedPairs
 from synmask.translation.task import read_templates
 
-# Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
-Parse = Callable[[str, Path, Path, Path], None]
 Jars = Callable[[str], Sequence[Path]]  # CoreNLP's, that a tokeniser needs
+MAX_TOKENS = 4000  # in a batch, where nobody sets it
 
 
-def _no_jars(tokeniser: str) -> list[Path]:
+def no_jars(tokeniser: str) -> list[Path]:
     return []
 
 
@@ -60,7 +58,7 @@ def decode_files(
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
     if task.parsed and not annotations:
-        raise UserError(f"{model}: reads {_listed(task.parsed)} of a parser; give --annotations")
+        raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
     templated = task.template_dictionary is not None
     if templated and not templates:
         raise UserError(f"{model}: reads templates; give --templates")
@@ -69,17 +67,17 @@ def decode_files(
     if len({*map(len, (sources, outputs, parsed, told))}) > 1:
         what = "templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
-    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
+    generator = generator_of([transformer], task.tgt_dict, beam, length_penalty)
     for source, output, syntax, template in zip(sources, outputs, parsed, told, strict=True):
         started = time.perf_counter()
-        sentences = _encoded(read_lines(source), transformer, task)
+        sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
         hypotheses = _translate(transformer, task, generator, sentences, max_tokens, rows, given)
         seconds = time.perf_counter() - started
         words = [bpe.join_subwords(line) for line in hypotheses]
         write_lines(f"{output}.tok", words)
-        write_lines(f"{output}.txt", _detokenised(words, text))
+        write_lines(f"{output}.txt", detokenised(words, text))
         tokens = sum(len(line.split()) + 1 for line in hypotheses)
         write_json(f"{output}.json", {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens})
 
@@ -96,70 +94,24 @@ def predict_templates(
 ) -> None:
     """Write the best template of each source sentence by a model that predicts them; both in BPE."""
     torch.set_num_threads(threads)
-    lines = _predicted(load_model(model), read_lines(source), beam, length_penalty, max_tokens)
+    loaded = load_model(model)
+    lines = best_templates(loaded, read_lines(source), beam, length_penalty, max_tokens, tell=True)
     write_lines(output, lines)
 
 
-def _predicted(
-    loaded: tuple[Any, Any, Any], lines: Iterable[str], beam: int, length_penalty: float, max_tokens: int
-) -> list[str]:
-    """The best template, in BPE, of each source sentence in BPE."""
-    transformer, task, _ = loaded
-    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    return _translate(transformer, task, generator, _encoded(lines, transformer, task), max_tokens)
-
-
-def translate(
-    model: Path,
+def best_templates(
+    loaded: tuple[Any, Any, Any],
     lines: Iterable[str],
-    *,
-    beam: int = 5,
-    length_penalty: float = 1.0,
-    threads: int = 1,
-    parse: Parse | None = None,
-    jars: Jars = _no_jars,
-) -> Iterator[str]:
-    """Translate raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
-
-    Args:
-        parse: the parser of new text, for a model that reads what one gives.
-        jars: CoreNLP's jars that a tokeniser needs (see text/tokenise.py).
-
-    Raises:
-        UserError: the model needs a parser and there is none, or a line is too long.
-    """
-    torch.set_num_threads(threads)
-    transformer, task, text = load_model(model)
-    if task.parsed and parse is None:
-        raise UserError(f"{model}: reads {_listed(task.parsed)}, which only a parser gives; there is none")
-    generator = _generator(transformer, task.tgt_dict, beam, length_penalty)
-    plain, tokenised, split = _prepared(lines, text, jars)
-    sentences = _encoded(split, transformer, task)
-    syntax = None
-    if task.parsed:
-        cased = _tokens(plain, text, jars, lowercase=False)
-        syntax = _parsed(text["source"], cased, tokenised, split, parse)
-    templates = None
-    if task.template_dictionary is not None:
-        predicted = _predicted(load_template_model(model), split, beam, length_penalty, max_tokens=4000)
-        templates = [encode(line, task.template_dictionary).long() for line in predicted]
-    hypotheses = _translate(transformer, task, generator, sentences, 4000, syntax, templates)
-    yield from _detokenised([bpe.join_subwords(line) for line in hypotheses], text)
-
-
-def _parsed(
-    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
-) -> list[np.ndarray]:
-    """The annotations of sentences, by a parser that reads `cased` and speaks of `tokens`."""
-    with TemporaryDirectory() as folder:
-        prefix = Path(folder) / "new"
-        for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):
-            write_lines(f"{prefix}.{name}", lines)
-        parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
-        files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
-        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
-        sizes = [len(line.split()) + 1 for line in split]
-        return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]
+    beam: int,
+    length_penalty: float,
+    max_tokens: int,
+    tell: bool = False,
+) -> list[str]:
+    """The best template, in BPE, of each source sentence in BPE; it may `tell` how far it is."""
+    transformer, task, _ = loaded
+    generator = generator_of([transformer], task.tgt_dict, beam, length_penalty)
+    sentences = encoded(lines, transformer.encoder.max_positions(), task)
+    return _translate(transformer, task, generator, sentences, max_tokens, tell=tell)
 
 
 def parse_file(
@@ -179,7 +131,7 @@ def parse_file(
     chosen = _chosen([line.split() for line in lines], sentence, source)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(model, load_model(model), lines):
+    for index, row, p in _induced(_inducing(model), lines):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -187,7 +139,7 @@ def parse_file(
 
 
 def parse_text(
-    model: Path, lines: Iterable[str], *, threads: int = 1, jars: Jars = _no_jars
+    model: Path, lines: Iterable[str], *, threads: int = 1, jars: Jars = no_jars
 ) -> list[dict[str, Any]]:
     """Induce the syntax of raw text, prepared as for `translate`; an object a line, see `_induced`.
 
@@ -195,16 +147,54 @@ def parse_text(
         UserError: the model's guide induces no syntax, or a line has no word.
     """
     torch.set_num_threads(threads)
-    loaded = load_model(model)
-    *_, split = _prepared(lines, loaded[2], jars)
+    loaded = _inducing(model)
+    *_, split = prepared(lines, loaded[2], splitter_of(loaded[2]), jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
-    return [row for _, row, _ in sorted(_induced(model, loaded, split), key=lambda found: found[0])]
+    return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
+
+
+def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
+    """Print for each line of standard input, which is raw text, its tree over words, as soon as it is there.
+
+    Trees are in brackets, `bracketed`; that of an empty line is (FLAT), so that there is one per line.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line is too long.
+    """
+    from synmask.text.lines import answer  # here: files of BPE do not depend on it
+
+    torch.set_num_threads(threads)
+    loaded = _inducing(model)
+    text = loaded[2]
+    splitter = splitter_of(text)
+
+    def reply(lines: list[str], first: int) -> Iterator[str]:
+        *_, split = prepared(lines, text, splitter, jars)
+        rows = sorted(_induced(loaded, split, first), key=lambda found: found[0])
+        yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
+
+    most = None if starts_program(text) else 64
+    answer(reply, input=None, output=None, most=most, prompt=f"{text['source']}>")
+
+
+def starts_program(text: dict[str, Any]) -> bool:
+    """Whether the tokeniser of a model's source language is another program, which takes seconds to start."""
+    return tokenise.of_language(text["tokeniser"], text["source"]) not in ("moses", "none")
+
+
+def _inducing(path: Path) -> tuple[Any, Any, dict[str, Any]]:
+    """`load_model`, of one whose guide induces syntax; else a UserError."""
+    loaded = load_model(path)
+    guide = loaded[0].encoder.guide
+    if guide is None or not guide.options.induces:
+        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
+    return loaded
 
 
 def _induced(
-    path: Path, loaded: tuple[Any, Any, dict[str, Any]], lines: list[str]
+    loaded: tuple[Any, Any, dict[str, Any]], lines: list[str], first: int = 1
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
     """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
 
@@ -213,11 +203,8 @@ def _induced(
     likely `parents` of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
     """
     transformer, task, _ = loaded
-    guide = transformer.encoder.guide
-    if guide is None or not guide.options.induces:
-        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
-    sources = task.sources(_encoded(lines, transformer, task))
-    for batch in _batches(sources, transformer, max_tokens=4000, equal_lengths=True):
+    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
+    for batch in _batches(sources, transformer, max_tokens=MAX_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
@@ -251,23 +238,27 @@ def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.
     ]
 
 
-def _tokens(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: bool) -> list[str]:
+def tokens_of(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: bool) -> list[str]:
     tokeniser = tokenise.of_language(text["tokeniser"], text["source"])
     how = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
     return list(tokenise.tokenise(lines, text["source"], **how))
 
 
-def _prepared(
-    lines: Iterable[str], text: dict[str, Any], jars: Jars
+def splitter_of(text: dict[str, Any]) -> bpe.Splitter:
+    """What splits words into sub-words by the text settings of a model."""
+    return bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
+
+
+def prepared(
+    lines: Iterable[str], text: dict[str, Any], splitter: bpe.Splitter, jars: Jars
 ) -> tuple[list[str], list[str], list[str]]:
     """Raw text without needless spaces, as tokens, and in BPE, by the text settings of a model."""
-    splitter = bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
     plain = [" ".join(line.split()) for line in lines]
-    tokenised = _tokens(plain, text, jars, text["lowercase"])
+    tokenised = tokens_of(plain, text, jars, text["lowercase"])
     return plain, tokenised, [splitter(line) for line in tokenised]
 
 
-def _listed(annotations: frozenset[str]) -> str:
+def listed(annotations: frozenset[str]) -> str:
     return " and ".join(sorted(annotations))
 
 
@@ -290,18 +281,21 @@ def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
     return next((number for number, line in enumerate(lines) if fits(line)), 0)
 
 
-def _encoded(lines: Iterable[str], model: Any, task: Any) -> list[torch.Tensor]:
-    """Lines in BPE as ids; a line longer than the model's positions is a UserError."""
-    sentences, limit = [], model.encoder.max_positions()
-    for number, line in enumerate(lines, start=1):
+def encoded(lines: Iterable[str], limit: int, task: Any, first: int = 1) -> list[torch.Tensor]:
+    """Lines in BPE as ids; one longer than `limit` is a UserError, which counts lines from `first`."""
+    sentences = []
+    for number, line in enumerate(lines, start=first):
         sentences.append(encode(line, task.src_dict).long())
         if len(sentences[-1]) > limit:
             raise UserError(f"line {number}: longer than {limit} sub-words; split the sentence")
     return sentences
 
 
-def _generator(model: Any, target: Dictionary, beam: int, length_penalty: float) -> SequenceGenerator:
-    return SequenceGenerator([model], target, beam_size=beam, len_penalty=length_penalty)
+def generator_of(
+    models: list[Any], target: Dictionary, beam: int, length_penalty: float
+) -> SequenceGenerator:
+    """Beam search with one model, or with the mean of several models' probabilities."""
+    return SequenceGenerator(models, target, beam_size=beam, len_penalty=length_penalty)
 
 
 def _batches(
@@ -327,27 +321,47 @@ def _translate(
     max_tokens: int,
     syntax: Sequence[np.ndarray] | None = None,
     templates: Sequence[torch.Tensor] | None = None,
+    tell: bool = True,
 ) -> list[str]:
     """Best hypotheses in BPE, in the order of `sentences`. A sentence without a token stays empty."""
     hypotheses = [""] * len(sentences)
+    filled = sum(len(ids) > 1 for ids in sentences)
+    done, started = 0, time.perf_counter()
+    for results in searched(model, task, generator, sentences, max_tokens, syntax, templates):
+        for number, found in results.items():
+            hypotheses[number] = task.tgt_dict.string(found[0]["tokens"])
+        done += len(results)
+        speed = done / (time.perf_counter() - started)
+        if tell:
+            print(f"{done}/{filled} sentences, {speed:.1f} a second", file=sys.stderr, flush=True)
+    return hypotheses
+
+
+def searched(
+    model: Any,
+    task: Any,
+    generator: SequenceGenerator,
+    sentences: list[torch.Tensor],
+    max_tokens: int,
+    syntax: Sequence[np.ndarray] | None,
+    templates: Sequence[torch.Tensor] | None,
+) -> Iterator[dict[int, list[dict[str, Any]]]]:
+    """Batch by batch, number of a sentence → its hypotheses as fairseq gives them, the best first.
+
+    Sentences without a token are left out.
+    """
     filled = [number for number, ids in enumerate(sentences) if len(ids) > 1]
     if not filled:
-        return hypotheses
-    done, started = 0, time.perf_counter()
+        return
     annotated = None if syntax is None else [syntax[number] for number in filled]
     told = None if templates is None else [templates[number] for number in filled]
     sources = task.sources([sentences[number] for number in filled], annotated, told)
     for batch in _batches(sources, model, max_tokens):
         with torch.no_grad():
             results = generator.generate([model], batch)
-        for index, result in zip(batch["id"].tolist(), results, strict=True):
-            hypotheses[filled[index]] = task.tgt_dict.string(result[0]["tokens"])
-        done += len(results)
-        speed = done / (time.perf_counter() - started)
-        print(f"{done}/{len(filled)} sentences, {speed:.1f} a second", file=sys.stderr, flush=True)
-    return hypotheses
+        yield dict(zip((filled[index] for index in batch["id"].tolist()), results, strict=True))
 
 
-def _detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
+def detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
     tokeniser = tokenise.of_language(text["tokeniser"], text["target"])
     return list(tokenise.detokenise(lines, text["target"], tokeniser))

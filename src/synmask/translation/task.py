@@ -1,5 +1,6 @@
 """The translation task: fairseq's, with our data set, and with models that the settings describe."""
 
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import DictConfig
 
@@ -16,7 +18,7 @@ from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings
 from synmask.files import UserError, read_lines
 from synmask.training.binarise import encode, read_binary
-from synmask.training.trainer import fairseq_config
+from synmask.training.trainer import fairseq_arguments
 from synmask.translation.dataset import AnnotatedPairs
 from synmask.translation.transformer import GuidedTransformer
 
@@ -112,10 +114,15 @@ class GuidedTranslation(TranslationTask):
         )
 
 
-def translation_config(
+def translation_config(*given: Any, **named: Any) -> DictConfig:
+    """The run's settings as fairseq's configuration; see `translation_arguments`."""
+    return convert_namespace_to_omegaconf(translation_arguments(*given, **named))
+
+
+def translation_arguments(
     data: Path, run: Path, source: str, target: str, settings: RunSettings, seed: int, processes: int = 1
-) -> DictConfig:
-    """The run's settings as fairseq's configuration.
+) -> Namespace:
+    """The run's settings as fairseq's command line has them.
 
     Gradients are accumulated so that an update sees gpus x updates x tokens target tokens (`training.batch`)
     whatever the number of workers.
@@ -142,7 +149,7 @@ def translation_config(
         "--update-freq": batch.gpus * batch.updates // processes,
     }
     flags = ["--share-decoder-input-output-embed"]
-    return fairseq_config(data, run, words, training, seed, processes, flags)
+    return fairseq_arguments(data, run, words, training, seed, processes, flags)
 
 
 def model_class(guide: str) -> type[GuidedTransformer]:

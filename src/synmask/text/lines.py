@@ -1,0 +1,99 @@
+"""Answering text line by line: from a file, from a pipe that may stay open, or at a terminal."""
+
+import os
+import queue
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from threading import Thread
+
+from tqdm import tqdm
+
+from synmask.files import read_lines, writing
+
+STDIN = Path("/dev/stdin")
+Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
+
+
+def answer(reply: Reply, *, input: Path | None, output: Path | None, most: int | None, prompt: str) -> None:
+    """Write the answer to each line as soon as it is there.
+
+    A terminal is asked with `prompt`, line by line. A file is read once before, so that a damaged line is
+    found first, and how far it has got stands on stderr if it takes long.
+
+    Args:
+        input: a file, .gz or plain; None: standard input.
+        output: a file, written as a whole or not at all; None: standard output.
+        most: how many lines are answered at once at most, of those that are there; None: all, once the last
+            has come.
+    Raises:
+        UserError: the input is missing, damaged or not UTF-8.
+    """
+    asked = input is None and os.isatty(0)
+    path = input or STDIN
+    total = None if asked or not _is_file(path) else sum(1 for _ in read_lines(path))
+    groups = ([line] for line in _prompted(prompt)) if asked else as_they_come(read_lines(path), most)
+    seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no bar that moves
+    quiet = total is None or (output is None and os.isatty(1))
+    bar = tqdm(total=total, unit="line", delay=seconds, mininterval=seconds, leave=False, disable=quiet)
+    with bar, writing(output) if output else nullcontext(sys.stdout) as handle:
+        first = 1
+        for lines in groups:
+            for text in reply(lines, first):
+                print(text, file=handle)
+                bar.update()
+            handle.flush()
+            first += len(lines)
+
+
+def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
+    """Yield the lines that are there, at most `most` at once, and wait only where there is none.
+
+    With None for `most` all lines come at once. What `lines` raises is raised after the lines before it.
+    """
+    if most is None:
+        yield list(lines)
+        return
+    ready: queue.Queue[str | BaseException] = queue.Queue(4 * most)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                ready.put(line)
+            ready.put(StopIteration())
+        except BaseException as error:
+            ready.put(error)
+
+    Thread(target=read, daemon=True).start()
+    end = None
+    while end is None:
+        some: list[str] = []
+        while len(some) < most and (not some or not ready.empty()):
+            if isinstance(line := ready.get(), BaseException):
+                end = line
+                break
+            some.append(line)
+        if some:
+            yield some
+    if not isinstance(end, StopIteration):
+        raise end
+
+
+def _prompted(prompt: str) -> Iterator[str]:
+    """The lines that are typed at the terminal, until Ctrl-D."""
+    lines = read_lines(STDIN)
+    while True:
+        print(prompt, end=" ", file=sys.stderr, flush=True)
+        if (line := next(lines, None)) is None:
+            print(file=sys.stderr)
+            return
+        yield line
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:  # reading it will say what is wrong
+        return False

@@ -1,0 +1,234 @@
+"""Translation of raw text, by one model or by several as an ensemble."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
+
+from synmask.files import UserError, write_lines
+from synmask.syntax.annotations import Annotations, annotate_file
+from synmask.text import bpe
+from synmask.text.lines import answer
+from synmask.training.binarise import encode
+from synmask.translation.average import load_model, load_template_model
+from synmask.translation.decode import (
+    MAX_TOKENS,
+    Jars,
+    best_templates,
+    detokenised,
+    encoded,
+    generator_of,
+    listed,
+    no_jars,
+    prepared,
+    searched,
+    splitter_of,
+    starts_program,
+    tokens_of,
+)
+
+# Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
+Parse = Callable[[str, Path, Path, Path], None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A translation and its score: the sum of the natural log-probabilities of its sub-words and of `</s>`,
+    divided by their number to the power of the length penalty (0 for an empty line)."""
+
+    text: str
+    score: float | None = None
+
+
+def translate(
+    models: Sequence[Path],
+    *,
+    input: Path | None,
+    output: Path | None,
+    nbest: int,
+    scores: bool,
+    batch: int,
+    **how: Any,
+) -> None:
+    """Translate the lines of a file, of a pipe or of a terminal, each as soon as it is there.
+
+    Writes per line its translation, before it with `scores` the score, and before that, with an `nbest` above
+    1, which gives so many lines per line, the line's number; with tabs between.
+
+    Args:
+        input, output: files; None: standard input and output.
+        batch: how many lines are translated together at most; it changes nothing but the speed.
+        how: see `Translator`.
+    """
+    translator = Translator(models, nbest=nbest, scored=scores, **how)
+
+    def reply(lines: list[str], first: int) -> Iterator[str]:
+        for number, found in enumerate(translator(lines, first, batch), start=first):
+            yield "\n".join("\t".join(_columns(number, one, nbest)) for one in found)
+
+    together = None if translator.starts_programs else batch
+    answer(reply, input=input, output=output, most=together, prompt=f"{translator.text['source']}>")
+
+
+def _columns(number: int, found: Candidate, nbest: int) -> list[str]:
+    score = [] if found.score is None else [f"{found.score:.4f}"]
+    return [*([str(number)] if nbest > 1 else []), *score, found.text]
+
+
+class Translator:
+    """Translates raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
+
+    Several models are an ensemble, as fairseq's: of each next sub-word the mean of their probabilities.
+
+    Args:
+        models: model files, of one corpus and direction.
+        nbest: how many translations of each line, the best first, `beam` at most.
+        scored: whether they have scores.
+        parse: the parser of new text, for a model that reads what one gives.
+        jars: CoreNLP's jars that a tokeniser needs (see text/tokenise.py).
+    Raises:
+        UserError: the models cannot be an ensemble, need a parser and there is none, or `nbest` is above
+            `beam`.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Path],
+        *,
+        beam: int = 5,
+        length_penalty: float = 1.0,
+        nbest: int = 1,
+        scored: bool = False,
+        threads: int = 1,
+        parse: Parse | None = None,
+        jars: Jars = no_jars,
+    ) -> None:
+        if nbest > beam:
+            raise UserError(f"--nbest {nbest}: the beam holds only {beam} translations; raise --beam, too")
+        torch.set_num_threads(threads)
+        self.models, tasks, self.text = _ensemble(models)
+        self.task = tasks[0]
+        if self.task.parsed and parse is None:
+            needs = listed(self.task.parsed)
+            raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
+        options = [task.settings.system.options for task in tasks]
+        self.alone = any(one.get("margin") == "batch" for one in options)  # sentences change their mates
+        self.splitter = splitter_of(self.text)
+        self.templates = None
+        if self.task.template_dictionary is not None:
+            self.templates = load_template_model(models[0])
+        self.beam, self.length_penalty = beam, length_penalty
+        self.nbest, self.scored = nbest, scored
+        self.parse, self.jars = parse, jars
+        self.generator = generator_of(self.models, self.task.tgt_dict, beam, length_penalty)
+
+    @property
+    def starts_programs(self) -> bool:
+        """Whether preparing text starts a program, which takes seconds however many lines there are."""
+        return bool(self.task.parsed) or starts_program(self.text)
+
+    def __call__(self, lines: list[str], first: int = 1, batch: int = 64) -> Iterator[list[Candidate]]:
+        """Yield the translations of each line, `batch` lines at a time; an empty line stays one.
+
+        Raises:
+            UserError: a line is too long; it is named by its number, `first` being that of the first.
+        """
+        plain, tokens, split = prepared(lines, self.text, self.splitter, self.jars)
+        limit = min(model.encoder.max_positions() for model in self.models)
+        sentences = encoded(split, limit, self.task, first)
+        syntax = None
+        if self.task.parsed:
+            cased = tokens_of(plain, self.text, self.jars, lowercase=False)
+            syntax = _parsed(self.text["source"], cased, tokens, split, self.parse)
+        templates = None
+        if self.templates is not None:
+            found = best_templates(self.templates, split, self.beam, self.length_penalty, MAX_TOKENS)
+            templates = [encode(line, self.task.template_dictionary).long() for line in found]
+        together = 1 if self.alone else batch
+        for start in range(0, len(sentences), together):
+            part = slice(start, start + together)
+            rows = [rows and rows[part] for rows in (syntax, templates)]
+            yield from self._translated(sentences[part], *rows)
+
+    def _translated(
+        self,
+        sentences: list[torch.Tensor],
+        syntax: Sequence[np.ndarray] | None,
+        templates: Sequence[torch.Tensor] | None,
+    ) -> list[list[Candidate]]:
+        """The translations of some sentences, which are ids with `</s>`."""
+        found = [[Candidate("", 0.0 if self.scored else None)] for _ in sentences]
+        given = (sentences, MAX_TOKENS, syntax, templates)
+        for results in searched(self.models[0], self.task, self.generator, *given):
+            for number, hypotheses in results.items():
+                ids = [one["tokens"] for one in hypotheses[: self.nbest]]
+                words = [bpe.join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
+                scores: list[float | None] = [None] * len(ids)
+                if self.scored:
+                    rows = [rows and rows[number : number + 1] for rows in (syntax, templates)]
+                    alone = self.task.sources([sentences[number]], *rows)
+                    scores = [self._score(alone, tokens) for tokens in ids]
+                found[number] = [*map(Candidate, detokenised(words, self.text), scores)]
+        return found
+
+    @torch.no_grad()
+    def _score(self, source: Any, tokens: torch.Tensor) -> float:
+        """The score of a translation, (m,) ids with `</s>`, of the only sentence of `source`.
+
+        Beam search gives it, too, but its last digits depend on the batch.
+        """
+        batch = source.collater([source[0]])
+        net = (utils.move_to_cuda(batch) if tokens.is_cuda else batch)["net_input"]
+        before = tokens.roll(1)[None]  # fairseq's decoders start from </s>
+        logs = []
+        for model in self.models:
+            made = model(net["src_tokens"], net["src_lengths"], before, net["annotations"])
+            logs.append(model.get_normalized_probs(made, log_probs=True)[0])
+        mean = torch.logsumexp(torch.stack(logs), dim=0) - math.log(len(logs))
+        total = mean.double().gather(1, tokens[:, None]).sum().item()
+        return round(total / len(tokens) ** self.length_penalty, 6) + 0.0  # no -0
+
+
+def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """The models of some files, their tasks and text settings; batches of the first task hold what any reads.
+
+    Raises:
+        UserError: not model files, or they cannot be an ensemble.
+    """
+    loaded = [load_model(path) for path in paths]
+    _, task, text = loaded[0]
+    for path, (_, other, its_text) in zip(paths[1:], loaded[1:], strict=True):
+        fault = None
+        if (its_text["source"], its_text["target"]) != (text["source"], text["target"]):
+            fault = "is of another direction"
+        elif other.src_dict != task.src_dict or other.tgt_dict != task.tgt_dict or its_text != text:
+            fault = "has other dictionaries or another preparation of text"
+        elif other.settings.system.left_pad_source != task.settings.system.left_pad_source:
+            fault = "pads sentences on the other side"
+        if fault:
+            raise UserError(f"{path}: {fault} than {paths[0]}; an ensemble is of models of one corpus")
+    if len(paths) > 1 and any(one.template_dictionary is not None for _, one, _ in loaded):
+        raise UserError(f"{', '.join(map(str, paths))}: models that read templates cannot be an ensemble")
+    task.needs = frozenset().union(*(one.needs for _, one, _ in loaded))
+    return [model for model, _, _ in loaded], [one for _, one, _ in loaded], text
+
+
+def _parsed(
+    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
+) -> list[np.ndarray]:
+    """The annotations of sentences, by a parser that reads `cased` and speaks of `tokens`."""
+    with TemporaryDirectory() as folder:
+        prefix = Path(folder) / "new"
+        for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):
+            write_lines(f"{prefix}.{name}", lines)
+        parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
+        files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
+        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
+        sizes = [len(line.split()) + 1 for line in split]
+        return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]

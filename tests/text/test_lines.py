@@ -1,0 +1,131 @@
+import os
+import pty
+import queue
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from synmask.files import UserError
+from synmask.text.lines import answer, as_they_come
+
+ECHO = """
+import sys
+from pathlib import Path
+from synmask.text.lines import answer
+answer(lambda lines, first: (f"{n} {line}" for n, line in enumerate(lines, first)),
+       input=None, output=None, most=3, prompt="de>")
+"""
+
+
+def numbered(lines, first):
+    for number, line in enumerate(lines, start=first):
+        yield f"{number} {line}"
+
+
+def test_lines_come_at_once_and_in_order():
+    assert [*as_they_come([], 2)] == []
+    groups = [*as_they_come(map(str, range(100)), 7)]
+    assert [int(line) for group in groups for line in group] == [*range(100)]
+    assert max(map(len, groups)) <= 7
+    assert min(map(len, groups)) > 0
+    assert [*as_they_come("abc", None)] == [["a", "b", "c"]]
+
+
+def test_a_line_does_not_wait_for_the_next():
+    source = queue.Queue()
+    groups = as_they_come(iter(source.get, None), 50)
+    for line in ("a", "b"):
+        source.put(line)
+        assert next(groups) == [line]
+    source.put(None)
+    assert [*groups] == []
+
+
+def test_lines_that_are_there_come_together():
+    there, go = threading.Event(), threading.Event()
+
+    def lines():
+        yield "a"
+        go.wait()
+        yield from "bcd"
+        there.set()
+        yield from "ef"
+
+    groups = as_they_come(lines(), 4)
+    assert next(groups) == ["a"]
+    go.set()
+    there.wait()
+    rest = [*groups]
+    assert "".join(line for group in rest for line in group) == "bcdef"
+    assert len(rest) < 5
+
+
+def test_what_stops_the_lines_stops_the_groups_after_those_before():
+    def lines():
+        yield "a"
+        raise UserError("line 2: no")
+
+    seen = []
+    with pytest.raises(UserError, match="line 2: no"):
+        seen.extend(as_they_come(lines(), 1))
+    assert seen == [["a"]]
+
+
+@pytest.mark.parametrize("most", [1, 3, None])
+def test_a_file_is_answered_line_by_line(tmp_path, most):
+    (tmp_path / "in").write_text("a\n\nb\nc\nd")
+    answer(numbered, input=tmp_path / "in", output=tmp_path / "out", most=most, prompt="")
+    assert (tmp_path / "out").read_text() == "1 a\n2 \n3 b\n4 c\n5 d\n"
+
+
+def test_a_damaged_file_is_found_before_anything_is_answered(tmp_path):
+    (tmp_path / "in").write_bytes(b"a\n" * 9 + b"\xff\n")
+    for path, said in (
+        (tmp_path / "in", "in, line 10: not UTF-8"),
+        (tmp_path / "gone", "gone: no such file"),
+    ):
+        with pytest.raises(UserError, match=said):
+            answer(lambda *_: 1 / 0, input=path, output=tmp_path / "out", most=2, prompt="")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_answer_that_fails_leaves_no_file(tmp_path):
+    (tmp_path / "in").write_text("a\nb\n")
+
+    def failing(lines, first):
+        yield "a"
+        raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        answer(failing, input=tmp_path / "in", output=tmp_path / "out", most=1, prompt="")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def started(**how):
+    return subprocess.Popen(
+        [sys.executable, "-c", ECHO], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **how
+    )
+
+
+def test_a_pipe_that_stays_open_is_answered():
+    process = started(stdin=subprocess.PIPE)
+    for number, line in enumerate((b"a", b"", b"c"), start=1):
+        process.stdin.write(line + b"\n")
+        assert process.stdout.readline() == b"%d %s\n" % (number, line)
+    assert process.communicate() == (b"", b"")
+    assert process.returncode == 0
+
+
+def test_a_terminal_is_asked():
+    ours, theirs = pty.openpty()
+    process = started(stdin=theirs)
+    os.close(theirs)
+    for number, line in enumerate((b"a", b"b"), start=1):
+        os.write(ours, line + b"\n")
+        assert process.stdout.readline() == b"%d %s\n" % (number, line)
+    os.write(ours, b"\x04")
+    assert process.communicate() == (b"", b"de> de> de> \n")
+    assert process.returncode == 0
+    os.close(ours)

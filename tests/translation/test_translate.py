@@ -1,0 +1,190 @@
+import itertools
+import math
+
+import pytest
+import torch
+
+from small_models import typed
+from synmask.files import UserError
+from synmask.translation.average import average, load_model, save_model
+from synmask.translation.decode import decode_files
+from synmask.translation.train import train
+from synmask.translation.translate import Candidate, Translator, translate
+
+LINES = ["a  bb d", "", "bb a", " ", "jj ef ghi a", "cc cc d", "a"]
+
+
+@pytest.fixture(scope="module")
+def more(corpus, models, all_settings, tmp_path_factory):
+    """Model files that differ from plain.pt: another seed; other BPE; StructFormer; left padding."""
+    folder = tmp_path_factory.mktemp("more")
+    saved = torch.load(models / "plain.pt", weights_only=True)
+    train(corpus / "bin", folder / "two", "de", "en", typed(all_settings["plain"]), 2, keep=1)
+    state = average(folder / "two/checkpoints", 1)
+    save_model(folder / "two.pt", state, corpus / "bin", saved["text"], typed(all_settings["plain"]))
+    options = {"conv_layers": 1, "conv_kernel": 3, "margin": "batch"}
+    system = all_settings["plain"]["system"] | {"guide": "structformer", "options": options}
+    settings = all_settings["plain"] | {"system": system}
+    train(corpus / "bin", folder / "structformer", "de", "en", typed(settings), 1, keep=1)
+    state = average(folder / "structformer/checkpoints", 1)
+    save_model(folder / "structformer.pt", state, corpus / "bin", saved["text"], typed(settings))
+    torch.save(saved | {"text": saved["text"] | {"codes": "#version: 0.2\nb b</w>\n"}}, folder / "codes.pt")
+    torch.save(saved | {"text": saved["text"] | {"target": "fr"}}, folder / "fr.pt")
+    system = saved["settings"]["system"] | {"left_pad_source": True}
+    torch.save(saved | {"settings": saved["settings"] | {"system": system}}, folder / "left.pt")
+    return folder
+
+
+def texts(translator, lines, **how):
+    return [best.text for best, *_ in translator(lines, **how)]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write what `translate` answers to lines; its lines."""
+
+    def call(models, lines, *, nbest=1, scores=False, batch=64, **how):
+        source, target = tmp_path / "in", tmp_path / "out"
+        source.write_text("".join(f"{line}\n" for line in lines))
+        how = {"input": source, "output": target, "nbest": nbest, "scores": scores, "batch": batch} | how
+        translate(models, **how)
+        return target.read_text().splitlines()
+
+    return call
+
+
+def test_raw_text_is_prepared_and_empty_lines_stay(models, tmp_path):
+    found = texts(Translator([models / "plain.pt"]), LINES)
+    assert found[1] == found[3] == ""
+    (tmp_path / "bpe").write_text("a bb d\n\nbb a\n\njj e@@ f g@@ h@@ i a\ncc cc d\na\n")
+    how = {"beam": 5, "length_penalty": 1.0, "max_tokens": 4000, "threads": 1}
+    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], **how)
+    assert found == (tmp_path / "h.txt").read_text().splitlines()
+    assert len(set(found)) > 1
+
+
+@pytest.mark.parametrize("name", ["plain.pt", "grammar.pt", "structformer.pt"])
+def test_no_batch_changes_a_translation_or_a_score(models, more, written, name):
+    path = models / name if (models / name).exists() else more / name
+    how = {"nbest": 3, "scores": True}
+    alone = list(itertools.chain(*(written([path], [line], **how) for line in LINES)))
+    together = {batch: written([path], LINES, batch=batch, **how) for batch in (1, 3, 64)}
+    assert together[1] == together[3] == together[64]
+    assert [line.partition("\t")[2] for line in together[1]] == [line.partition("\t")[2] for line in alone]
+
+
+def test_columns(models, written):
+    path = [models / "plain.pt"]
+    plain = written(path, LINES[:3])
+    scored = [line.split("\t") for line in written(path, LINES[:3], scores=True)]
+    best = [line.split("\t") for line in written(path, LINES[:3], nbest=2)]
+    both = [line.split("\t") for line in written(path, LINES[:3], nbest=2, scores=True)]
+    assert [text for _, text in scored] == plain
+    assert scored[1] == ["0.0000", ""]
+    assert [number for number, _ in best] == ["1", "1", "2", "3", "3"]
+    assert [text for number, text in best[:1] + best[2:4]] == plain
+    assert [[number, text] for number, _, text in both] == best
+    assert float(both[0][1]) >= float(both[1][1])
+    assert both[0][1] == scored[0][0]
+
+
+@pytest.mark.parametrize("penalty", [1.0, 0.6, 0.0])
+def test_a_score_is_the_searchs_own(models, more, penalty):
+    paths = [models / "plain.pt", models / "grammar.pt"]
+    for chosen in (paths[:1], paths):
+        translator = Translator(chosen, nbest=5, scored=True, length_penalty=penalty)
+        own = []
+        translator._score = lambda source, tokens, own=own: own.append((source, tokens)) or 0.0
+        [found] = translator(["jj bb a"])
+        sample = own[0][0].collater([own[0][0][0]])
+        [searched] = translator.generator.generate(translator.models, sample)
+        del translator._score
+        assert len(found) == 5
+        for (source, tokens), hypothesis in zip(own, searched, strict=True):
+            assert tokens.tolist() == hypothesis["tokens"].tolist()
+            assert translator._score(source, tokens) == pytest.approx(float(hypothesis["score"]), abs=1e-5)
+
+
+def test_an_ensemble_means_probabilities(models, more):
+    paths = [models / "plain.pt", more / "two.pt"]
+    one, two, both = (Translator(chosen, scored=True) for chosen in (paths[:1], paths[1:], paths))
+    source = both.task.sources([both.task.src_dict.encode_line("a bb d", add_if_not_exist=False).long()])
+    tokens = torch.tensor([5, 6, 2])  # whatever they are
+    net = source.collater([source[0]])["net_input"]
+    expected = 1.0
+    for position, token in enumerate(tokens.tolist()):
+        before = torch.tensor([[2, *tokens[:position].tolist()]])
+        each = []
+        for translator in (one, two):
+            with torch.no_grad():
+                logits, _ = translator.models[0](net["src_tokens"], net["src_lengths"], before, {})
+            each.append(float(logits[0, -1].softmax(-1)[token]))
+        expected *= sum(each) / 2
+    assert both._score(source, tokens) == pytest.approx(math.log(expected) / 3, abs=1e-5)
+    assert texts(Translator([paths[0], paths[0]]), LINES) == texts(one, LINES)
+    found = {name: texts(translator, LINES) for name, translator in (("1", one), ("2", two), ("b", both))}
+    assert found["1"] != found["2"]
+    assert found["b"] == texts(Translator(paths[::-1]), LINES)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("codes.pt", "has other dictionaries or another preparation of text than"),
+        ("fr.pt", "is of another direction than"),
+        ("left.pt", "pads sentences on the other side than"),
+    ],
+)
+def test_models_that_do_not_fit_are_no_ensemble(models, more, name, said):
+    with pytest.raises(UserError, match=f"{name}: {said} .*plain.pt; an ensemble is of models of one corpus"):
+        Translator([models / "plain.pt", more / name])
+
+
+def test_other_dictionaries_are_no_ensemble(models, tmp_path):
+    saved = torch.load(models / "plain.pt", weights_only=True)
+    source = saved["dictionaries"]["source"].splitlines()
+    saved["dictionaries"]["source"] = "\n".join([source[1], source[0], *source[2:]]) + "\n"
+    torch.save(saved, tmp_path / "turned.pt")
+    with pytest.raises(UserError, match=r"turned\.pt: has other dictionaries"):
+        Translator([models / "plain.pt", tmp_path / "turned.pt"])
+
+
+def test_a_beam_holds_no_more_than_its_size(models):
+    with pytest.raises(UserError, match="--nbest 4: the beam holds only 3 translations; raise --beam, too"):
+        Translator([models / "plain.pt"], beam=3, nbest=4)
+    assert len(next(Translator([models / "plain.pt"], beam=3, nbest=3)(["a"]))) == 3
+
+
+def test_too_long_a_line_is_named_and_nothing_is_written(models, written, tmp_path):
+    (tmp_path / "out").write_text("before\n")
+    with pytest.raises(UserError, match=r"^line 5: longer than 1024 sub-words; split the sentence$"):
+        written([models / "plain.pt"], ["a", "", "bb", "d", "a " * 1100, "a"], batch=2)
+    assert (tmp_path / "out").read_text() == "before\n"
+
+
+def test_odd_text(models):
+    lines = ["\x00\x01", "\u2028a\u2028", "💥 ä ب", "a\tbb", "a" * 300, "<s> </s> <unk> <pad>", "@@ a@@ |"]
+    found = [*Translator([models / "plain.pt"], nbest=2, scored=True)(lines)]
+    assert len(found) == len(lines)
+    assert all(math.isfinite(one.score) and "\n" not in one.text for line in found for one in line)
+
+
+def test_an_empty_line_is_no_sentence(models):
+    assert [*Translator([models / "plain.pt"], nbest=3, scored=True)([""])] == [[Candidate("", 0.0)]]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path.write_text("Ein Text, äöü\n" * 999), "text, not a model file; give the average.pt that"),
+        (lambda path: path.write_bytes(b""), "an empty file, not a model file"),
+        (lambda path: path.write_bytes(bytes(range(256))), "no file of torch, not a model file"),
+        (lambda path: path.mkdir(), "a folder, not a model file"),
+        (lambda path: torch.save({"a.weight": torch.ones(2)}, path), "the weights of one epoch, not a whole"),
+        (lambda path: torch.save({"extra_state": {}, "model": {}}, path), "a checkpoint to go on training from"),
+    ],
+)  # fmt: skip
+def test_what_is_no_model_is_called_by_its_name(tmp_path, make, said):
+    make(tmp_path / "x.pt")
+    with pytest.raises(UserError, match=f"x.pt: {said}"):
+        load_model(tmp_path / "x.pt")
