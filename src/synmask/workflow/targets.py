@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ from synmask.config import GUIDES, Config, as_json
 from synmask.config.claims import Claims
 from synmask.config.faults import nearest
 from synmask.config.published import Published
-from synmask.config.sections import Experiment
+from synmask.config.sections import Experiment, Table
 from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_comparisons, task_files
 from synmask.files import UserError
 from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
@@ -86,7 +86,7 @@ class Targets:
                 if benchmark.generate is None and config.reads_words(table):
                     files.update(config.corenlp_jars("en"))
                 if benchmark.folder is None:
-                    tasks = config.tasks_of(table)
+                    tasks = {*config.tasks_of(table), *self._continued_on(table)}
                     files.update(*(config.task_sources(table.benchmark, task) for task in tasks))
         for name in config.members(target):
             entry = self.entry(name)
@@ -100,6 +100,15 @@ class Targets:
             for language in languages:
                 files.update(config.tokeniser_jars(config.tokeniser(entry.corpus, language)))
         return sorted(files)
+
+    def _continued_on(self, table: Table) -> Iterator[str]:
+        """The tasks of a benchmark's table on whose parsed sentences weights of its systems are continued."""
+        benchmark, tasks = self.config.benchmarks[table.benchmark], f"results/{table.benchmark}/"
+        for system in {*table.systems} & {*benchmark.weights_of}:
+            parses = self.config.weights[benchmark.weights_of[system]].continued.parses
+            for prefix in itertools.chain(*parses.values()):
+                if prefix.startswith(tasks):
+                    yield prefix.removeprefix(tasks).split("/")[0]
 
     # ---- an experiment -------------------------------------------------------------------------------------
 
