@@ -1,3 +1,3 @@
 """Grammar induction inside a Transformer: the library behind the workflow's rules."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from synmask.files import UserError, read_json, renamed, sha256, write_json, writing
+from synmask.files import UserError, machine_fault, read_json, renamed, sha256, write_json, writing
 
 # The epochs (their history, a row each) that are done → those of them whose models must be there.
 Models = Callable[[Any], Iterable[int]]
@@ -117,10 +117,15 @@ def load(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such file")
     problem = fault(path)
     if problem is None:
-        value = torch.load(path, map_location="cpu", weights_only=True)
-        if isinstance(value, dict):
-            return value
-        problem = f"it holds a {type(value).__name__}"
+        try:
+            value = torch.load(path, map_location="cpu", weights_only=True)
+            if isinstance(value, dict):
+                return value
+            problem = f"it holds a {type(value).__name__}"
+        except Exception as error:  # names in the file that torch minds here alone
+            if machine_fault(error):
+                raise
+            problem = type(error).__name__
     raise UserError(f"{path}: damaged checkpoint ({problem}); delete it and rerun")
 
 

@@ -136,7 +136,9 @@ class Clock:
 
 def _seconds(guide: str, machine: str, tokens: int, parameters: int) -> float:
     """Of a step with so many target tokens, by the operations that the model takes for them."""
-    known, like = REFERENCE[machine], REFERENCE["like"].get(guide, {"guide": guide, "times": 1.0})
+    known = REFERENCE[machine]
+    measured = guide if guide in known["seconds"] else "none"  # one of the user's own is not
+    like = REFERENCE["like"].get(guide, {"guide": measured, "times": 1.0})
     base = known["seconds"][like["guide"]] * (tokens / known["tokens"]) * (parameters / PARAMETERS)
     return max(base, known.get("least", {}).get(like["guide"], 0.0)) * like["times"]
 
