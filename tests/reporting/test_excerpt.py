@@ -36,11 +36,14 @@ def test_a_page_without_marks_is_left_as_it_is(page, text):
     assert not (page.parent / "data.csv").exists()
 
 
-def test_the_readmes_table_has_the_numbers_of_the_tracked_data():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("page", "data"), [("README.md", "docs/demo.csv"), ("docs/systems.md", "docs/demo-all.csv")]
+)
+def test_a_pages_table_has_the_numbers_of_the_tracked_data(page, data):
+    text = (ROOT / page).read_text(encoding="utf-8")
     lines = [line for line in text[text.index(BEGIN) : text.index(END)].splitlines() if line.startswith("| ")]
     rows = {line.strip("| ").split(" | ")[0]: line for line in lines}
-    with (ROOT / "docs/demo.csv").open(encoding="utf-8", newline="") as handle:
+    with (ROOT / data).open(encoding="utf-8", newline="") as handle:
         cells = list(csv.DictReader(handle))
     assert len(rows) == 1 + len({cell["label"] for cell in cells})
     for cell in cells:
