@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq.data import Dictionary
-from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
@@ -27,7 +26,7 @@ from synmask.roberta.weights import MASK, Weights, load_weights, save_weights
 from synmask.training.checkpoints import finished, load
 from synmask.training.loop import run_stage
 from synmask.training.losses import LoggedLoss
-from synmask.training.stage import History, Stage
+from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
 KEPT, DRAWN = 0.1, 0.1  # of the masked tokens as many stand as they are, or are drawn; the others are <mask>
@@ -228,11 +227,7 @@ class Continuing(Stage):
         return Trainer(cfg, task, model, ContrastiveLoss(task))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
-        with metrics.aggregate(new_root=True) as totals:
-            for sample in batches:
-                trainer.valid_step(sample)
-        valid = totals.get_smoothed_values()
+        valid = valid_means(trainer)
         return {
             "train_loss": round(float(train["loss"]), 5),
             **{name: round(float(valid[name]), 5) for name in ("mlm_loss", "phrase_loss", "tree_loss")},

@@ -22,7 +22,7 @@ from synmask.text import gpt2
 from synmask.training.binarise import read_binary, read_dictionary, write_binary
 from synmask.training.checkpoints import finished, load
 from synmask.training.loop import run_stage
-from synmask.training.stage import History, Stage
+from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
 LN2 = math.log(2)  # fairseq's own loss counts in bits
@@ -113,11 +113,7 @@ class Pretraining(Stage):
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
-        with metrics.aggregate(new_root=True) as totals:
-            for sample in batches:
-                trainer.valid_step(sample)
-        valid = float(totals.get_smoothed_values()["loss"]) * LN2
+        valid = float(valid_means(trainer)["loss"]) * LN2
         return {
             "train_loss": round(float(train["loss"]) * LN2, 5),
             "valid_loss": round(valid, 5),

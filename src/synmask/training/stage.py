@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
@@ -84,3 +85,12 @@ class Stage(ABC):
     def summary(self, history: History) -> dict[str, Any]:
         """What train.json holds of this kind of training."""
         return {}
+
+
+def valid_means(trainer: Trainer) -> Mapping[str, Any]:
+    """The means that the criterion logs on the data to validate on."""
+    batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+    with metrics.aggregate(new_root=True) as totals:
+        for sample in batches:
+            trainer.valid_step(sample)
+    return totals.get_smoothed_values()

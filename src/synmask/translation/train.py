@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.logging import metrics
 from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
@@ -20,7 +19,7 @@ from synmask.files import UserError
 from synmask.training.binarise import read_dictionary
 from synmask.training.checkpoints import average_file
 from synmask.training.loop import run_stage
-from synmask.training.stage import History, Stage
+from synmask.training.stage import History, Stage, valid_means
 from synmask.translation.criterion import MixedLoss
 from synmask.translation.task import GuidedTranslation, read_split, read_templates, translation_config
 
@@ -107,11 +106,7 @@ class Translation(Stage):
         return build_trainer(cfg, self.settings, self.seed, self.templates)
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
-        with metrics.aggregate(new_root=True) as totals:
-            for sample in batches:
-                trainer.valid_step(sample)
-        valid = totals.get_smoothed_values()
+        valid = valid_means(trainer)
         return {
             "train_loss": round(float(train["loss"]), 5),
             "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
