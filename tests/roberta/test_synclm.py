@@ -14,7 +14,7 @@ from synmask.corpora.demo.tasks import write_part
 from synmask.corpora.tasks import read_task
 from synmask.files import UserError
 from synmask.roberta import synclm
-from synmask.roberta.continued import ContrastiveRoberta, continue_pretraining
+from synmask.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
 from synmask.roberta.finetune import encode_file, finetune
 from synmask.roberta.labelled import read_encoded, read_syntax, write_encoded
 from synmask.roberta.model import GuidedRoberta
@@ -291,3 +291,25 @@ def test_what_cannot_be_is_one_line(weights, data, tmp_path):
     with pytest.raises(UserError, match=r"empty: no sentence; give parses of some"):
         encode_parses([tmp_path / "empty"], weights, 60, tmp_path / "x.npz")
     assert not (tmp_path / "run").exists()
+
+
+def test_masks_hide_draw_and_keep_tokens(weights, data):
+    encoded, dictionary = read_encoded(data / "train.npz"), load_weights(weights).dictionary
+    sentences = ParsedSentences(
+        encoded, dictionary, order=np.arange(len(encoded)), syntax=read_syntax(data / "train.npz", encoded),
+        mask_rate=0.15, seed=1, losses=[],
+    )  # fmt: skip
+    words = masked = hidden = kept = 0
+    for epoch in range(1, 41):
+        sentences.set_epoch(epoch)
+        for index in range(len(encoded)):
+            example = sentences[index]
+            chosen = example["masked"].bool()
+            assert (example["tokens"] == example["unmasked"])[~chosen].all()
+            words += len(chosen) - 2
+            masked += int(chosen.sum())
+            hidden += int((example["tokens"] == dictionary.index("<mask>")).sum())
+            kept += int((example["tokens"] == example["unmasked"])[chosen].sum())
+    assert abs(masked / words - 0.15) < 0.01
+    assert abs(hidden / masked - 0.8) < 0.03
+    assert abs(kept / masked - 0.1) < 0.03
