@@ -8,6 +8,7 @@ of a rule, has ended. Failures come with the ends of their logs. With `-p`, `--q
 import os
 import sys
 import threading
+import traceback
 from logging import WARNING, LogRecord
 from typing import Any
 
@@ -86,8 +87,11 @@ class LogHandler(LogHandlerBase):
                 self.ended.set()
                 if self.live:
                     self.live.stop()
-                for line in self._ending():
-                    self._say(line)
+                try:
+                    for line in self._ending():
+                        self._say(line)
+                except Exception:  # which would end without a word
+                    traceback.print_exc()
         super().close()
 
     def _ending(self) -> list[str]:
