@@ -21,7 +21,14 @@ from synmask.workflow.terminal import Job, Run
 EVERY = 1.0  # seconds between two looks at the logs
 # Messages, by their beginnings: those before the start that are left out, and those after it that are not.
 SILENT = ("Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ")
-TOLD = ("Creating conda", "Downloading and", "Trying to restart", "Nothing to be done", "Will exit after")
+TOLD = (
+    "Creating conda",
+    "Downloading and",
+    "Trying to restart",
+    "Nothing to be done",
+    "Waiting at most",
+    "Will exit after",
+)
 INTERRUPTED = "Terminating processes on user request"
 OTHERWISE = (
     "Exiting because a job execution failed",

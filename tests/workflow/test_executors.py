@@ -4,7 +4,8 @@ import re
 
 QUEUE = """#!/bin/sh
 # A queue whose jobs start at once. `queue submit WORDS JOBSCRIPT` prints a number, `queue status NUMBER` a word.
-# $LATE: a file that is seen 8 seconds after its job has ended, as on some shared file systems.
+# $LATE: a file that is seen $SECONDS_LATE after its job is known to have ended, as on some shared file systems;
+# without $SECONDS_LATE it never is.
 case $1 in
   submit)
     number=$(($(wc -l < queued) + 1))
@@ -14,10 +15,11 @@ case $1 in
       "$script" && end=success || end=failed
       [ -z "$LATE" ] || mv "$LATE" hidden
       echo $end > state.$number
-      [ -z "$LATE" ] || { sleep 8; mv hidden "$LATE"; }
     ) > log.$number 2>&1 < /dev/null &
     echo $number ;;
-  status) cat state.$2 2> /dev/null || echo running ;;
+  status)
+    cat state.$2 2> /dev/null || { echo running; exit; }
+    [ -z "$SECONDS_LATE" ] || (sleep $SECONDS_LATE; mv hidden "$LATE") > /dev/null 2>&1 < /dev/null & ;;
 esac
 """
 SUBMIT = (
@@ -56,6 +58,9 @@ def test_a_file_that_is_seen_late_is_waited_for(project, monkeypatch):
     once = (TEXT, *GENERIC, "--retries", "0")
     done = project.snakemake(*once, "--latency-wait", "1", check=False)
     assert done.returncode == 1
-    assert re.search(rf"MissingOutputException.*\n.*(.*\n)*.*{TEXT}", done.output)
-    project.snakemake(*once, "--latency-wait", "60")
+    missing = rf"MissingOutputException.*\n.*(.*\n)*.*{TEXT}"
+    assert re.search(missing, done.output)
+    monkeypatch.setenv("SECONDS_LATE", "5")
+    done = project.snakemake(*once, "--latency-wait", "60")
+    assert f"Waiting at most 60 seconds for missing files:\n{TEXT}" in done.output
     assert (project.folder / TEXT).stat().st_size
