@@ -142,6 +142,7 @@ encode-parses --parses IN/task/dev --weights IN/weights --max-tokens 60 --output
 continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued --settings @continued --seed 1 --restart
 finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --restart
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
+export --model IN/finetuning/best.pt --weights IN/weights --output OUT/exported
 nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json
 nlu-significance --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --baseline IN/predictions.txt --run @task_baseline --output OUT/nlu_significance.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json

@@ -25,6 +25,7 @@ VERBS = {
         "evaluation:parse",
         "evaluation:parseval",
         "evaluation:score",
+        "models:export",
         "reporting:report",
         "planning:settings",
     ),

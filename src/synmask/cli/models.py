@@ -1,6 +1,7 @@
 """Training, averaging, decoding."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -235,3 +236,25 @@ def translate(
         length_penalty=length_penalty, threads=threads,
         parse=corenlp_parser(config, threads), jars=tokeniser_jars(config),
     )  # fmt: skip
+
+
+def export(*, model: Path, output: Path, weights: Path | None = None) -> None:
+    """Write a plain model as a folder for Hugging Face's transformers, with its tokenizer.
+
+    For example: `synmask export --model results/…/transformer/seed1/average.pt --output mine` or, of RoBERTa,
+    `synmask export --model results/…/roberta/seed1/best.pt --weights results/weights/NAME --output mine`.
+    Systems whose attention syntax guides cannot be exported: transformers has no such architecture.
+
+    Args:
+        model: A model file of `average`, or best.pt of `finetune`.
+        output: The folder: config.json, model.safetensors, the tokenizer's files.
+        weights: Of a fine-tuned RoBERTa, the weights that it was trained from.
+    """
+    if weights is not None:
+        from synmask.roberta.export import export_roberta
+
+        return export_roberta(model, weights, output)
+    from synmask.translation.export import export_translation
+
+    if missing := export_translation(model, output):
+        print(f"{output}: without a tokenizer: {missing}", file=sys.stderr)
