@@ -125,6 +125,7 @@ sweep-figure --inputs IN/scores.json --setting dim --output OUT/sweep
 speed-figure --input IN/speed.json --labels @labels --output OUT/speed
 diagram --output OUT/method
 distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
+tensorboard IN/run IN/results/demo/de-en/grammar/seed1 --logdir OUT/curves
 report --plan @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar
 plan demo --configfile IN/mine.yaml --gpus 2
@@ -186,6 +187,7 @@ def prepare(folder):
     (folder / "claims.yaml").write_text(CLAIMS)
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
     (folder / "results/demo/de-en/grammar/seed1").mkdir(parents=True)
+    (folder / "results/demo/de-en/grammar/seed1/history.csv").write_text("epoch,updates,seconds\n1,9,1.5\n")
     (folder / "glue").mkdir()
     (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")
 

@@ -43,7 +43,17 @@ def test_every_option_is_explained(verbs):
 
 
 def test_verbs_for_people_show_an_example(verbs):
-    for name in ("plan", "translate", "tree", "parse", "parseval", "score", "export", "settings"):
+    for name in (
+        "plan",
+        "translate",
+        "tree",
+        "parse",
+        "parseval",
+        "score",
+        "export",
+        "tensorboard",
+        "settings",
+    ):
         assert f"`synmask {name} " in verbs[name].help or f"| synmask {name} " in verbs[name].help, name
 
 

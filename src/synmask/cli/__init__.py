@@ -27,6 +27,7 @@ VERBS = {
         "evaluation:score",
         "models:export",
         "reporting:report",
+        "reporting:tensorboard",
         "planning:settings",
     ),
     "Corpora": (

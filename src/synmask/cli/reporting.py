@@ -210,3 +210,18 @@ def verdict(*, claims: Path, results: Path, output: Path) -> None:
     from synmask.reporting.verdict import write_verdict
 
     write_verdict(read_claims(claims), results, output)
+
+
+def tensorboard(runs: Some[Path], /, *, logdir: Path) -> None:
+    """Write the losses and scores of training runs by update as event files for TensorBoard.
+
+    For example: `synmask tensorboard results/demo/de-en/*/seed* --logdir curves`; look at it with
+    `tensorboard --logdir curves`. Of a run that is still training it writes the epochs that are done.
+
+    Args:
+        runs: Folders with a history.csv: of training, pre-training or fine-tuning.
+        logdir: Folder for the event files; a run keeps its path below results/.
+    """
+    from synmask.reporting.tensorboard import write_events
+
+    write_events(runs, logdir)
