@@ -1,9 +1,14 @@
-# Faults that Snakemake would tell without the file and line of the configuration.
+# Faults that Snakemake would tell without the file and line of the configuration, or not at all.
+import os
 import sys
 
 from synmask.config import read_yaml
 from synmask.files import UserError
 
+if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
+    sys.exit(
+        "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
+    )
 try:
     read_yaml("config.yaml")
 except UserError as error:
