@@ -25,7 +25,7 @@ def plan(
 
     `~` marks estimates: parameters before there is a vocabulary; hours, by the speeds of reference machines,
     before trainings of your own have run. `published` are the hours that the paper prints. For language
-    understanding it also says the hours of parsing.
+    understanding it also says the hours of parsing and of pre-training.
 
     For example: `synmask plan demo --gpus 4`, `synmask plan mine --configfile mine.yaml`
 
@@ -54,11 +54,13 @@ def plan(
         except Fault as found:
             raise fault(found.path, str(found), values, files) from None
         rows, tuned = planning.plan(config, targets), planning.finetunings(config, targets)
+        made = planning.pretrainings(config, targets)
         for line in [
             *(planning.lines(rows) if rows else ()),
             *planning.parsing_lines(config, targets),
+            *planning.pretraining_lines(config, made),
             *planning.finetuning_lines(tuned),
-            *planning.hour_lines(config, rows, tuned, gpus),
+            *planning.hour_lines(config, rows, tuned, made, gpus),
         ]:
             print(line)
 

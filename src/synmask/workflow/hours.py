@@ -72,6 +72,59 @@ class Clock:
         guess = Hours(max(least, gpu), gpu * _cores_for_gpu())
         return self._own(f"{benchmark}/{task}/*/seed*").or_else(guess)
 
+    def pretraining(self, weights: str) -> Hours:
+        """Of pre-training weights here, from the start or further: as it ran, or by the tokens that it reads.
+
+        The speed is that of the reference's model, scaled by the parameters of RoBERTa's layers.
+        """
+        entry, tokens = self.config.weights[weights], self._tokens(weights)
+        settings = entry.pretrain or entry.continued
+        guess = Hours(None, None)
+        if tokens is not None:
+            times = REFERENCE["pretraining"]["losses"] if entry.continued and entry.continued.losses else 1.0
+            batch, size = settings.training.batch.tokens, _size(self._shape(weights))
+            gpu, cpu = (_seconds("none", machine, batch, size) * times for machine in ("gpu", "cpu"))
+            batches = tokens / (batch * REFERENCE["filled"])
+            core = max(cpu * REFERENCE["cpu"]["cores"], REFERENCE["pretraining"]["least"] * times)
+            guess = Hours(batches * gpu / 3600, batches * core / 3600)
+        return self._own(f"weights/{weights}").or_else(guess)
+
+    def _shape(self, weights: str) -> Mapping[str, int]:
+        """The sizes of a RoBERTa; RoBERTa-base's where they stand in a file that may not be there yet."""
+        entry = self.config.weights[weights]
+        if entry.continued:
+            return self._shape(entry.continued.weights)
+        return entry.pretrain.model.model_dump() if entry.pretrain else REFERENCE["finetuning"]["model"]
+
+    def _tokens(self, weights: str) -> float | None:
+        """How many tokens pre-training reads in all its epochs, by the bytes of its text.
+
+        Where parses are not there yet it is what the schedule of the learning rate has room for.
+        """
+        entry = self.config.weights[weights]
+        settings = entry.pretrain or entry.continued
+        training, batch = settings.training, settings.training.batch
+        if entry.pretrain:
+            texts = entry.pretrain.text["train"]
+        else:
+            texts = tuple(f"{prefix}.text" for prefix in entry.continued.parses["train"])
+        sizes = [self._bytes(path) for path in texts]
+        if None not in sizes:
+            return sum(sizes) * training.max_epochs / REFERENCE["pretraining"]["bytes"]
+        most = batch.gpus * batch.updates * batch.tokens  # in an update
+        return training.total_updates * most * REFERENCE["filled"] if entry.continued else None
+
+    def _bytes(self, path: str) -> float | None:
+        """Of a text; of a corpus' that is not there yet, by its number of pairs; None: not known."""
+        here = self.results / path.removeprefix("results/") if path.startswith("results/") else Path(path)
+        if here.is_file() and here.suffix != ".gz":
+            return here.stat().st_size
+        for corpus in self.config.corpora:
+            if path.startswith(f"results/{corpus}/raw/train."):
+                pairs = self._number_of_pairs(corpus, path.rpartition(".")[2])
+                return None if pairs is None else pairs * REFERENCE["pretraining"]["line"]
+        return None
+
     def _own(self, runs: str, part: str = "") -> Hours:
         """The mean hours of trainings that have run here, in folders of this pattern."""
         gpu, cores, devices = [], [], set()
@@ -203,6 +256,8 @@ def saying(config: Config) -> Callable[[Iterable[tuple[str, Mapping[str, str]]]]
                 each.append(clock.training(wildcards["corpus"], direction, wildcards["system"], part))
             elif rule == "finetune":
                 each.append(clock.finetuning(wildcards["benchmark"], wildcards["task"]))
+            elif rule in ("pretrain", "continue_pretraining"):
+                each.append(clock.pretraining(wildcards["weights"]))
         return totals(each)
 
     return say
