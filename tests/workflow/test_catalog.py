@@ -21,6 +21,7 @@ def test_the_catalog_lists_the_workflow_with_its_usage():
     assert "workflow" in readme
     assert (ROOT / "workflow/Snakefile").exists()
     assert [*(ROOT / "workflow/rules").glob("*.smk")]
+    assert (ROOT / "config/config.yaml").samefile(ROOT / "config.yaml")  # snakedeploy copies it
     usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
     assert {*usage} == {"mandatory-flags", "software-stack-deployment", "report"}
     assert {*usage["mandatory-flags"]} == {"desc", "flags"}
