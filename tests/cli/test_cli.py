@@ -39,7 +39,8 @@ def test_help_shows_every_verb_with_a_sentence_the_peoples_first(verbs):
 def test_every_option_is_explained(verbs):
     for name, verb in verbs.items():
         for argument in verb.assemble_argument_collection(parse_docstring=True):
-            assert argument.parameter.help, f"{name} {argument.name}"
+            grouped = argument.name == "*"  # options of a dataclass; they follow
+            assert grouped or argument.parameter.help, f"{name} {argument.name}"
 
 
 def test_verbs_for_people_show_an_example(verbs):

@@ -5,7 +5,19 @@ import shlex
 import sys
 from pathlib import Path
 
-from synmask.cli.options import ConfigFile, Count, Gpus, Json, Lowercase, Some, Threads, together
+from synmask.cli.options import (
+    ConfigFile,
+    Count,
+    Gpus,
+    Json,
+    Lowercase,
+    Parts,
+    Some,
+    TaskName,
+    Threads,
+    TrainJson,
+    together,
+)
 from synmask.config.runs import RunInfo, TranslationInfo
 from synmask.files import UserError
 from synmask.gpus import lease
@@ -20,7 +32,7 @@ def score(
     references: tuple[Path, ...] = (),
     reference_tokens: tuple[Path, ...] = (),
     run: Json[TranslationInfo | None] = None,
-    train: Path | None = None,
+    train: TrainJson | None = None,
     output: Path | None = None,
 ) -> None:
     """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
@@ -37,7 +49,6 @@ def score(
         references: Plain reference text of each.
         reference_tokens: Tokenised reference of each.
         run: What was run: corpus, direction, system, seed, settings.
-        train: train.json of the run.
         output: scores.json.
     """
     workflow = (splits, hypotheses, references, reference_tokens, run, train, output)
@@ -67,7 +78,7 @@ def _score_run(
 ) -> None:
     """Write a run's scores.json."""
     from synmask.evaluation.bleu import score
-    from synmask.files import read_json, write_json
+    from synmask.files import read_json
 
     found = {}
     parts = together(
@@ -77,10 +88,7 @@ def _score_run(
         sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
         scores = score(*sides, lowercase=lowercase, language=run.target)
         found[split] = scores | read_json(f"{hypothesis}.json")
-    result = {key: {split: values[key] for split, values in found.items()} for key in found[splits[0]]}
-    signatures = {"signatures": result["signatures"][splits[0]]}  # those of all: no text decides them
-    made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_json(train) | result | signatures | made)
+    _write_scores(output, run, train, _by_split(found))
 
 
 def score_templates(
@@ -89,7 +97,7 @@ def score_templates(
     predicted: Some[Path],
     gold: Some[Path],
     run: Json[TranslationInfo],
-    train: Path,
+    train: TrainJson,
     output: Path,
 ) -> None:
     """Score predicted templates: BLEU on words and labels, and the share that is right.
@@ -99,18 +107,13 @@ def score_templates(
         predicted: Output of `predict-templates` for each.
         gold: Output of `templates` for each.
         run: What was run: corpus, direction, system, seed, settings.
-        train: train.json of the run.
         output: scores.json.
     """
     from synmask.evaluation.templates import score_templates
-    from synmask.files import read_json, write_json
 
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
-    result = {key: {split: values[key] for split, values in found.items()} for key in ("scores", "sentences")}
-    signatures = {"signatures": found[splits[0]]["signatures"]}  # those of all: no text decides them
-    made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_json(train) | result | signatures | made)
+    _write_scores(output, run, train, _by_split(found))
 
 
 def significance(
@@ -249,41 +252,36 @@ def parseval(
 
 def nlu_score(
     *,
-    task: str,
-    parts: Some[str],
+    task: TaskName,
+    parts: Parts,
     gold: Some[Path],
     predicted: Some[Path],
     run: Json[RunInfo],
-    train: Path,
+    train: TrainJson,
     output: Path,
 ) -> None:
     """Score predictions for a task of language understanding: Matthews, accuracy, F1, correlations.
 
     Args:
-        task: cola, rte, …
-        parts: Names of the parts, such as dev.
         gold: TSV of each part.
         predicted: Predictions for each part: one label or number per line.
         run: The run: corpus, task, system, seed, settings.
-        train: train.json of the run.
         output: scores.json.
     """
     from synmask.corpora.tasks import read_task
     from synmask.evaluation.nlu import read_predictions, score
-    from synmask.files import read_json, write_json
 
     scores = {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
         examples = read_task(task, path)
         scores[part] = score(task, examples.labels, read_predictions(task, answers, examples))
-    made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_json(train) | {"task": task, "scores": scores} | made)
+    _write_scores(output, run, train, {"task": task, "scores": scores})
 
 
 def nlu_significance(
     *,
-    task: str,
-    parts: Some[str],
+    task: TaskName,
+    parts: Parts,
     gold: Some[Path],
     predicted: Some[Path],
     baseline: Some[Path],
@@ -293,8 +291,6 @@ def nlu_significance(
     """Test the answers to a task against the baseline's of the same seed; paired approximate randomisation.
 
     Args:
-        task: cola, rte, …
-        parts: Names of the parts, such as dev.
         gold: TSV of each part.
         predicted: Of each part a label, or a number, a line.
         baseline: The same of the baseline.
@@ -313,14 +309,12 @@ def nlu_significance(
 
 
 def nlu_baselines(
-    *, task: str, train: Path, parts: Some[str], gold: Some[Path], run: Json[RunInfo], output: Path
+    *, task: TaskName, train: Path, parts: Parts, gold: Some[Path], run: Json[RunInfo], output: Path
 ) -> None:
     """Score two baselines: the most frequent label, and a linear model of the words alone.
 
     Args:
-        task: cola, rte, …
         train: TSV to learn from.
-        parts: Names of the parts, such as dev.
         gold: TSV of each part, to answer.
         run: The run: the benchmark, as corpus.
         output: baselines.json.
@@ -338,8 +332,23 @@ def nlu_baselines(
     write_json(output, run.given() | {"task": task, "scores": scores} | _made())
 
 
+def _by_split(found: dict[str, dict]) -> dict:
+    """Split → results as result → split → value; signatures are the same for all splits."""
+    first = next(iter(found.values()))
+    result = {key: {split: values[key] for split, values in found.items()} for key in first}
+    return result | {"signatures": first["signatures"]}
+
+
+def _write_scores(output: Path, run: RunInfo, train: Path, scores: dict) -> None:
+    """Write a run's scores.json."""
+    from synmask.files import read_json, write_json
+
+    made = _made() | {"command": shlex.join(sys.argv)}
+    write_json(output, run.given() | read_json(train) | scores | made)
+
+
 def _made() -> dict:
-    """By what scores were made."""
+    """The versions and the commit that made the scores."""
     from synmask.provenance import commit, versions
 
     return {"versions": versions(), "commit": commit()}

@@ -7,19 +7,16 @@ from typing import Annotated
 from pydantic import Field
 
 from synmask.cli.options import (
-    Code,
     ConfigFile,
     Count,
     Gpus,
     Json,
-    Minutes,
-    RandomSeed,
-    Restart,
     Some,
     Source,
     Switch,
     Target,
     Threads,
+    TrainingOptions,
     together,
 )
 from synmask.config.sections import Decoding, RunSettings, Tokens
@@ -36,15 +33,10 @@ def train(
     source: Source,
     target: Target,
     settings: Json[RunSettings],
-    seed: RandomSeed,
     keep: Count,
     templates: tuple[Path, ...] = (),
-    code: Code = (),
-    threads: Threads = 1,
     processes: Annotated[int, Field(ge=1, le=1024)] | None = None,
-    gpus: Gpus = 0,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
+    training: TrainingOptions,
 ) -> None:
     """Train one system with one seed.
 
@@ -64,11 +56,9 @@ def train(
     if len(templates) not in (0, 3):
         raise UserError("--templates: give three files, those of train and of valid and their dictionary")
     named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
-    with lease(gpus):
-        train(
-            data, run, source, target, settings, seed, keep=keep, templates=named, code=code,
-            threads=threads, processes=processes, checkpoint_minutes=checkpoint_minutes, restart=restart,
-        )  # fmt: skip
+    how = {"keep": keep, "templates": named, "processes": processes} | training.how()
+    with lease(training.gpus):
+        train(data, run, source, target, settings, **how)
 
 
 def average(

@@ -4,16 +4,14 @@ import sys
 from pathlib import Path
 
 from synmask.cli.options import (
-    Code,
     Count,
     Gpus,
     Json,
-    Minutes,
-    RandomSeed,
-    Restart,
     Some,
     Switch,
+    TaskName,
     Threads,
+    TrainingOptions,
     tell,
 )
 from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
@@ -80,12 +78,7 @@ def pretrain(
     weights: Path,
     run: Path,
     settings: Json[PretrainingRun],
-    seed: RandomSeed,
-    code: Code = (),
-    threads: Threads = 1,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
-    gpus: Gpus = 0,
+    training: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
@@ -99,11 +92,8 @@ def pretrain(
     """
     from synmask.roberta.pretrain import pretrain
 
-    with lease(gpus):
-        pretrain(
-            data, run, weights, settings, seed, code=code, threads=threads,
-            restart=restart, checkpoint_minutes=checkpoint_minutes,
-        )  # fmt: skip
+    with lease(training.gpus):
+        pretrain(data, run, weights, settings, **training.how())
 
 
 def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, output: Path) -> None:
@@ -126,12 +116,7 @@ def continue_pretraining(
     weights: Path,
     run: Path,
     settings: Json[ContinuedRun],
-    seed: RandomSeed,
-    code: Code = (),
-    threads: Threads = 1,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
-    gpus: Gpus = 0,
+    training: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
@@ -145,18 +130,14 @@ def continue_pretraining(
     """
     from synmask.roberta.continued import continue_pretraining
 
-    with lease(gpus):
-        continue_pretraining(
-            data, weights, run, settings, seed, code=code, threads=threads,
-            restart=restart, checkpoint_minutes=checkpoint_minutes,
-        )  # fmt: skip
+    with lease(training.gpus):
+        continue_pretraining(data, weights, run, settings, **training.how())
 
 
-def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
+def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
     """Write one part of a task as ids for RoBERTa.
 
     Args:
-        task: cola, rte, …
         input: Output of `glue` or `demo-task`.
         weights: A folder with RoBERTa's weights.
         max_tokens: Cut examples that are longer.
@@ -170,12 +151,11 @@ def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, out
 
 
 def task_sentences(
-    *, task: str, inputs: Some[Path], output: Path, number: Count = 1, files: Count = 1
+    *, task: TaskName, inputs: Some[Path], output: Path, number: Count = 1, files: Count = 1
 ) -> None:
     """Write each distinct sentence of a task once, for a parser.
 
     Args:
-        task: cola, rte, …
         inputs: Outputs of `glue`, one per part.
         output: One sentence per line.
         number: Of several files of similar length, write this one, counted from 1.
@@ -187,11 +167,10 @@ def task_sentences(
     print(f"{task}: {count:,} different sentences", file=sys.stderr)
 
 
-def annotate_task(*, task: str, input: Path, data: Path, weights: Path, parses: Some[Path]) -> None:
+def annotate_task(*, task: TaskName, input: Path, data: Path, weights: Path, parses: Some[Path]) -> None:
     """Write words and dependency heads of a part's sub-words, for systems that read them.
 
     Args:
-        task: cola, rte, …
         input: Output of `glue` or `demo-task`.
         data: Output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json.
         weights: Folder with encoder.json and vocab.bpe.
@@ -210,12 +189,7 @@ def finetune(
     keep_checkpoints: Switch = 1,
     run: Path,
     settings: Json[FinetuningSettings],
-    seed: RandomSeed,
-    code: Code = (),
-    threads: Threads = 1,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
-    gpus: Gpus = 0,
+    training: TrainingOptions,
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
@@ -231,11 +205,9 @@ def finetune(
     """
     from synmask.roberta.finetune import finetune
 
-    with lease(gpus):
-        finetune(
-            data, valid, run, weights, settings, seed, code=code, threads=threads,
-            keep_checkpoints=bool(keep_checkpoints), restart=restart, checkpoint_minutes=checkpoint_minutes,
-        )  # fmt: skip
+    with lease(training.gpus):
+        kept = bool(keep_checkpoints)
+        finetune(data, valid, run, weights, settings, keep_checkpoints=kept, **training.how())
 
 
 def predict(

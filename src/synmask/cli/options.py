@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -64,17 +65,36 @@ ConfigFile = Annotated[Path, Parameter(help="Configuration file.")]
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 
-# Of all trainings.
-RandomSeed = Annotated[Seed, Parameter(help="Random seed.")]
-Code = Annotated[tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")]
-Minutes = Annotated[float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")]
-Restart = Annotated[
-    bool,
-    Parameter(
-        help="Start again where settings, data, seed or code are not those of the checkpoints in the run's "
-        "folder; these are moved aside until an epoch is done."
-    ),
-]
+TaskName = Annotated[str, Parameter(help="cola, rte, …")]
+Parts = Annotated[Some[str], Parameter(help="Names of the parts, such as dev.")]
+TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """The options of every training."""
+
+    seed: Annotated[Seed, Parameter(help="Random seed.")]
+    code: Annotated[
+        tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")
+    ] = ()
+    threads: Threads = 1
+    gpus: Gpus = 0
+    checkpoint_minutes: Annotated[
+        float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")
+    ] = 15.0
+    restart: Annotated[
+        bool,
+        Parameter(
+            help="Start again if settings, data, seed or code differ from those of the checkpoints in the "
+            "run's folder; these are moved aside until an epoch is done."
+        ),
+    ] = False
+
+    def how(self) -> dict[str, Any]:
+        """The options for the training function; reserving GPUs is left to the caller."""
+        return {name: value for name, value in vars(self).items() if name != "gpus"}
 
 
 def together(**lists: Sequence) -> list[tuple]:

@@ -1,11 +1,24 @@
 """Tables and figures."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from synmask.cli.options import Figure, Json, Labels, Some, labels_of, together
 from synmask.config.tables import Plan
 from synmask.files import UserError
 from synmask.reporting.plan import PagePlan
+
+if TYPE_CHECKING:
+    from synmask.evaluation.sentences import Run
+
+Sentences = Annotated[Some[Path], Parameter(help="Output of `sentences`, one file per run.")]
+Runs = Annotated[
+    Json[list[tuple[str, str, int]]],
+    Parameter(help="Direction, system and seed of each input, as a JSON list of triples."),
+]
 
 
 def table(
@@ -91,38 +104,32 @@ def curves(*, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Lab
     curves(histories, output, labels_of((system for system, _ in histories), labels))
 
 
-def bleu_figure(
-    *, inputs: Some[Path], runs: Json[list[tuple[str, str, int]]], labels: Labels, output: Figure
-) -> None:
-    """Plot BLEU by system, with confidence intervals over test sentences.
-
-    Args:
-        inputs: Output of `sentences`, one file per run.
-        runs: Direction, system and seed of each, as a JSON list of triples.
-    """
-    from synmask.evaluation.sentences import Run, intervals
+def bleu_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU by system, with confidence intervals over test sentences."""
+    from synmask.evaluation.sentences import intervals
     from synmask.reporting.bleu_figures import bleu_dots
 
-    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    named = labels_of((run.system for run in files), labels)
+    files, named = _sentences(inputs, runs, labels)
     bleu_dots(intervals(files), output, named)
 
 
-def source_figure(
-    *, inputs: Some[Path], runs: Json[list[tuple[str, str, int]]], labels: Labels, output: Figure
-) -> None:
-    """Plot BLEU of one direction by length and by split words of the source.
-
-    Args:
-        inputs: Output of `sentences`, one file per run.
-        runs: Direction, system and seed of each, as a JSON list of triples.
-    """
-    from synmask.evaluation.sentences import GROUPS, Run, by_source
+def source_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU of one direction by length and by split words of the source."""
+    from synmask.evaluation.sentences import GROUPS, by_source
     from synmask.reporting.bleu_figures import bleu_by_source
 
-    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    named = labels_of((run.system for run in files), labels)
+    files, named = _sentences(inputs, runs, labels)
     bleu_by_source({column: by_source(files, column) for column in GROUPS}, output, named)
+
+
+def _sentences(
+    inputs: Sequence[Path], runs: Sequence[tuple[str, str, int]], labels: Sequence[tuple[str, str]]
+) -> tuple[dict["Run", Path], dict[str, str]]:
+    """Run → its file of sentences, and system → label."""
+    from synmask.evaluation.sentences import Run
+
+    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
+    return files, labels_of((run.system for run in files), labels)
 
 
 def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from synmask.cli.options import Count, Json, Some, Threads
+from synmask.config.base import WITH_JARS
 from synmask.config.sections import ParserSettings
 from synmask.files import UserError
 
@@ -59,7 +60,7 @@ def tokeniser_jars(path: Path) -> Callable[[str], list[Path]]:
     def jars(tokeniser: str) -> list[Path]:
         from synmask.config import load, read_yaml
 
-        if tokeniser not in ("corenlp", "stanford"):
+        if tokeniser not in WITH_JARS:
             return []
         return [Path(jar) for jar in load(read_yaml(path), [path]).tokeniser_jars(tokeniser)]
 

@@ -42,6 +42,8 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(gt=0, lt=2**63)]
 Seed = Annotated[int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
 Weight = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
 
 
@@ -99,11 +101,11 @@ class Optimisation(Section):
     """What all trainings by Adam have in common."""
 
     max_epochs: Count
-    lr: Annotated[float, Field(gt=0)]
+    lr: Positive
     warmup_updates: Annotated[int, Field(ge=0)]
-    weight_decay: Annotated[float, Field(ge=0)]
+    weight_decay: Weight
     adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
-    clip_norm: Annotated[float, Field(ge=0)] = 0.0
+    clip_norm: Weight = 0.0
     precision: Literal["fp32", "fp16", "bf16"] = "fp32"
 
 
@@ -161,6 +163,7 @@ FileName = Annotated[
 ]
 Checksum = Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f"))]
 Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
+WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
 Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
 Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]

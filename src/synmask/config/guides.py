@@ -7,9 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from synmask.config.base import Count, Rate, Section, Weight
-
-Positive = Annotated[float, Field(gt=0)]
+from synmask.config.base import Count, Positive, Rate, Section, Share, Weight
 
 
 class GuideOptions(Section):
@@ -116,9 +114,6 @@ class LpsiOptions(HeadOptions):
     sync: Literal["none", "mse", "rank"] = "none"
     sync_weight: Weight = 0.005
     sync_margin: Weight = 0.1
-
-
-Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class SlaOptions(GuideOptions):

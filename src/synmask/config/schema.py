@@ -10,7 +10,18 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from synmask.config.base import Distinct, Line, Name, PathText, Section, Seed, SystemName, distinct, merge
+from synmask.config.base import (
+    WITH_JARS,
+    Distinct,
+    Line,
+    Name,
+    PathText,
+    Section,
+    Seed,
+    SystemName,
+    distinct,
+    merge,
+)
 from synmask.config.guides import GUIDES, GuideOptions, TemplateCut
 from synmask.config.nlu import Benchmark, Finetuning, FinetuningSettings, NluTask, WeightsSource
 from synmask.config.sections import (
@@ -202,7 +213,7 @@ class Config(Section):
 
     def tokeniser_jars(self, tokeniser: str) -> list[str]:
         """Paths of CoreNLP's jars that a tokeniser needs."""
-        if tokeniser not in ("corenlp", "stanford"):
+        if tokeniser not in WITH_JARS:
             return []
         chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
         return [self._jar_path(jar) for jar in chosen]

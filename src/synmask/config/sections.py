@@ -16,6 +16,7 @@ from synmask.config.base import (
     Name,
     Optimisation,
     PathText,
+    Positive,
     Rate,
     Section,
     Seed,
@@ -23,6 +24,7 @@ from synmask.config.base import (
     SystemName,
     Tokeniser,
     Url,
+    Weight,
     Width,
     matching,
 )
@@ -81,9 +83,9 @@ class Batch(Section):
 class Training(Optimisation):
     max_epochs: Count = 60
     batch: Batch = Batch()
-    lr: Annotated[float, Field(gt=0)] = 5e-4
+    lr: Positive = 5e-4
     warmup_updates: Count = 4000
-    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
+    weight_decay: Weight = 1e-4
     dropout: Rate = 0.3
     attention_dropout: Rate = 0.0
     label_smoothing: Rate = 0.1

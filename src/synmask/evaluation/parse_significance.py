@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+SAMPLES = 1000
+
 
 class Counts(NamedTuple):
     """Spans of one run's trees: `matched`, and `both`, predicted + gold; (N,) each, a number a sentence."""
@@ -20,7 +22,7 @@ class Difference(NamedTuple):
 
 
 def paired_bootstrap(
-    ours: Sequence[Counts], theirs: Sequence[Counts], *, samples: int = 1000, seed: int = 1
+    ours: Sequence[Counts], theirs: Sequence[Counts], *, samples: int = SAMPLES, seed: int = 1
 ) -> Difference:
     """Test the difference of the mean (over runs) of the corpus F1.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from synmask.syntax.parses import Parse
 from synmask.syntax.tree import not_punctuation, spans_of_forest, word_starts
-from synmask.syntax.treebank import Tree
+from synmask.syntax.treebank import Tree, words_of
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
@@ -102,7 +102,7 @@ class Corpus:
         tags = [tree.tags() for tree in trees]
         self.lengths = np.array([len(line) for line in tags])
         self.tags = np.array([tag for line in tags for tag in line], dtype=object)
-        self.words = [" ".join(parse.tokens).replace("@@ ", "").split() for parse in parses]
+        self.words = [words_of(parse.tokens) for parse in parses]
         self.counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
         self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
         self.predicted = None

@@ -7,10 +7,19 @@ from typing import Any
 
 import pandas as pd
 
-from synmask.evaluation.parse_significance import Counts, paired_bootstrap
+from synmask.evaluation.parse_significance import SAMPLES, Counts, paired_bootstrap
 from synmask.files import UserError, read_json, writing
 from synmask.reporting.cells import METRICS
-from synmask.reporting.layout import Layout, Value, arrow, highest, signed, write_tables
+from synmask.reporting.layout import (
+    SIGNIFICANT,
+    VERY_SIGNIFICANT,
+    Layout,
+    Value,
+    arrow,
+    highest,
+    signed,
+    write_tables,
+)
 from synmask.reporting.runs import PARSE_SCORES, RUN, read_counts
 
 SCORES = {metric: METRICS[metric].label for metric in PARSE_SCORES}
@@ -200,9 +209,8 @@ def _table(
             column = []
             for (_, _, system), one, best in zip(rows, values, highest(rivals, 2), strict=True):
                 run = (runs["corpus"].iloc[0], direction, system) if system else None
-                sd = one.std(ddof=1) if len(one) > 1 else None
                 test = tests.get(system, {}) if metric == "f1" and len(one) else {}
-                column.append(Value(_mean(one), sd=sd, best=best, run=run, **test))
+                column.append(Value(_mean(one), sd=_sd(one), best=best, run=run, **test))
             columns.append(column)
     cells = zip(*columns, strict=True)
     table.rows = [([name], list(row)) for (name, *_), row in zip(rows, cells, strict=True)]
@@ -221,6 +229,10 @@ def _mean(values: pd.Series) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
+def _sd(values: pd.Series) -> float | None:
+    return values.std(ddof=1) if len(values) > 1 else None
+
+
 def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -> str:
     seeds = ", ".join(map(str, sorted(set(runs["seed"]))))
     unit = "words" if protocol == DEPENDENCIES else "sentences"
@@ -233,8 +245,9 @@ def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -
     text += f"Mean ± sample standard deviation over seeds {seeds}; the best of each column is bold."
     if protocol != DEPENDENCIES:
         text += (
-            " F1 † differs from right-branching at p < 0.05, ‡ at p < 0.01 (paired bootstrap over sentences"
-            " and seeds, 1000 samples). The oracle is the gold tree made binary."
+            f" F1 † differs from right-branching at p < {SIGNIFICANT}, ‡ at p < {VERY_SIGNIFICANT} (paired"
+            f" bootstrap over sentences and seeds, {SAMPLES} samples). The oracle is the gold tree made"
+            " binary."
         )
     return text
 
@@ -287,7 +300,7 @@ def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions:
             runs = [run for (where, name, _), run in read.items() if (where, name) == (direction, system)]
             for shares in zip(*map(_rests_on, runs), strict=True) if runs else [()] * len(RESTS):
                 values = pd.Series([share for share in shares if share is not None], dtype=float)
-                row.append(Value(_mean(values), 1, values.std(ddof=1) if len(values) > 1 else None))
+                row.append(Value(_mean(values), 1, _sd(values)))
         table.rows.append(([label], row))
     table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
     return table

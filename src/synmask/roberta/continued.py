@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary
-from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from torch import Tensor, nn
@@ -20,7 +18,14 @@ from synmask.files import UserError
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.roberta import synclm
-from synmask.roberta.labelled import Sentences, check_encoded, read_encoded, read_syntax, syntax_file
+from synmask.roberta.labelled import (
+    Sentences,
+    SentenceTask,
+    check_encoded,
+    read_encoded,
+    read_syntax,
+    syntax_file,
+)
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import MASK, Weights, load_weights, save_weights
 from synmask.training.checkpoints import finished, load
@@ -141,23 +146,8 @@ def _of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Te
     return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
 
 
-class ContinuedPretraining(FairseqTask):
-    """fairseq's task: PART.npz and its annotations in the folder `data`, for `weights`."""
-
-    def __init__(self, data: Path, settings: ContinuedRun, weights: Weights, seed: int) -> None:
-        super().__init__(Namespace())
-        self.data, self.settings, self.weights, self.seed = data, settings, weights, seed
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.weights.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.weights.dictionary
-
-    def max_positions(self) -> int:
-        return self.weights.shape.max_positions
+class ContinuedPretraining(SentenceTask):
+    """Parsed sentences: PART.npz and its annotations."""
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         part = self.data / f"{split}.npz"
@@ -221,8 +211,7 @@ class Continuing(Stage):
         torch.manual_seed(self.seed)
         weights, training = load_weights(self.weights), self.settings.training
         task = ContinuedPretraining(self.data, self.settings, weights, self.seed)
-        rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-        model = ContrastiveRoberta.continued(weights, Namespace(**vars(weights.shape.settings()), **rates))
+        model = ContrastiveRoberta.continued(weights, weights.shape.settings(training))
         task.load_dataset("valid")
         return Trainer(cfg, task, model, ContrastiveLoss(task))
 

@@ -151,10 +151,8 @@ class FineTuning(Stage):
 
 
 def model_arguments(weights: Weights, settings: FinetuningSettings) -> Namespace:
-    """What fairseq wants to know of a RoBERTa that is fine-tuned."""
-    training = settings.training
-    rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-    return Namespace(**vars(weights.shape.settings()), **rates)
+    """fairseq's arguments for a RoBERTa that is fine-tuned."""
+    return weights.shape.settings(settings.training)
 
 
 def finetune(

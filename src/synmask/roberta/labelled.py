@@ -223,20 +223,12 @@ class Sentences(FairseqDataset):
         return self.order
 
 
-class SentencePrediction(FairseqTask):
-    """A class or a score for each example, by a RoBERTa that may be guided.
+class SentenceTask(FairseqTask):
+    """fairseq's task for PART.npz files in the folder `data`, encoded for `weights`."""
 
-    Args:
-        data: the folder with train.npz and the NAME.npz of the other parts.
-        classes: how many labels the task has, 0 for a regression.
-    """
-
-    def __init__(
-        self, data: Path, valid: str, settings: FinetuningSettings, classes: int, weights: Weights, seed: int
-    ) -> None:
+    def __init__(self, data: Path, settings: Any, weights: Weights, seed: int) -> None:
         super().__init__(Namespace())
-        self.data, self.valid, self.settings = data, valid, settings
-        self.classes, self.weights, self.seed = classes, weights, seed
+        self.data, self.settings, self.weights, self.seed = data, settings, weights, seed
 
     @property
     def source_dictionary(self) -> Dictionary:
@@ -248,6 +240,21 @@ class SentencePrediction(FairseqTask):
 
     def max_positions(self) -> int:
         return self.weights.shape.max_positions
+
+
+class SentencePrediction(SentenceTask):
+    """A class or a score for each example, by a RoBERTa that may be guided.
+
+    Args:
+        valid: the part to validate on.
+        classes: how many labels the task has, 0 for a regression.
+    """
+
+    def __init__(
+        self, data: Path, valid: str, settings: FinetuningSettings, classes: int, weights: Weights, seed: int
+    ) -> None:
+        super().__init__(data, settings, weights, seed)
+        self.valid, self.classes = valid, classes
 
     def build_model(self, cfg: Namespace, from_checkpoint: bool = False) -> GuidedRoberta:
         return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings.system, max(1, self.classes))

@@ -1,7 +1,6 @@
 """Pre-training a small RoBERTa as a masked language model, by fairseq's own task and objective."""
 
 import math
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,9 +104,8 @@ class Pretraining(Stage):
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         task = _MaskedLM(cfg.task, read_dictionary(self.weights / "dict.txt"))
-        model, training = self.settings.model, self.settings.training
-        rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-        built = task.build_model(Namespace(**vars(_shape(model).settings()), **rates))
+        model = self.settings.model
+        built = task.build_model(_shape(model).settings(self.settings.training))
         _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
         task.load_dataset("valid")
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))

@@ -19,6 +19,7 @@ from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 from torch import Tensor
 
+from synmask.config.nlu import RobertaTraining
 from synmask.corpora.archive import unpack
 from synmask.files import UserError, machine_fault, renamed
 from synmask.text.gpt2 import read_encoder, read_merges, tokenizer
@@ -41,8 +42,9 @@ class RobertaShape:
     heads: int
     max_positions: int
 
-    def settings(self) -> Namespace:
-        """The sizes under the names that fairseq's architecture `roberta` reads."""
+    def settings(self, training: RobertaTraining | None = None) -> Namespace:
+        """The sizes, and the dropout of a training, under the names that fairseq's `roberta` reads."""
+        rates = training.model_dump(include={"dropout", "attention_dropout"}) if training else {}
         return Namespace(
             arch="roberta",
             task="masked_lm",
@@ -52,6 +54,7 @@ class RobertaShape:
             encoder_ffn_embed_dim=self.ffn_dim,
             encoder_attention_heads=self.heads,
             max_positions=self.max_positions,
+            **rates,
         )
 
     def parameters(self, words: int) -> dict[str, tuple[int, ...]]:

@@ -5,7 +5,6 @@ A file of annotations is one array (T, 3) of int16 for the T sub-words of a spli
 gap after the sub-word; -1 where there is none. It is opened memory-mapped and serves all systems.
 """
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -15,7 +14,7 @@ import numpy as np
 
 from synmask.files import UserError, read_lines, write_json, writing
 from synmask.syntax.tree import word_starts
-from synmask.syntax.treebank import FLAT, Tree, read_trees
+from synmask.syntax.treebank import FLAT, Tree, read_trees, same_word, words_of
 
 NONE = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
@@ -168,15 +167,10 @@ def _read_heads(path: Path) -> Iterator[list[int] | None]:
 
 def check_words(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
     """Raise a UserError that begins with `where` unless tree and heads are of the sub-words' words."""
-    words = " ".join(tokens).replace("@@ ", "").split()
+    words = words_of(tokens)
     if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
         found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"
         raise UserError(f"{where}: {found}; parse the text again")
     leaves = words if tree is None else tree.leaves()
-    if [_plain(word) for word in words] != [_plain(leaf) for leaf in leaves]:
+    if len(words) != len(leaves) or not all(map(same_word, words, leaves)):
         raise UserError(f'{where}: its words are not the tree\'s, "{" ".join(leaves)}"; parse the text again')
-
-
-def _plain(word: str) -> str:
-    """Without Moses' escapes (&apos;), in lower case."""
-    return html.unescape(word).lower()

@@ -1,6 +1,5 @@
 """What `synmask parse` writes: a JSON object a sentence, and whether it is of a gold tree's words."""
 
-import html
 import itertools
 import json
 import math
@@ -13,7 +12,7 @@ from typing import Any, Self
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
 
 from synmask.files import UserError, read_json, read_lines
-from synmask.syntax.treebank import Tree, read_trees, trees_of
+from synmask.syntax.treebank import Tree, read_trees, same_word, trees_of, words_of
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
         if tree is None or parse is None:
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
             raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse a gold tree")
-        words = " ".join(parse.tokens).replace("@@ ", "").split()
+        words = words_of(parse.tokens)
         leaves = tree.leaves()
         if len(words) != len(leaves):
             raise UserError(
@@ -171,8 +170,3 @@ def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
                     f'line {line}, word {position}: "{word}" in the parse, "{leaf}" in the gold tree; '
                     "give both the same sentences, tokenised alike"
                 )
-
-
-def same_word(one: str, other: str) -> bool:
-    """Whether two words are the same but for case and Moses' escapes (&apos;)."""
-    return one == other or html.unescape(one).lower() == html.unescape(other).lower()

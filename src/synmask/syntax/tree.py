@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmask.syntax.treebank import FLAT, Tree, escaped
+from synmask.syntax.treebank import FLAT, Tree, escaped, words_of
 
 # Penn, Penn Chinese, STTS and universal tags of punctuation.
 PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "PU", "$,", "$.", "$(", "PUNCT"})
@@ -75,7 +75,7 @@ def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[
     """
     starts = word_starts(tokens)
     between = [distance for distance, start in zip(distances, starts[1:], strict=True) if start]
-    words = " ".join(tokens).replace("@@ ", "").split()
+    words = words_of(tokens)
     plain = [html.unescape(word) for word in words]
     return between, [one if one.split() == [one] else word for one, word in zip(plain, words, strict=True)]
 

@@ -1,5 +1,6 @@
 """Constituency trees, and bracketed (Penn-style) files of them."""
 
+import html
 import re
 import zipfile
 import zlib
@@ -89,6 +90,16 @@ class Tree:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+def words_of(tokens: Sequence[str]) -> list[str]:
+    """The words that sub-words make up."""
+    return " ".join(tokens).replace("@@ ", "").split()
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words are the same but for case and Moses' escapes (&apos;)."""
+    return one == other or html.unescape(one).lower() == html.unescape(other).lower()
 
 
 def escaped(word: str) -> str:

@@ -93,21 +93,9 @@ class _Tokenizer(MosesTokenizer):
         return super().handles_nonbreaking_prefixes(text) if "." in head else text
 
 
-def tokenise_file(
-    input: str | Path,
-    output: str | Path,
-    language: str,
-    *,
-    tokeniser: str = "moses",
-    lowercase: bool = False,
-    threads: int = 1,
-    jars: Sequence[Path] = (),
-) -> None:
-    """Write the tokens of each line of `input`, separated by one space, as `output`; see `tokenise`."""
-    lines = tokenise(
-        read_lines(input), language, tokeniser=tokeniser, lowercase=lowercase, threads=threads, jars=jars
-    )
-    write_lines(output, lines)
+def tokenise_file(input: str | Path, output: str | Path, language: str, **how: Any) -> None:
+    """Write the tokens of each line of `input`, separated by one space, to `output`; see `tokenise`."""
+    write_lines(output, tokenise(read_lines(input), language, **how))
 
 
 def tokenise(
