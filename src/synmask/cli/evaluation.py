@@ -38,17 +38,17 @@ def score(
     """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
 
     For example: `synmask score hypotheses.txt references.txt --language en` prints a table. The workflow
-    writes scores.json of a run and gives, instead of two files, --splits and all that follow.
+    writes scores.json of a run: it gives --splits and the options after it instead of two files.
 
     Args:
-        texts: A file of translations and one of references, plain text, a sentence per line. For tokenised
-            BLEU both are tokenised by Moses' rules (not in zh and ja).
+        texts: A file of translations and one of references, plain text, one sentence per line. For
+            tokenised BLEU both are tokenised by Moses' rules (not in zh and ja).
         language: The language of the two files.
-        splits: Names of what is scored, such as valid and test.
+        splits: Names of the splits, such as valid and test.
         hypotheses: Prefix of `decode`'s output for each.
         references: Plain reference text of each.
         reference_tokens: Tokenised reference of each.
-        run: What was run: corpus, direction, system, seed, settings.
+        run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
     """
     workflow = (splits, hypotheses, references, reference_tokens, run, train, output)
@@ -100,13 +100,13 @@ def score_templates(
     train: TrainJson,
     output: Path,
 ) -> None:
-    """Score predicted templates: BLEU on words and labels, and the share that is right.
+    """Score predicted templates: BLEU on words and labels, and the share of exact matches.
 
     Args:
-        splits: Names of what is scored, such as valid and test.
+        splits: Names of the splits, such as valid and test.
         predicted: Output of `predict-templates` for each.
         gold: Output of `templates` for each.
-        run: What was run: corpus, direction, system, seed, settings.
+        run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
     """
     from synmask.evaluation.templates import score_templates
@@ -183,19 +183,19 @@ def parse(
     gpus: Gpus = 0,
     config: ConfigFile = Path("config.yaml"),
 ) -> None:
-    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE.
+    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
 
     For example: `echo 'Der Arzt sieht die Frau.' | synmask parse --model average.pt` prints a bracketed tree
-    over words per line, as soon as the line comes; (FLAT) for an empty one. The workflow calls
+    over words for each line as soon as it arrives, (FLAT) for an empty line. The workflow calls
     `synmask parse --model average.pt --input valid.de --output trees.jsonl --distribution p_d.json`
 
     Args:
         model: A model file of `average` with a guide that induces syntax.
         input: Source sentences in BPE; default: raw text from standard input.
-        output: A JSON object a line; for --input.
-        distribution: Output: P_D of one sentence, JSON; for --input.
-        sentence: Its number, from 1; default: the first of 8 to 14 words with a split one.
-        config: Says where CoreNLP is, for text that it tokenised.
+        output: Output: one JSON object per line; needs --input.
+        distribution: Output: P_D of one sentence as JSON; needs --input.
+        sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
+        config: Configuration file; needed if CoreNLP tokenised the text.
     """
     from synmask.cli.syntax import tokeniser_jars
     from synmask.translation.decode import parse_file, print_trees
@@ -219,18 +219,18 @@ def parseval(
     output: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Score predicted trees against gold trees, beside right-branching, random and other trivial trees.
+    """Score predicted trees against gold trees, and right-branching, random and other trivial trees, too.
 
     For example: `synmask parseval valid.mrg trees.jsonl`, `synmask parseval wsj/23 predicted.txt`
 
     Args:
-        gold: A bracketed treebank, one tree a line or many lines a tree; or a folder or .zip of .mrg files.
-        predicted: Output of `parse`; or any parser's trees in brackets, with labels, or one a line without:
-            (the (dog barks)).
-        heads: Gold dependency heads, a line a sentence.
-        run: What was run.
+        gold: A bracketed treebank, one or more lines per tree; or a folder or .zip of .mrg files.
+        predicted: Output of `parse`; or any parser's bracketed trees, with labels, or without labels and one
+            per line: (the (dog barks)).
+        heads: Gold dependency heads, one sentence per line.
+        run: The run: corpus, direction, system, seed.
         output: parse.json; default: print tables.
-        counts: Output: the sentences' counts, for tests of significance.
+        counts: Output: counts per sentence, for significance tests.
     """
     from synmask.evaluation.parseval import evaluate_files
     from synmask.files import all_writing, json_text
@@ -288,13 +288,13 @@ def nlu_significance(
     run: Json[RunInfo],
     output: Path,
 ) -> None:
-    """Test the answers to a task against the baseline's of the same seed; paired approximate randomisation.
+    """Test a run's answers to a task against the baseline's (paired approximate randomisation).
 
     Args:
         gold: TSV of each part.
-        predicted: Of each part a label, or a number, a line.
-        baseline: The same of the baseline.
-        run: What was run and the baseline's name.
+        predicted: Predictions for each part: one label or number per line.
+        baseline: Predictions of the baseline with the same seed.
+        run: The run and the baseline's name.
         output: significance-BASELINE.json.
     """
     from synmask.corpora.tasks import read_task
@@ -315,7 +315,7 @@ def nlu_baselines(
 
     Args:
         train: TSV to learn from.
-        gold: TSV of each part, to answer.
+        gold: TSV of each part to predict.
         run: The run: the benchmark, as corpus.
         output: baselines.json.
     """

@@ -40,21 +40,21 @@ def train(
 ) -> None:
     """Train one system with one seed.
 
-    Call it again to continue where it stopped, unless settings, data or code have changed (see --restart).
-    SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped, unless settings, data or code have changed (see --restart).
+    On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder of binarised data.
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: See `synmask settings`.
         keep: How many of the last epochs' models to keep for averaging.
-        templates: Those of train and of valid and their dictionary, for systems that read them.
+        templates: Templates of train and of valid and their dictionary, for systems that read them.
         processes: Data-parallel workers; default: one per GPU.
     """
     from synmask.translation.train import train
 
     if len(templates) not in (0, 3):
-        raise UserError("--templates: give three files, those of train and of valid and their dictionary")
+        raise UserError("--templates: give three files: those of train, of valid, and their dictionary")
     named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
     how = {"keep": keep, "templates": named, "processes": processes} | training.how()
     with lease(training.gpus):
@@ -90,7 +90,7 @@ def average(
         settings: The run's settings.
         output: The model file.
         template_model: The model file that predicts templates, for systems that read them.
-        keep_checkpoints: 0: remove them afterwards.
+        keep_checkpoints: 0: remove the checkpoints afterwards.
     """
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
@@ -127,7 +127,7 @@ def speed(
 
     named = dict(together(labels=labels, models=models))
     if len(named) < len(labels):
-        raise UserError(f"--labels {' '.join(labels)}: give each of --models one of its own")
+        raise UserError(f"--labels {' '.join(labels)}: give each of --models a different label")
     with lease(gpus):
         measure_files(named, output, threads)
 
@@ -196,26 +196,26 @@ def translate(
     threads: Threads = CORES,
     config: ConfigFile = Path("config.yaml"),
 ) -> None:
-    """Translate raw text: a line in, a line out, as soon as it comes; at a terminal it asks for lines.
+    """Translate raw text, each line as soon as it arrives; at a terminal, prompt for lines.
 
     For example: `echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt`,
     `synmask translate --model average.pt --input news.de --output news.en`, or the three best translations
     by two models together: `synmask translate --model one.pt two.pt --nbest 3 --scores < news.de`
 
     Args:
-        model: A model file of `average`; several, of one corpus, are an ensemble: the mean of their
-            probabilities.
+        model: A model file of `average`; several models of one corpus form an ensemble (the mean of their
+            probabilities).
         input: A file (.gz or plain); default: standard input.
         output: A file; default: standard output.
-        nbest: So many translations of each line, the best first; each then begins with the number of its
-            line and a tab.
-        scores: Put the model's score before each translation, and a tab: the mean natural log-probability
-            of its sub-words and its end (with --length-penalty P: their sum, divided by length to the P).
+        nbest: Translations per line, best first; if more than 1, each begins with the number of its line and
+            a tab.
+        scores: Put the model's score and a tab before each translation: the mean natural log-probability of
+            its sub-words and its end (with --length-penalty P: their sum, divided by length to the P).
         beam: Beam size.
         length_penalty: Below 1 favours short translations.
-        batch: Lines translated together at most; it changes the speed, not the translations.
-        config: Says where CoreNLP is, for systems that read a parser and text that it tokenised; these start
-            it once, when the last line has come.
+        batch: Maximum number of lines translated together; changes the speed, not the translations.
+        config: Configuration file; needed for systems that read parses and for text that CoreNLP tokenised.
+            CoreNLP then starts once, after the last line.
     """
     from synmask.cli.syntax import corenlp_parser, tokeniser_jars
     from synmask.translation.translate import translate

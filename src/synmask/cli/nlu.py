@@ -1,4 +1,4 @@
-"""Language understanding: RoBERTa's weights, fine-tuning, predictions."""
+"""Verbs of language understanding: RoBERTa's weights, pre-training, fine-tuning, predictions."""
 
 import sys
 from pathlib import Path
@@ -82,7 +82,7 @@ def pretrain(
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
-    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Output of `encode-text`.
@@ -102,7 +102,7 @@ def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, outpu
     Args:
         parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
         weights: A weights folder.
-        max_tokens: Longer sentences are cut.
+        max_tokens: Truncate longer sentences.
         output: PART.npz; beside it syntax.PART.npy and, with counts, .json.
     """
     from synmask.roberta.task_syntax import encode_parses
@@ -120,7 +120,7 @@ def continue_pretraining(
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
-    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder with train.npz and valid.npz of `encode-parses`.
@@ -140,7 +140,7 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
     Args:
         input: Output of `glue` or `demo-task`.
         weights: A folder with RoBERTa's weights.
-        max_tokens: Cut examples that are longer.
+        max_tokens: Truncate longer examples.
         output: PART.npz.
     """
     from synmask.corpora.tasks import read_task
@@ -158,8 +158,8 @@ def task_sentences(
     Args:
         inputs: Outputs of `glue`, one per part.
         output: One sentence per line.
-        number: Of several files of similar length, write this one, counted from 1.
-        files: The number of these files.
+        number: Which of the files to write, from 1.
+        files: Into how many files of similar length the sentences are split.
     """
     from synmask.corpora.tasks import write_sentences
 
@@ -193,7 +193,7 @@ def finetune(
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.
@@ -217,7 +217,7 @@ def predict(
 
     Args:
         model: best.pt of a fine-tuning.
-        weights: The weights that it was trained from.
+        weights: The weights that its training started from.
         data: PART.npz.
         output: Text, one line per example.
     """

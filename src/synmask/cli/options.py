@@ -1,4 +1,4 @@
-"""What the signatures of verbs are made of: types that are checked, and options that several verbs have."""
+"""Types for the signatures of verbs: checked values, and options that several verbs share."""
 
 import json
 import sys
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
-    """The value of a JSON text, checked.
+    """Read a JSON text and check its value.
 
     Raises:
-        ValueError: it is not JSON, or not of this kind; it names the key.
+        ValueError: not JSON, or not valid for this type; the message names the key.
     """
     try:
         values = json.loads(tokens[0].value)
@@ -35,7 +35,7 @@ def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
 
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     if len({label for _, label in labels}) < len(labels):
-        raise ValueError(f"two systems have one label: {json.dumps(labels, ensure_ascii=False)}")
+        raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
     return labels
 
 
@@ -54,7 +54,7 @@ Threads = Annotated[
 Gpus = Annotated[
     int,
     Field(ge=0, le=1024),
-    Parameter(help="GPUs to reserve, waiting until they are free; 0: share the GPU that is there, if any."),
+    Parameter(help="GPUs to reserve (waits until they are free); 0: share the GPU, if there is one."),
 ]
 Labels = Annotated[
     Json[list[tuple[str, str]]],
@@ -98,14 +98,14 @@ class TrainingOptions:
 
 
 def together(**lists: Sequence) -> list[tuple]:
-    """What belongs together of lists of equal length, which are options.
+    """Zip options that must have equally many values.
 
     Raises:
-        UserError: their lengths differ.
+        UserError: the numbers of values differ.
     """
     if len({*map(len, lists.values())}) > 1:
         counts = ", ".join(f"--{name.replace('_', '-')} {len(values)}" for name, values in lists.items())
-        raise UserError(f"give as many of one as of the other: {counts}")
+        raise UserError(f"these options need equally many values: {counts}")
     return [*zip(*lists.values(), strict=True)]
 
 
@@ -117,11 +117,11 @@ def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict
     """
     named = dict(labels)
     if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
-        raise UserError(f"--labels: none for {', '.join(missing)}, of which --runs has runs; add it")
+        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
     return named
 
 
 def tell(counts: Mapping[str, int]) -> None:
-    """Say on stderr how many there were of what."""
+    """Print counts to stderr."""
     said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
     print(", ".join(said), file=sys.stderr)

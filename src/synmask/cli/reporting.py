@@ -1,4 +1,4 @@
-"""Tables and figures."""
+"""Verbs that make tables, figures and pages."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ def table(
 ) -> None:
     """Make a table from the given runs: CSV, Markdown and LaTeX.
 
-    It has published numbers, mean and deviation over seeds, significance.
+    It shows published numbers, mean and standard deviation over seeds, and significance.
 
     Args:
         plan: Rows, columns and the runs that the table needs.
@@ -76,7 +76,7 @@ def parse_table(
 ) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
-    They have systems and trivial trees, mean and deviation over seeds, significance.
+    They show systems and trivial trees, mean and standard deviation over seeds, and significance.
 
     Args:
         inputs: parse.json of the runs.
@@ -192,7 +192,7 @@ def distribution_figure(*, distribution: Path, title: str, output: Figure) -> No
 def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
     """Write the report: tables, figures, trees, translations and runs on one page.
 
-    It opens without a network, and says what is missing. Snakemake calls it; for a page on what is there:
+    The page needs no network and lists what is missing. For a page on the results that exist:
     `snakemake results/report.html --config partial=true`
 
     Args:

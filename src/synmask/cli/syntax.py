@@ -1,4 +1,4 @@
-"""Reference trees by Stanford CoreNLP, and CoreNLP as the configuration has it."""
+"""Stanford CoreNLP: the verb that parses with it, and its settings in a configuration."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,9 +24,9 @@ def constituency(
 
     Args:
         input: Moses tokens in their true case, one sentence per line.
-        tokens: The same tokens as the trees should have them (lower-cased).
+        tokens: The same tokens as they should appear in the trees (perhaps lower-cased).
         output: Prefix: makes OUTPUT.trees, OUTPUT.heads and OUTPUT.json.
-        language: Its code.
+        language: Language code.
         settings: '{"tagger": …, "parser": …, "dependencies": …, "max_words": 200}'.
         jars: CoreNLP and its models.
         threads: Sentences parsed at once.
@@ -36,9 +36,9 @@ def constituency(
 
 
 def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path], None]:
-    """CoreNLP as the configuration `path` says, for (language, sentences, their tokens, output's prefix).
+    """A function that parses with CoreNLP: (language, sentences, their tokens, output's prefix).
 
-    The configuration is read when a text is parsed.
+    It reads the configuration `path` when it is called.
     """
 
     def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
@@ -55,7 +55,7 @@ def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path]
 
 
 def tokeniser_jars(path: Path) -> Callable[[str], list[Path]]:
-    """The jars that a tokeniser needs, as the configuration `path` says, which is read if it needs any."""
+    """A function from tokeniser to the jars it needs; reads the configuration `path` only for some."""
 
     def jars(tokeniser: str) -> list[Path]:
         from synmask.config import load, read_yaml

@@ -64,7 +64,7 @@ class FinetuningSettings(Section):
 
 
 class NluTask(Finetuning):
-    """A task of language understanding: where it comes from, how it is trained."""
+    """A task of language understanding: its source and its training."""
 
     column: Line
     urls: Distinct[Url] = ()
@@ -72,12 +72,12 @@ class NluTask(Finetuning):
 
     @property
     def parts(self) -> list[str]:
-        """What is predicted and scored; the first part chooses the best epoch."""
+        """The parts to predict and score; the first one chooses the best epoch."""
         return [part for part in self.rows if part != "train"]
 
     @property
     def columns(self) -> list[str]:
-        """Its columns in tables, one a part: of MNLI "MNLI-m" and "MNLI-mm"."""
+        """Its columns in tables, one per part: for MNLI "MNLI-m" and "MNLI-mm"."""
         endings = {"dev_matched": "-m", "dev_mismatched": "-mm"}
         return [self.column + endings.get(part, "") for part in self.parts]
 
@@ -134,7 +134,7 @@ class PretrainingRun(Section):
 
 
 class Pretrain(PretrainingRun):
-    """A RoBERTa of one's own: its text, its sub-words, its size, its training."""
+    """A RoBERTa that is trained here: its text, sub-words, size and training."""
 
     text: dict[Literal["train", "valid"], Files] = Field(min_length=2)
     merges: Count = 10000

@@ -24,11 +24,11 @@ SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 def bleu_dots(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> None:
     """sacreBLEU by system: large points are means over seeds, small ones single seeds, lines 95% intervals.
 
-    A panel a direction; a system without runs has a dash.
+    One panel per direction; a system without runs gets a dash.
 
     Args:
         results: `evaluation.sentences.intervals`.
-        labels: what each system is called, in the order of the lines.
+        labels: each system's label, in the order of the lines.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     directions = list(dict.fromkeys(results["direction"]))
@@ -71,19 +71,19 @@ def _dots(axes: Axes, row: int, runs: pd.DataFrame) -> None:
 
 
 def _reach(rows: pd.DataFrame) -> np.ndarray:
-    """How far intervals reach below and above the mean (2, rows); of few sentences one may leave it out."""
+    """(2, rows) how far intervals reach below and above the mean; with few sentences one may miss it."""
     return np.maximum(0, [rows["mean"] - rows["low"], rows["high"] - rows["mean"]])
 
 
 @in_style
 def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mapping[str, str]) -> None:
-    """sacreBLEU by length of the source sentence and by how many of its words are split.
+    """sacreBLEU by length of the source sentence and by the number of its words that are split.
 
-    Points are means over seeds, error bars 95% intervals; under each group the number of its sentences.
+    Points are means over seeds, error bars 95% intervals. Each group has its number of sentences below.
 
     Args:
         results: source_words, split_words → `evaluation.sentences.by_source`, of one direction.
-        labels: what each system is called.
+        labels: each system's label.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     figure, rows = panels(1, len(results), width=4.8, height=3.6, sharey=True)
@@ -109,12 +109,12 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mappi
 def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
     """Tokenised BLEU against a number in the systems' settings: means over seeds, their range, single seeds.
 
-    One line is of the validation set, which chooses a value, the other of the test set. A panel a direction.
-    Numbers that grow by factors stand on a logarithmic axis.
+    One line is for the validation set, which chooses a value, the other for the test set. One panel per
+    direction. Numbers that grow by factors get a logarithmic axis.
 
     Args:
         scores: scores.json files.
-        setting: where the number stands in their `settings`, e.g. system.options.bpe_dim.
+        setting: the number's key in their `settings`, such as system.options.bpe_dim.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: as `runs.read_scores`; the setting is missing or is not a number.
@@ -153,5 +153,5 @@ def _number(path: Path, setting: str) -> float:
     for key in setting.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise UserError(f"{path}: settings.{setting} is no number, but {value!r}; sweep another setting")
+        raise UserError(f"{path}: settings.{setting} is not a number, but {value!r}; sweep another setting")
     return value

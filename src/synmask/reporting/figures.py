@@ -18,13 +18,13 @@ from synmask.reporting.style import text_width as _text_width
 def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
     """Training and validation loss by epoch: a line per system (mean over seeds), a band from min to max.
 
-    Where a system has several seeds, each is a thin line in the band. Later lines are thinner, so that
-     none hides another; the axis leaves out what would flatten all others: losses above the
-    ninetieth percentile of the epochs' medians.
+    If a system has several seeds, each is a thin line in the band. Later lines are thinner, so that none
+    hides another. The axis ends at the 90th percentile of the epochs' median losses, so that outliers do not
+    flatten the rest.
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
-        labels: what each system is called.
+        labels: each system's label.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: a history is missing or lacks a column, or there is none.
@@ -58,14 +58,14 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
 
 @in_style
 def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
-    """Time and memory of the encoder a sentence, against its length; a line a system.
+    """Time and memory of the encoder per sentence, by length; one line per system.
 
     Args:
         costs: the JSON file of `translation.speed.measure_files`.
-        labels: what each system is called; one that is not there keeps its name.
+        labels: each system's label; a system without one keeps its name.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: the file is missing or not such a file.
+        UserError: the file is missing or of another kind.
     """
     cost = read_json(costs)
     if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
@@ -104,7 +104,7 @@ def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: st
 
     Args:
         tokens: the n tokens.
-        matrix: (n, n); rows sum to 1, or to less where the diagonal was set to 0.
+        matrix: (n, n); rows sum to 1, or to less if the diagonal was set to 0.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
         title: the figure's heading.
     Raises:
@@ -115,7 +115,7 @@ def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: st
     if matrix.shape != (count, count):
         raise ValueError(f"matrix must be ({count}, {count}) for {count} tokens; got {matrix.shape}")
     with mpl.rc_context(STYLE):
-        # all places in inches: the map is square, with as much room for labels at its left as below it
+        # all positions in inches: the map is square, with equal room for labels at its left and below
         side, before = 0.32 * count, max(_text_width(token) for token in tokens) + 0.5
         height = before + side + 0.4
         width = max(before + side + 1.1, 1.2 * _text_width(title) + 0.2)

@@ -1,4 +1,4 @@
-"""Scores on tasks of language understanding, drawn from their table."""
+"""A figure of scores on tasks of language understanding, from their table."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def task_dots(table: Path, out: Path) -> None:
         table: prefix of a benchmark's table, whose .csv and .runs.csv are read.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: it is no table of tasks, or has no number.
+        UserError: it is not a table of tasks, or has no numbers.
     """
     cells = _read(f"{table}.csv", {"column", "system", "label", "mean", "sd", "median", "seeds"})
     cells = cells[cells["mean"].notna()]

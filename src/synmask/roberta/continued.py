@@ -34,14 +34,14 @@ from synmask.training.losses import LoggedLoss
 from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
-KEPT, DRAWN = 0.1, 0.1  # of the masked tokens as many stand as they are, or are drawn; the others are <mask>
+KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
 
 class ParsedSentences(Sentences):
-    """Sentences with BERT's masking and, where there are contrastive losses, their choices.
+    """Sentences with BERT's masking and, for contrastive losses, their samples.
 
-    The batch gains `phrases` and `subtrees` (`synclm.joined`). All is drawn from seed, epoch and sentence; on
-    data to validate on from seed and sentence alone.
+    Batches also contain `phrases` and `subtrees` (`synclm.joined`). All random choices depend on seed, epoch
+    and sentence; for validation, on seed and sentence only.
     """
 
     def __init__(self, *args: Any, losses: Sequence[str], **how: Any) -> None:
@@ -81,7 +81,7 @@ class ParsedSentences(Sentences):
 
 
 class _Watch(Guide):
-    """Plain attention in all layers, of which the last one's weights are kept: (B, n, n), mean over heads."""
+    """Plain attention that keeps the weights of the last layer: (B, n, n), mean over heads."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(GuideOptions(), shape)
@@ -99,7 +99,7 @@ class _Watch(Guide):
 
 
 class ContrastiveRoberta(GuidedRoberta):
-    """A RoBERTa that also gives its last attention and, with `contrast`, what the tree loss compares."""
+    """A RoBERTa that also returns its last attention and, from `contrast`, features for the tree loss."""
 
     @classmethod
     def continued(cls, weights: Weights, args: Namespace) -> "ContrastiveRoberta":
@@ -123,12 +123,12 @@ class ContrastiveRoberta(GuidedRoberta):
 
 
 class ContrastiveLoss(LoggedLoss):
-    """L = L_MLM + L_phrase + L_tree, each a mean over what a batch has of it; 0 where it has none."""
+    """L = L_MLM + L_phrase + L_tree, each a mean over the batch; 0 if the batch has no samples for it."""
 
     losses = ("loss", "phrase_loss", "tree_loss")
 
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
-        """→ loss, 1 (a batch), and what to log (nats)."""
+        """→ loss, sample size 1 (a batch), values to log (nats)."""
         output = model(**sample["net_input"])
         hidden = sample["masked_target"]
         mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
@@ -161,7 +161,7 @@ class ContinuedPretraining(SentenceTask):
 
 @dataclass(frozen=True)
 class Continuing(Stage):
-    """A RoBERTa that goes on from `weights`; its last model is kept. `data` holds {train,valid}.npz."""
+    """Continued pre-training from `weights`; the last model is kept. `data` holds {train,valid}.npz."""
 
     settings: ContinuedRun
     data: Path
@@ -237,7 +237,7 @@ class Continuing(Stage):
 def continue_pretraining(
     data: Path, weights: Path, run: Path, settings: ContinuedRun, seed: int, **how: Any
 ) -> None:
-    """Go on pre-training, or go on where an earlier call stopped; `run` becomes a weights folder.
+    """Continue pre-training, or resume an interrupted call; `run` becomes a weights folder.
 
     Args:
         data: folder of {train,valid}.npz and their annotations (`task_syntax.encode_parses`).
