@@ -178,7 +178,7 @@ class Decoding(Section):
 
 
 class Resources(Section):
-    """What one training or decoding requests of the machine or cluster; results do not depend on it."""
+    """Resources that one training or decoding requests; results do not depend on them."""
 
     threads: Count = 2
     mem_mb: Count = 8000

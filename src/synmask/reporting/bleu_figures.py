@@ -11,7 +11,17 @@ from matplotlib.axes import Axes
 from synmask.files import UserError, read_json
 from synmask.reporting.layout import arrow
 from synmask.reporting.runs import CHOICE, chosen, read_scores
-from synmask.reporting.style import COLOURS, DARK, in_style, legend_below, look, panels, save
+from synmask.reporting.style import (
+    COLOURS,
+    DARK,
+    beside,
+    in_style,
+    legend_below,
+    look,
+    panels,
+    save,
+    seed_dots,
+)
 
 GROUPS = {
     "source_words": "Words in the source sentence",
@@ -65,9 +75,8 @@ def bleu_dots(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> No
 def _dots(axes: Axes, row: int, runs: pd.DataFrame) -> None:
     colour, first = COLOURS[row % len(COLOURS)], runs.iloc[0]
     axes.errorbar(first["mean"], row - 0.1, xerr=_reach(runs.iloc[:1]), color=colour, fmt="o", capsize=3)
-    axes.plot(runs["bleu"], [row + 0.2] * len(runs), "o", color=colour, markersize=4, alpha=0.6, mec="white")
-    edge = max(runs["bleu"].max(), first["high"])
-    axes.annotate(f"{first['mean']:.2f}", (edge, row), xytext=(7, 0), textcoords="offset points", va="center")
+    seed_dots(axes, runs["bleu"], row, colour)
+    beside(axes, f"{first['mean']:.2f}", max(runs["bleu"].max(), first["high"]), row, gap=7)
 
 
 def _reach(rows: pd.DataFrame) -> np.ndarray:

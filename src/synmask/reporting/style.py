@@ -1,5 +1,6 @@
 """The style of all figures, and how they are saved: the same data gives the same bytes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -53,6 +54,17 @@ def legend_below(figure: Figure, axes: Axes) -> None:
     """A legend of `axes` below all panels, at most four entries per row."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+
+
+def seed_dots(axes: Axes, values: Sequence[float], row: float, colour: str) -> None:
+    """Small points for single seeds, just below the mean in this row."""
+    style = {"color": colour, "markersize": 4, "alpha": 0.6, "mec": "white"}
+    axes.plot(values, [row + 0.2] * len(values), "o", **style)
+
+
+def beside(axes: Axes, text: str, x: float, row: float, gap: float) -> None:
+    """Write a number `gap` points to the right of x."""
+    axes.annotate(text, (x, row), xytext=(gap, 0), textcoords="offset points", va="center")
 
 
 def text_width(text: str) -> float:

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from synmask.config.tables import BASELINES
 from synmask.files import UserError
-from synmask.reporting.style import COLOURS, GREY, in_style, panels, save
+from synmask.reporting.style import COLOURS, GREY, beside, in_style, panels, save, seed_dots
 
 
 @in_style
@@ -37,19 +36,8 @@ def task_dots(table: Path, out: Path) -> None:
             axes.plot(cell["mean"], place - 0.1, "o", color=colour, markersize=6)
             seeds = runs[(runs["direction"] == task) & (runs["system"] == cell["system"])]["glue"]
             if not trivial:
-                axes.plot(
-                    seeds,
-                    np.full(len(seeds), place + 0.2),
-                    "o",
-                    color=colour,
-                    markersize=4,
-                    alpha=0.6,
-                    mec="white",
-                )
-            edge = max(cell["mean"], seeds.max())
-            axes.annotate(
-                f"{cell['mean']:.1f}", (edge, place), xytext=(6, 0), textcoords="offset points", va="center"
-            )
+                seed_dots(axes, seeds, place, colour)
+            beside(axes, f"{cell['mean']:.1f}", max(cell["mean"], seeds.max()), place, gap=6)
         axes.set(title=task, yticks=range(len(systems)), yticklabels=systems, ylim=(len(systems) - 0.5, -0.5))
         drawn = pd.concat([cells[cells["column"] == task]["mean"], runs[runs["direction"] == task]["glue"]])
         room = max(drawn.max() - drawn.min(), 1)

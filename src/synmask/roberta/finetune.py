@@ -71,16 +71,17 @@ class FineTuning(Stage):
 
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
-        for part in (self.data / f"{name}.npz" for name in ("train", self.valid)):
+        for part in self._parts():
             check_encoded(part, weights)
             if GUIDES[self.settings.system.guide].reads:
                 read_syntax(part, read_encoded(part))
         return {}
 
+    def _parts(self) -> list[Path]:
+        return [self.data / f"{name}.npz" for name in ("train", self.valid)]
+
     def files(self) -> list[Path]:
-        names = ("train", self.valid)
-        parts = [self.data / f"{name}.npz" for name in names]
-        read = GUIDES[self.settings.system.guide].reads
+        parts, read = self._parts(), GUIDES[self.settings.system.guide].reads
         return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
 
     def config(self, run: Path, processes: int) -> DictConfig:

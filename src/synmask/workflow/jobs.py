@@ -118,9 +118,7 @@ class Jobs:
 
     def run_settings(self, wildcards: Wildcards) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
-        return self.config.run_settings(
-            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-        )
+        return self.config.run_settings(*_run_of(wildcards))
 
     def kept(self, wildcards: Wildcards) -> int:
         """Number of epochs whose models make up the final one."""
@@ -128,15 +126,8 @@ class Jobs:
 
     def run(self, wildcards: Wildcards, **more: Any) -> str:
         """The description of a run for score files, as JSON."""
-        return as_json(
-            {
-                "corpus": wildcards.corpus,
-                "direction": f"{wildcards.source}-{wildcards.target}",
-                "system": wildcards.system,
-                "seed": int(wildcards.seed),
-                **more,
-            }
-        )
+        run = dict(zip(("corpus", "direction", "system"), _run_of(wildcards), strict=True))
+        return as_json(run | {"seed": int(wildcards.seed)} | more)
 
     def parsed_run(self, wildcards: Wildcards) -> str:
         return self.run(wildcards, settings=json.loads(self.run_settings(wildcards)))
@@ -156,15 +147,11 @@ class Jobs:
 
     def template_cut(self, wildcards: Wildcards) -> str:
         """How trees are cut to templates, as JSON."""
-        return self.config.template_cut(
-            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-        )
+        return self.config.template_cut(*_run_of(wildcards))
 
     def template_settings(self, wildcards: Wildcards) -> str:
         """`run_settings` of the model that predicts templates."""
-        return self.config.template_settings(
-            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-        )
+        return self.config.template_settings(*_run_of(wildcards))
 
     def template_text(self, wildcards: Wildcards) -> str:
         """The text settings of the model that predicts templates, whose target is not text, as JSON."""
@@ -265,18 +252,19 @@ class Jobs:
 
     def compared_task(self, wildcards: Wildcards) -> str:
         """The run and its baseline, as JSON."""
-        run = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
-        return as_json(run | {"seed": int(wildcards.seed), "baseline": wildcards.baseline})
+        return as_json(_task_run_of(wildcards) | {"baseline": wildcards.baseline})
 
     def finetuned_run(self, wildcards: Wildcards) -> str:
         """The description of a fine-tuning for score files, as JSON."""
-        return as_json(
-            {
-                "corpus": wildcards.benchmark,
-                "task": wildcards.task,
-                "system": wildcards.system,
-                "seed": int(wildcards.seed),
-                "settings": json.loads(self.finetuning_settings(wildcards)),
-                "weights": self.weights(wildcards),
-            }
-        )
+        settings = json.loads(self.finetuning_settings(wildcards))
+        return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": self.weights(wildcards)})
+
+
+def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
+    """Corpus, direction and system."""
+    return wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
+
+
+def _task_run_of(wildcards: Wildcards) -> dict[str, Any]:
+    names = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
+    return names | {"seed": int(wildcards.seed)}
