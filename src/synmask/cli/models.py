@@ -161,13 +161,7 @@ def decode(
 
 
 def predict_templates(
-    *,
-    model: Path,
-    input: Path,
-    output: Path,
-    settings: Json[Decoding],
-    threads: Threads = 1,
-    gpus: Gpus = 0,
+    *, model: Path, input: Path, output: Path, settings: Json[Decoding], threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
     """Predict templates of the target, for ST-NMT.
 

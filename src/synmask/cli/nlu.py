@@ -3,17 +3,7 @@
 import sys
 from pathlib import Path
 
-from synmask.cli.options import (
-    Count,
-    Gpus,
-    Json,
-    Some,
-    Switch,
-    TaskName,
-    Threads,
-    TrainingOptions,
-    tell,
-)
+from synmask.cli.options import Count, Gpus, Json, Some, Switch, TaskName, Threads, TrainingOptions, tell
 from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.gpus import lease
 
@@ -73,12 +63,7 @@ def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: 
 
 
 def pretrain(
-    *,
-    data: Path,
-    weights: Path,
-    run: Path,
-    settings: Json[PretrainingRun],
-    training: TrainingOptions,
+    *, data: Path, weights: Path, run: Path, settings: Json[PretrainingRun], training: TrainingOptions
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
@@ -111,12 +96,7 @@ def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, outpu
 
 
 def continue_pretraining(
-    *,
-    data: Path,
-    weights: Path,
-    run: Path,
-    settings: Json[ContinuedRun],
-    training: TrainingOptions,
+    *, data: Path, weights: Path, run: Path, settings: Json[ContinuedRun], training: TrainingOptions
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 

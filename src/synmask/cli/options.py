@@ -47,9 +47,7 @@ Switch = Annotated[int, Field(ge=0, le=1)]
 Source = Annotated[str, Parameter(help="Source language.")]
 Target = Annotated[str, Parameter(help="Target language.")]
 Threads = Annotated[
-    int,
-    Field(ge=1, le=1024),
-    Parameter(help="CPU threads; the same number gives the same bytes."),
+    int, Field(ge=1, le=1024), Parameter(help="CPU threads; the same number gives the same bytes.")
 ]
 Gpus = Annotated[
     int,

@@ -66,13 +66,7 @@ def excerpt(*, table: Path, page: Path, data: Path) -> None:
 
 
 def parse_table(
-    *,
-    inputs: Some[Path],
-    counts: Some[Path],
-    output: Path,
-    title: str,
-    labels: Labels,
-    directions: Some[str],
+    *, inputs: Some[Path], counts: Some[Path], output: Path, title: str, labels: Labels, directions: Some[str]
 ) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 

@@ -127,10 +127,7 @@ def _check_name(archive: Path, name: str) -> None:
 
 def _untar(archive: Path, wanted: set[str], folder: Path, limit: int) -> dict[str, Path]:
     found = {}
-    with (
-        gzip.open(archive) as raw,
-        tarfile.open(fileobj=_Limited(raw, limit, archive), mode="r|") as tar,
-    ):
+    with gzip.open(archive) as raw, tarfile.open(fileobj=_Limited(raw, limit, archive), mode="r|") as tar:
         for member in tar:
             _check_name(archive, member.name)
             name = member.name.removeprefix("./")

@@ -15,12 +15,7 @@ import pandas as pd
 from synmask.evaluation.bleu import bleu, bleu_of_counts
 from synmask.files import UserError, read_lines, writing
 
-COUNTS = [
-    *(f"matches_{n}" for n in range(1, 5)),
-    *(f"ngrams_{n}" for n in range(1, 5)),
-    "words",
-    "reference",
-]
+COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 SOURCE = ["source_words", "split_words"]
 GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
 SAMPLES = 1000

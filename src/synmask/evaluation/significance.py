@@ -24,10 +24,7 @@ class Difference(NamedTuple):
 
 
 def compare(
-    hypothesis: str | Path,
-    baseline: str | Path,
-    reference: str | Path,
-    metric: BLEU,
+    hypothesis: str | Path, baseline: str | Path, reference: str | Path, metric: BLEU
 ) -> dict[str, Any]:
     """Paired approximate randomisation of two translations of one test set (Riezler and Maxwell 2005).
 

@@ -23,10 +23,7 @@ from synmask.reporting.style import (
     seed_dots,
 )
 
-GROUPS = {
-    "source_words": "Words in the source sentence",
-    "split_words": "Words of it that BPE splits",
-}
+GROUPS = {"source_words": "Words in the source sentence", "split_words": "Words of it that BPE splits"}
 SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 
 

@@ -147,13 +147,7 @@ def _values(runs: pd.DataFrame, corpus: str, direction: str, system: str, metric
 
 
 def _test(
-    plan: Plan,
-    runs: pd.DataFrame,
-    tests: pd.DataFrame,
-    corpus: str,
-    direction: str,
-    system: str,
-    metric: str,
+    plan: Plan, runs: pd.DataFrame, tests: pd.DataFrame, corpus: str, direction: str, system: str, metric: str
 ) -> Difference | None:
     """The cell against the baseline, over the seeds that both have; None if nothing was tested."""
     here = tests[

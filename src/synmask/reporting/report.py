@@ -47,11 +47,7 @@ class Figure:
 
 
 def write_report(
-    plan: Mapping[str, Any],
-    output: Path,
-    *,
-    captions: Path,
-    results: Path = Path("results"),
+    plan: Mapping[str, Any], output: Path, *, captions: Path, results: Path = Path("results")
 ) -> None:
     """Write the page from the files in `plan` that exist; list the others as missing.
 

@@ -64,10 +64,7 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
         raise UserError(f"{folder}: no text to learn its byte-level BPE from; give some")
     learner = _split(Tokenizer(BPE()))
     trainer = BpeTrainer(
-        vocab_size=256 + merges,
-        min_frequency=2,
-        initial_alphabet=ByteLevel.alphabet(),
-        show_progress=False,
+        vocab_size=256 + merges, min_frequency=2, initial_alphabet=ByteLevel.alphabet(), show_progress=False
     )
     learner.train_from_iterator(texts, trainer)
     model = json.loads(learner.to_str())["model"]
