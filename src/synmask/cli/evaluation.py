@@ -60,35 +60,21 @@ def score(
         for name, value, signature in rows:
             print(f"{name:<{width}}  {value:6.2f}  {signature}")
     elif not texts and all(workflow):
-        _score_run(splits, hypotheses, references, reference_tokens, lowercase, run, train, output)
+        from synmask.evaluation.bleu import score
+        from synmask.files import read_json
+
+        found = {}
+        parts = together(
+            splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
+        )
+        for split, hypothesis, reference, tokens in parts:
+            sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+            scores = score(*sides, lowercase=lowercase, language=run.target)
+            found[split] = scores | read_json(f"{hypothesis}.json")
+        _write_scores(output, run, train, _by_split(found))
     else:
         options = "--splits, --hypotheses, --references, --reference-tokens, --run, --train and --output"
         raise UserError(f"give two files, translations and references; or instead {options}, all of them")
-
-
-def _score_run(
-    splits: tuple[str, ...],
-    hypotheses: tuple[Path, ...],
-    references: tuple[Path, ...],
-    reference_tokens: tuple[Path, ...],
-    lowercase: bool,
-    run: TranslationInfo,
-    train: Path,
-    output: Path,
-) -> None:
-    """Write a run's scores.json."""
-    from synmask.evaluation.bleu import score
-    from synmask.files import read_json
-
-    found = {}
-    parts = together(
-        splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
-    )
-    for split, hypothesis, reference, tokens in parts:
-        sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
-        scores = score(*sides, lowercase=lowercase, language=run.target)
-        found[split] = scores | read_json(f"{hypothesis}.json")
-    _write_scores(output, run, train, _by_split(found))
 
 
 def score_templates(

@@ -1,6 +1,6 @@
 """Stanford CoreNLP: the verb that parses with it, and its settings in a configuration."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from synmask.cli.options import Count, Json, Some, Threads
@@ -32,7 +32,19 @@ def constituency(
         threads: Sentences parsed at once.
         memory: MB for the JVM.
     """
-    _parse(input, tokens, output, language, settings, jars, threads, memory)
+    from synmask.syntax.corenlp import parse_file
+    from synmask.syntax.jvm import Machine, Models
+
+    parse_file(
+        input,
+        tokens,
+        output,
+        language=language,
+        max_words=settings.max_words,
+        models=Models(**settings.model_dump(exclude={"max_words"})),
+        jars=jars,
+        machine=Machine(threads, memory),
+    )
 
 
 def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path], None]:
@@ -49,7 +61,10 @@ def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path]
             raise UserError(f"{path}: corenlp.languages has no {language!r}; use a system without a parser")
         settings = ParserSettings.model_validate_json(config.corenlp_settings(language))
         jars = [Path(jar) for jar in config.corenlp_jars(language)]
-        _parse(sentences, tokens, output, language, settings, jars, threads, config.corenlp.mem_mb)
+        constituency(
+            input=sentences, tokens=tokens, output=output, language=language, settings=settings,
+            jars=jars, threads=threads, memory=config.corenlp.mem_mb,
+        )  # fmt: skip
 
     return parse
 
@@ -65,28 +80,3 @@ def tokeniser_jars(path: Path) -> Callable[[str], list[Path]]:
         return [Path(jar) for jar in load(read_yaml(path), [path]).tokeniser_jars(tokeniser)]
 
     return jars
-
-
-def _parse(
-    sentences: Path,
-    tokens: Path,
-    output: Path,
-    language: str,
-    settings: ParserSettings,
-    jars: Sequence[Path],
-    threads: int,
-    memory: int,
-) -> None:
-    from synmask.syntax.corenlp import parse_file
-    from synmask.syntax.jvm import Machine, Models
-
-    parse_file(
-        sentences,
-        tokens,
-        output,
-        language=language,
-        max_words=settings.max_words,
-        models=Models(**settings.model_dump(exclude={"max_words"})),
-        jars=jars,
-        machine=Machine(threads, memory),
-    )
