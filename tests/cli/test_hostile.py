@@ -123,9 +123,9 @@ def test_wrong_calls(verb, refused):
         ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
         ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
         ("encode-text", "--valid", "empty", "empty: no text"),
-        ("curves", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
-        ("bleu-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
-        ("source-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
+        ("curves", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
+        ("bleu-figure", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
+        ("source-figure", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
         ("distribution-figure", "--distribution", "list.json", "list.json: "),
         ("tree-figure", "--distribution", "number.json", "number.json: "),
         ("task-figure", "--table", "IN/table", "no column glue"),
