@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -46,6 +46,25 @@ class Syntax:
     distance: Tensor
     height: Tensor | None = None
     distribution: Tensor | None = None
+
+
+class Steps(Protocol):
+    """A decoder's guide in beam search, in which S sentences have W hypotheses each (see guides/steps.py)."""
+
+    def __call__(self, x: Tensor, path: Tensor, bias: Tensor) -> Tensor:
+        """What is added to the scores of the last tokens.
+
+        Args:
+            x: (S, W, d), what the first layer gets of them.
+            path: (S, W, t), the slots of all tokens of their hypotheses.
+            bias: (S, 1, W, slots), what is added without a guide.
+
+        Returns:
+            (S, H, W, slots).
+        """
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these of the S sentences."""
 
 
 class Guide(nn.Module, ABC):
@@ -90,7 +109,7 @@ class Guide(nn.Module, ABC):
         """Scaled scores, before any masking -> attention weights.
 
         Args:
-            scores: (B, H, n, n); in a decoder (B, H, m, n), the rows of the last m tokens.
+            scores: (B, H, n, n).
 
         Returns:
             as `scores`; 0 in the columns of pads and, in a decoder, of tokens after the row's.
@@ -102,11 +121,11 @@ class Guide(nn.Module, ABC):
         """What each token gets from the others: by default the values weighted by `attend`.
 
         Args:
-            scores: as for `attend`; values: (B, H, n, d_head); states: (B, m, d), what the layer gets.
+            scores: as for `attend`; values: (B, H, n, d_head); states: (B, n, d), what the layer gets.
             drop: attention dropout, for the weights.
 
         Returns:
-            (B, H, m, d_head).
+            (B, H, n, d_head).
         """
         return drop(self.attend(scores, prepared, layer)) @ values
 
@@ -116,6 +135,10 @@ class Guide(nn.Module, ABC):
     def decoder(self) -> "Guide | None":
         """A guide for the decoder's first self-attention, or None: the decoder stays as it is."""
         return None
+
+    def steps(self) -> "Steps":
+        """A decoder's guide in beam search, which goes token by token."""
+        raise NotImplementedError(f"{type(self).__name__} guides no beam search")
 
     def loss(self, done: Done) -> Tensor | None:
         """A training loss of its own, summed over the batch's tokens, or None."""

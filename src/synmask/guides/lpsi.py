@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from synmask.config.guides import LpsiOptions
 from synmask.guides import Done, Guide, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
+from synmask.guides.steps import SelfAttention, on_path
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,13 @@ class LpsiGuide(Guide):
             distance, log_gates(factor, factor), padding, outside | after if self.causal else outside
         )
 
+    def steps(self) -> "WallSteps":
+        return WallSteps(self)
+
     def attend(self, scores: Tensor, prepared: Walls, layer: int) -> Tensor:
-        """Scores (B, H, m, n) of the last m tokens -> weights."""
-        rows = scores.size(2)
-        gate = on_first(self.output.out_features, prepared.log_gate[:, :, -rows:], scores, neutral=0.0)
-        return masked_softmax(scores + gate, prepared.outside[:, :, -rows:]).to(scores.dtype)
+        """Scores (B, H, n, n) -> weights."""
+        gate = on_first(self.output.out_features, prepared.log_gate, scores, neutral=0.0)
+        return masked_softmax(scores + gate, prepared.outside)
 
     def syntax(self, prepared: Walls) -> Syntax:
         """A token's distance, mean over the heads, is that of the gap before it."""
@@ -86,3 +89,35 @@ class LpsiGuide(Guide):
         missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
         pairs = (real[:, :, None] & real[:, None, :]).tril(-1)
         return self.options.sync_weight * missed[pairs].sum()
+
+
+class WallSteps:
+    """The decoder's tower in beam search: its keys and values and its distances are computed once a token."""
+
+    def __init__(self, guide: LpsiGuide) -> None:
+        self.guide = guide
+        attention = guide.tower.self_attn
+        self.own = SelfAttention(attention.in_proj_weight, attention.in_proj_bias, attention.num_heads)
+        self.distance: Tensor | None = None  # (S, slots, G)
+
+    def __call__(self, x: Tensor, path: Tensor, bias: Tensor) -> Tensor:
+        """See `Guide.steps`."""
+        guide, tower = self.guide, self.guide.tower
+        states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, bias)))
+        states = tower.norm2(states + tower.linear2(F.relu(tower.linear1(states))))
+        distance = guide.output(states)  # (S, W, G)
+        before = distance[:, :0] if self.distance is None else self.distance
+        self.distance = torch.cat([before, distance], dim=1)
+        sentence = torch.arange(len(x), device=x.device)[:, None, None]
+        walls = self.distance[sentence, path]  # (S, W, t, G), along each hypothesis
+        factor = F.logsigmoid(guide.options.temperature * (distance[:, :, None] - walls))
+        factor[:, :, -1] = 0  # a token is no wall to itself
+        gate = factor.flip(2).cumsum(2).flip(2).permute(0, 3, 1, 2)
+        gated = on_path(path, bias.size(-1), gate)
+        rest = guide.shape.heads - gate.size(1)
+        return torch.cat([gated, bias.expand(-1, rest, -1, -1)], dim=1)
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these of the S sentences."""
+        self.own.keep(sentences)
+        self.distance = self.distance[sentences]

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import utils
-from fairseq.data import Dictionary
-from fairseq.sequence_generator import SequenceGenerator
 
 from synmask.files import UserError, json_text, read_lines, write_all_lines, write_json, write_lines
 from synmask.syntax.annotations import Annotations
@@ -19,6 +17,7 @@ from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.text import bpe, tokenise
 from synmask.training.binarise import encode
 from synmask.translation.average import load_model
+from synmask.translation.beam import BeamSearch, Hypothesis
 from synmask.translation.dataset import AnnotatedPairs
 from synmask.translation.task import read_templates
 
@@ -67,13 +66,13 @@ def decode_files(
     if len({*map(len, (sources, outputs, parsed, told))}) > 1:
         what = "templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
-    generator = generator_of([transformer], task.tgt_dict, beam, length_penalty)
+    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty)
     for source, output, syntax, template in zip(sources, outputs, parsed, told, strict=True):
         started = time.perf_counter()
         sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
-        hypotheses = _translate(transformer, task, generator, sentences, max_tokens, rows, given)
+        hypotheses = _translate(transformer, task, search, sentences, max_tokens, rows, given)
         seconds = time.perf_counter() - started
         words = [bpe.join_subwords(line) for line in hypotheses]
         write_lines(f"{output}.tok", words)
@@ -109,9 +108,9 @@ def best_templates(
 ) -> list[str]:
     """The best template, in BPE, of each source sentence in BPE; it may `tell` how far it is."""
     transformer, task, _ = loaded
-    generator = generator_of([transformer], task.tgt_dict, beam, length_penalty)
+    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty)
     sentences = encoded(lines, transformer.encoder.max_positions(), task)
-    return _translate(transformer, task, generator, sentences, max_tokens, tell=tell)
+    return _translate(transformer, task, search, sentences, max_tokens, tell=tell)
 
 
 def parse_file(
@@ -291,13 +290,6 @@ def encoded(lines: Iterable[str], limit: int, task: Any, first: int = 1) -> list
     return sentences
 
 
-def generator_of(
-    models: list[Any], target: Dictionary, beam: int, length_penalty: float
-) -> SequenceGenerator:
-    """Beam search with one model, or with the mean of several models' probabilities."""
-    return SequenceGenerator(models, target, beam_size=beam, len_penalty=length_penalty)
-
-
 def _batches(
     sources: AnnotatedPairs, model: Any, max_tokens: int, equal_lengths: bool = False
 ) -> Iterator[dict[str, Any]]:
@@ -316,7 +308,7 @@ def _batches(
 def _translate(
     model: Any,
     task: Any,
-    generator: SequenceGenerator,
+    search: BeamSearch,
     sentences: list[torch.Tensor],
     max_tokens: int,
     syntax: Sequence[np.ndarray] | None = None,
@@ -327,9 +319,9 @@ def _translate(
     hypotheses = [""] * len(sentences)
     filled = sum(len(ids) > 1 for ids in sentences)
     done, started = 0, time.perf_counter()
-    for results in searched(model, task, generator, sentences, max_tokens, syntax, templates):
+    for results in searched(model, task, search, sentences, max_tokens, syntax, templates):
         for number, found in results.items():
-            hypotheses[number] = task.tgt_dict.string(found[0]["tokens"])
+            hypotheses[number] = task.tgt_dict.string(found[0].tokens)
         done += len(results)
         speed = done / (time.perf_counter() - started)
         if tell:
@@ -340,13 +332,13 @@ def _translate(
 def searched(
     model: Any,
     task: Any,
-    generator: SequenceGenerator,
+    search: BeamSearch,
     sentences: list[torch.Tensor],
     max_tokens: int,
     syntax: Sequence[np.ndarray] | None,
     templates: Sequence[torch.Tensor] | None,
-) -> Iterator[dict[int, list[dict[str, Any]]]]:
-    """Batch by batch, number of a sentence → its hypotheses as fairseq gives them, the best first.
+) -> Iterator[dict[int, list[Hypothesis]]]:
+    """Batch by batch, number of a sentence → its hypotheses, the best first.
 
     Sentences without a token are left out.
     """
@@ -357,9 +349,7 @@ def searched(
     told = None if templates is None else [templates[number] for number in filled]
     sources = task.sources([sentences[number] for number in filled], annotated, told)
     for batch in _batches(sources, model, max_tokens):
-        with torch.no_grad():
-            results = generator.generate([model], batch)
-        yield dict(zip((filled[index] for index in batch["id"].tolist()), results, strict=True))
+        yield dict(zip((filled[index] for index in batch["id"].tolist()), search(batch), strict=True))
 
 
 def detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:

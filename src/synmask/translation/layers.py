@@ -13,10 +13,10 @@ from synmask.guides import Drop
 Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in a layer
 
 
-def guided_attention(attention: MultiheadAttention, x: Tensor, keys: Tensor, attend: Attend) -> Tensor:
-    """Self-attention of x (m, B, d) to keys (n, B, d), of which x is the end → (m, B, d).
+def guided_attention(attention: MultiheadAttention, x: Tensor, attend: Attend) -> Tensor:
+    """Self-attention of x (n, B, d) → (n, B, d).
 
-    `attend` makes of the scaled scores (B, H, m, n) and the values what each token gets; all else is
+    `attend` makes of the scaled scores (B, H, n, n) and the values what each token gets; all else is
     `attention`'s.
     """
 
@@ -26,7 +26,7 @@ def guided_attention(attention: MultiheadAttention, x: Tensor, keys: Tensor, att
         )
 
     query = heads(attention.q_proj(x) * attention.scaling)
-    key, value = heads(attention.k_proj(keys)), heads(attention.v_proj(keys))
+    key, value = heads(attention.k_proj(x)), heads(attention.v_proj(x))
     scores = query @ key.transpose(-1, -2)
     context = attend(scores, value, x.transpose(0, 1), attention.dropout_module)
     return attention.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
@@ -57,9 +57,9 @@ class EncoderLayer(TransformerEncoderLayerBase):
         """
         if attend is None:
             return super().forward(x, encoder_padding_mask)
-        attended = guided_attention(self.self_attn, x, x, attend)
+        attended = guided_attention(self.self_attn, x, attend)
         x = self.self_attn_layer_norm(x + self.dropout_module(attended))
-        return _feed_forward(self, x)
+        return feed_forward(self, x)
 
 
 class DecoderLayer(TransformerDecoderLayerBase):
@@ -75,21 +75,18 @@ class DecoderLayer(TransformerDecoderLayerBase):
         need_attn: bool = False,
         need_head_weights: bool = False,
         attend: Attend | None = None,
-        prefix: Tensor | None = None,
         **more: Any,
     ) -> tuple[Tensor, Tensor | None, None]:
         """x (m, B, d) → (m, B, d), and the weights of cross-attention if they are wanted.
 
-        With `attend` a guide makes the weights of self-attention to the layer's inputs since the first token,
-        `prefix` (n, B, d), whose end is x. Their keys and values are made anew at each step, so that beam
-        search has nothing to reorder. Without `attend` the layer is stock.
+        With `attend` a guide makes the weights of self-attention; without it the layer is stock.
         """
         if attend is None:
             return super().forward(
                 x, encoder_out, encoder_padding_mask, incremental_state,
                 need_attn=need_attn, need_head_weights=need_head_weights, **more,
             )  # fmt: skip
-        attended = guided_attention(self.self_attn, x, prefix, attend)
+        attended = guided_attention(self.self_attn, x, attend)
         x = self.self_attn_layer_norm(x + self.dropout_module(attended))
         attended, weights = self.encoder_attn(
             query=x,
@@ -102,9 +99,9 @@ class DecoderLayer(TransformerDecoderLayerBase):
             need_head_weights=need_head_weights,
         )
         x = self.encoder_attn_layer_norm(x + self.dropout_module(attended))
-        return _feed_forward(self, x), weights, None
+        return feed_forward(self, x), weights, None
 
 
-def _feed_forward(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
+def feed_forward(layer: EncoderLayer | DecoderLayer, x: Tensor) -> Tensor:
     hidden = layer.activation_dropout_module(layer.activation_fn(layer.fc1(x)))
     return layer.final_layer_norm(x + layer.dropout_module(layer.fc2(hidden)))

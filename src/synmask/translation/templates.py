@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from synmask.config.sections import Guidance
 from synmask.training.operators import replace_dropout
+from synmask.translation.layers import DecoderLayer
+from synmask.translation.steps import CrossAttention
 from synmask.translation.transformer import GuidedDecoder, GuidedEncoder, GuidedTransformer
 
 
@@ -55,9 +57,29 @@ class GatedAttention(nn.Module):
         told, _ = self.template(
             query, key.template, key.template, key_padding_mask=key.padding, need_weights=False, **how
         )
+        return self.mixed(read, told, ((~key.padding).sum(1) == 1)[:, None]), weights
+
+    def mixed(self, read: Tensor, told: Tensor, empty: Tensor) -> Tensor:
+        """Z (…, d) of Z_X and Z_T, both (…, d); empty: where the template is, (…, 1) or broadcast to it."""
         gate = (self.from_source(read) + self.from_template(told)).sigmoid()
-        empty = (~key.padding).sum(1) == 1
-        return torch.where(empty[:, None], read, torch.lerp(told, read, gate)), weights
+        return torch.where(empty, read, torch.lerp(told, read, gate))
+
+
+class GatedSteps:
+    """`GatedAttention` in beam search."""
+
+    def __init__(self, attention: GatedAttention, source: CrossAttention, template: CrossAttention) -> None:
+        self.attention, self.source, self.template = attention, source, template
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x (S, W, d) → same."""
+        empty = self.template.bias.isfinite().sum(1) == 1
+        return self.attention.mixed(self.source(x), self.template(x), empty[:, None, None])
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these of the S sentences."""
+        self.source.keep(sentences)
+        self.template.keep(sentences)
 
 
 class TemplatedEncoder(GuidedEncoder):
@@ -93,6 +115,13 @@ class TemplatedDecoder(GuidedDecoder):
         return super().extract_features(
             prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **more
         )
+
+    def cross_steps(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> GatedSteps:
+        """A layer's cross-attention in beam search."""
+        attention = layer.encoder_attn
+        source = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        both = (attention.source, *source), (attention.template, *encoder_out["template"])
+        return GatedSteps(attention, *(CrossAttention(*one) for one in both))
 
 
 class TemplatedTransformer(GuidedTransformer):

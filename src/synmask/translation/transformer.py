@@ -12,6 +12,7 @@ from synmask.config.sections import Guidance
 from synmask.guides import Done, Guide, Shape, Syntax, build_guide
 from synmask.training.operators import dropout, replace_dropout
 from synmask.translation.layers import DecoderLayer, EncoderLayer
+from synmask.translation.steps import CrossAttention
 
 
 class GuidedEncoder(TransformerEncoderBase):
@@ -95,7 +96,7 @@ class GuidedDecoder(TransformerDecoderBase):
         *words: Any,
         **more: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """prev_output_tokens (B, m) → states (B, m, d), of the last token only when decoding step by step.
+        """prev_output_tokens (B, m) → states (B, m, d). Beam search has its own way, `DecoderSteps`.
 
         With a guide, the extras also hold what it `prepared`, and `attn` is the mean over the heads of the
         last layer but one, which aligns best (Garg et al., EMNLP 2019) and which LPSI takes, too.
@@ -105,13 +106,11 @@ class GuidedDecoder(TransformerDecoderBase):
                 prev_output_tokens, encoder_out, incremental_state, *words, **more
             )
         padding = prev_output_tokens.eq(self.padding_idx)
-        prefix = self.embed_scale * self.embed_tokens(prev_output_tokens)
-        prefix = self.dropout_module(prefix + self.embed_positions(prev_output_tokens))
-        prepared = self.guide.prepare(prefix.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
-        prefix = prefix.transpose(0, 1)
-        x, future = prefix, self.buffered_future_mask(prefix)
-        if incremental_state is not None:
-            x, padding, future = prefix[-1:], padding[:, -1:], None
+        x = self.embed_scale * self.embed_tokens(prev_output_tokens)
+        x = self.dropout_module(x + self.embed_positions(prev_output_tokens))
+        prepared = self.guide.prepare(x.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
+        x = x.transpose(0, 1)
+        future = self.buffered_future_mask(x)
         source, source_padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         aligning, alignment = max(0, len(self.layers) - 2), None
         for index, layer in enumerate(self.layers):
@@ -119,17 +118,21 @@ class GuidedDecoder(TransformerDecoderBase):
                 x,
                 source,
                 source_padding,
-                incremental_state,
                 self_attn_mask=future,
                 self_attn_padding_mask=padding if padding.any() else None,
                 need_attn=index == aligning,
                 need_head_weights=index == aligning,
                 attend=partial(self.guide.context, prepared=prepared, layer=0) if index == 0 else None,
-                prefix=prefix,
             )
             if index == aligning:
                 alignment = weights.float().mean(0)
         return x.transpose(0, 1), {"attn": [alignment], "inner_states": [], "prepared": prepared}
+
+
+    def cross_steps(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> CrossAttention:
+        """A layer's cross-attention in beam search."""
+        states, padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        return CrossAttention(layer.encoder_attn, states, padding)
 
 
 class GuidedTransformer(TransformerModelBase):

@@ -17,13 +17,13 @@ from synmask.text import bpe
 from synmask.text.lines import answer
 from synmask.training.binarise import encode
 from synmask.translation.average import load_model, load_template_model
+from synmask.translation.beam import BeamSearch
 from synmask.translation.decode import (
     MAX_TOKENS,
     Jars,
     best_templates,
     detokenised,
     encoded,
-    generator_of,
     listed,
     no_jars,
     prepared,
@@ -126,7 +126,7 @@ class Translator:
         self.beam, self.length_penalty = beam, length_penalty
         self.nbest, self.scored = nbest, scored
         self.parse, self.jars = parse, jars
-        self.generator = generator_of(self.models, self.task.tgt_dict, beam, length_penalty)
+        self.search = BeamSearch(self.models, self.task.tgt_dict, beam, length_penalty)
 
     @property
     def starts_programs(self) -> bool:
@@ -165,9 +165,9 @@ class Translator:
         """The translations of some sentences, which are ids with `</s>`."""
         found = [[Candidate("", 0.0 if self.scored else None)] for _ in sentences]
         given = (sentences, MAX_TOKENS, syntax, templates)
-        for results in searched(self.models[0], self.task, self.generator, *given):
+        for results in searched(self.models[0], self.task, self.search, *given):
             for number, hypotheses in results.items():
-                ids = [one["tokens"] for one in hypotheses[: self.nbest]]
+                ids = [one.tokens for one in hypotheses[: self.nbest]]
                 words = [bpe.join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
                 scores: list[float | None] = [None] * len(ids)
                 if self.scored:

@@ -1,0 +1,84 @@
+"""The decoder token by token, for beam search: what does not change is computed once a sentence."""
+
+from typing import Any
+
+import torch
+from fairseq.modules import MultiheadAttention
+from torch import Tensor
+
+from synmask.guides.steps import SelfAttention, attended, heads, on_path
+from synmask.translation.layers import DecoderLayer, feed_forward
+
+
+class CrossAttention:
+    """Attention to the source, whose keys and values all hypotheses of a sentence share."""
+
+    def __init__(self, attention: MultiheadAttention, states: Tensor, padding: Tensor) -> None:
+        """states (n, S, d); padding (S, n), True at pads."""
+        self.attention = attention
+        real = ~padding.all(0)
+        states, padding = states[real].transpose(0, 1), padding[:, real]
+        number = attention.num_heads
+        self.keys = heads(attention.k_proj(states), number).contiguous()
+        self.values = heads(attention.v_proj(states), number).contiguous()
+        self.bias = torch.zeros_like(padding, dtype=states.dtype).masked_fill(padding, float("-inf"))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x (S, W, d) → same."""
+        query = heads(self.attention.q_proj(x), self.attention.num_heads)
+        return self.attention.out_proj(attended(query, self.keys, self.values, self.bias[:, None, None]))
+
+    def keep(self, sentences: Tensor) -> None:
+        self.keys, self.values, self.bias = (part[sentences] for part in (self.keys, self.values, self.bias))
+
+
+class LayerSteps:
+    """A decoder layer."""
+
+    def __init__(self, layer: DecoderLayer, cross: Any) -> None:
+        self.layer, self.cross = layer, cross
+        own = layer.self_attn
+        made = (own.q_proj, own.k_proj, own.v_proj)
+        weight, bias = (torch.cat([getattr(part, name) for part in made]) for name in ("weight", "bias"))
+        self.own = SelfAttention(weight, bias, own.num_heads)
+
+    def __call__(self, x: Tensor, bias: Tensor) -> Tensor:
+        layer = self.layer
+        x = layer.self_attn_layer_norm(x + layer.self_attn.out_proj(self.own(x, bias)))
+        x = layer.encoder_attn_layer_norm(x + self.cross(x))
+        return feed_forward(layer, x)
+
+    def keep(self, sentences: Tensor) -> None:
+        self.own.keep(sentences)
+        self.cross.keep(sentences)
+
+
+class DecoderSteps:
+    """A decoder, one token of each hypothesis at a time."""
+
+    def __init__(self, decoder: Any, encoder_out: dict[str, Any]) -> None:
+        self.decoder = decoder
+        self.layers = [LayerSteps(layer, decoder.cross_steps(layer, encoder_out)) for layer in decoder.layers]
+        self.gates = None if decoder.guide is None else decoder.guide.steps()
+
+    def __call__(self, tokens: Tensor, path: Tensor, slots: int) -> Tensor:
+        """The logits (S, W, V) of the next tokens.
+
+        Args:
+            tokens: (S, W) the hypotheses' last tokens, which take the last W of the `slots` that there are.
+            path: (S, W, t) the slots of all their tokens.
+        """
+        decoder = self.decoder
+        before = tokens.new_full((1, path.size(2)), decoder.dictionary.eos())  # anything but pads
+        position = decoder.embed_positions(before)[0, -1]
+        x = decoder.embed_scale * decoder.embed_tokens(tokens) + position
+        bias = on_path(path, slots)
+        first = bias if self.gates is None else self.gates(x, path, bias)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, bias if index else first)
+        return decoder.output_layer(x)
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these of the S sentences."""
+        for part in [*self.layers, *([] if self.gates is None else [self.gates])]:
+            part.keep(sentences)
