@@ -63,8 +63,8 @@ class Steps(Protocol):
             (S, H, W, slots).
         """
 
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences."""
+    def keep(self, sentences: Tensor, slots: Tensor) -> None:
+        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m), in this order."""
 
 
 class Guide(nn.Module, ABC):

@@ -101,7 +101,7 @@ class WallSteps:
         self.distance: Tensor | None = None  # (S, slots, G)
 
     def __call__(self, x: Tensor, path: Tensor, bias: Tensor) -> Tensor:
-        """See `Guide.steps`."""
+        """See `Steps`."""
         guide, tower = self.guide, self.guide.tower
         states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, bias)))
         states = tower.norm2(states + tower.linear2(F.relu(tower.linear1(states))))
@@ -117,7 +117,7 @@ class WallSteps:
         rest = guide.shape.heads - gate.size(1)
         return torch.cat([gated, bias.expand(-1, rest, -1, -1)], dim=1)
 
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences."""
-        self.own.keep(sentences)
-        self.distance = self.distance[sentences]
+    def keep(self, sentences: Tensor, slots: Tensor) -> None:
+        """See `Steps.keep`."""
+        self.own.keep(sentences, slots)
+        self.distance = self.distance[sentences, slots]

@@ -1,6 +1,6 @@
 """Attention token by token, for beam search, without a cache for each hypothesis that would have to be sorted.
 
-The hypotheses of a sentence share one cache. Each token that a hypothesis ever got has a slot in it, and a
+The hypotheses of a sentence share one cache. Each token that a hypothesis got has a slot in it, and a
 hypothesis is its path: the slots of its tokens, in order. A token's query meets the keys of all slots; a bias
 of -inf takes out those that are not on its path. S sentences have W hypotheses each; d = H * d_head.
 """
@@ -9,17 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROOM = 80  # slots by which a cache grows: 16 tokens of 5 hypotheses
+ROOM = 40  # slots by which a cache grows: 8 tokens of 5 hypotheses
 
 
-def heads(x: Tensor, number: int) -> Tensor:
-    """(S, n, number * d_head) → (S, number, n, d_head)."""
-    return x.unflatten(-1, (number, -1)).transpose(1, 2)
-
-
-def attended(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
-    """query (S, H, W, d_head), keys and values (S, H, n, d_head), bias for the scores → (S, W, d)."""
-    return F.scaled_dot_product_attention(query, keys, values, bias).transpose(1, 2).flatten(2)
+def attended(query: Tensor, memory: Tensor, heads: int, bias: Tensor) -> Tensor:
+    """query (S, W, d), memory (S, n, 2d), keys and values, bias (S, 1 or H, W or 1, n) → (S, W, d)."""
+    parts = (query, *memory.chunk(2, dim=-1))
+    split = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)  # (S, H, ..., d_head)
+    return F.scaled_dot_product_attention(*split, attn_mask=bias).transpose(1, 2).flatten(2)
 
 
 def on_path(path: Tensor, slots: int, gate: Tensor | None = None) -> Tensor:
@@ -38,26 +35,42 @@ def on_path(path: Tensor, slots: int, gate: Tensor | None = None) -> Tensor:
     return bias.scatter_(-1, path[:, None].expand_as(gate), gate)
 
 
+def used(path: Tensor, slots: int) -> tuple[Tensor, Tensor]:
+    """Which slots of each sentence are still needed: its hypotheses share most of their first tokens.
+
+    Args:
+        path: (S, W, t).
+
+    Returns:
+        (S, m) slots, those that a path uses, in order, then others, so that all sentences have m; and the
+        paths (S, W, t) through these.
+    """
+    flat = path.flatten(1)
+    needed = torch.zeros(len(path), slots, dtype=torch.bool, device=path.device).scatter_(1, flat, True)
+    number = needed.cumsum(1) - 1
+    order = needed.logical_not().byte().argsort(dim=1, stable=True)
+    return order[:, : int(number.max()) + 1], number.gather(1, flat).view_as(path)
+
+
 class SelfAttention:
     """Self-attention with its cache: `weight` (3d, d) and `bias` (3d,) make query, key and value."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, number: int) -> None:
-        self.weight, self.bias, self.number = weight, bias, number
-        self.cache: Tensor | None = None  # (S, 2H, room, d_head): keys, then values
+    def __init__(self, weight: Tensor, bias: Tensor, heads: int) -> None:
+        self.weight, self.bias, self.heads = weight, bias, heads
+        self.memory: Tensor | None = None  # (S, room, 2d)
 
     def __call__(self, x: Tensor, bias: Tensor) -> Tensor:
         """x (S, W, d), which takes the last W of the slots that `bias` (S, 1 or H, W, slots) is for → same."""
-        made = heads(F.linear(x, self.weight, self.bias), 3 * self.number)
-        query, new = made.split([self.number, 2 * self.number], dim=1)
-        slots, width = bias.size(-1), x.size(1)
-        if self.cache is None:
-            self.cache = new.new_empty((*new.shape[:2], 0, new.size(3)))
-        if slots > self.cache.size(2):
-            self.cache = F.pad(self.cache, (0, 0, 0, ROOM + width))
-        self.cache[:, :, slots - width : slots] = new
-        keys, values = self.cache[:, :, :slots].chunk(2, dim=1)
-        return attended(query, keys, values, bias)
+        width, d = x.shape[1:]
+        slots = bias.size(-1)
+        made = F.linear(x, self.weight, self.bias)
+        if self.memory is None:
+            self.memory = made.new_empty((len(x), 0, 2 * d))
+        if slots > self.memory.size(1):
+            self.memory = F.pad(self.memory, (0, 0, 0, max(width, ROOM)))
+        self.memory[:, slots - width : slots] = made[..., d:]
+        return attended(made[..., :d], self.memory[:, :slots], self.heads, bias)
 
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences."""
-        self.cache = self.cache[sentences]
+    def keep(self, sentences: Tensor, slots: Tensor) -> None:
+        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m)."""
+        self.memory = self.memory[sentences, slots]

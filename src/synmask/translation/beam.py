@@ -8,10 +8,12 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from synmask.guides.steps import used
 from synmask.translation.steps import DecoderSteps
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
-TOGETHER = 64  # sentences on a CPU, whose caches then hold what a step works on
+FEWER, OFTEN = 0.9, 8  # share of sentences that go on, or steps, after which caches are cleared
+TOGETHER = 128  # sentences on a CPU, whose caches then hold what a step works on
 
 
 class Hypothesis(NamedTuple):
@@ -83,12 +85,14 @@ class BeamSearch:
             best = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]  # that have not ended
             score, token, parent = (values.gather(1, best) for values in (score, token, parent))
             path = path.gather(1, parent[..., None].expand(-1, -1, step + 1))
-            if len(on) < len(alive):
+            if len(on) <= FEWER * len(alive) or step % OFTEN == OFTEN - 1:
                 alive = [alive[row] for row in on]
-                kept = torch.tensor(on, device=path.device)
-                score, token, path, written = (values[kept] for values in (score, token, path, written))
+                rows = torch.tensor(on, device=path.device)
+                score, token, (slots, path) = score[rows], token[rows], used(path[rows], written.size(1))
+                kept = rows[:, None], slots
+                written = written[kept]
                 for decoder in decoders:
-                    decoder.keep(kept)
+                    decoder.keep(*kept)
         return found
 
     def _log_probabilities(

@@ -6,7 +6,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from synmask.guides.steps import SelfAttention, attended, heads, on_path
+from synmask.guides.steps import SelfAttention, attended, on_path
 from synmask.translation.layers import DecoderLayer, feed_forward
 
 
@@ -18,18 +18,17 @@ class CrossAttention:
         self.attention = attention
         real = ~padding.all(0)
         states, padding = states[real].transpose(0, 1), padding[:, real]
-        number = attention.num_heads
-        self.keys = heads(attention.k_proj(states), number).contiguous()
-        self.values = heads(attention.v_proj(states), number).contiguous()
+        self.memory = torch.cat([attention.k_proj(states), attention.v_proj(states)], dim=-1)
         self.bias = torch.zeros_like(padding, dtype=states.dtype).masked_fill(padding, float("-inf"))
 
     def __call__(self, x: Tensor) -> Tensor:
         """x (S, W, d) → same."""
-        query = heads(self.attention.q_proj(x), self.attention.num_heads)
-        return self.attention.out_proj(attended(query, self.keys, self.values, self.bias[:, None, None]))
+        own, bias = self.attention, self.bias[:, None, None]
+        return own.out_proj(attended(own.q_proj(x), self.memory, own.num_heads, bias))
 
     def keep(self, sentences: Tensor) -> None:
-        self.keys, self.values, self.bias = (part[sentences] for part in (self.keys, self.values, self.bias))
+        """Go on with these of the S sentences, (S', 1)."""
+        self.memory, self.bias = self.memory[sentences[:, 0]], self.bias[sentences[:, 0]]
 
 
 class LayerSteps:
@@ -48,8 +47,8 @@ class LayerSteps:
         x = layer.encoder_attn_layer_norm(x + self.cross(x))
         return feed_forward(layer, x)
 
-    def keep(self, sentences: Tensor) -> None:
-        self.own.keep(sentences)
+    def keep(self, sentences: Tensor, slots: Tensor) -> None:
+        self.own.keep(sentences, slots)
         self.cross.keep(sentences)
 
 
@@ -78,7 +77,7 @@ class DecoderSteps:
             x = layer(x, bias if index else first)
         return decoder.output_layer(x)
 
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences."""
+    def keep(self, sentences: Tensor, slots: Tensor) -> None:
+        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m)."""
         for part in [*self.layers, *([] if self.gates is None else [self.gates])]:
-            part.keep(sentences)
+            part.keep(sentences, slots)

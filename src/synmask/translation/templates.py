@@ -77,7 +77,7 @@ class GatedSteps:
         return self.attention.mixed(self.source(x), self.template(x), empty[:, None, None])
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences."""
+        """Go on with these of the S sentences, (S', 1)."""
         self.source.keep(sentences)
         self.template.keep(sentences)
 
