@@ -3,8 +3,8 @@
     python benchmarks/decoding.py --source results/demo/de-en/bpe/test.de \
         results/demo/de-en/{transformer,grammar}/seed1/average.pt
 
-Both are warm and search in turns; the times are CPU seconds of the process, medians over the turns, with what
-batches cost both. The rival decodes a guided decoder (lpsi) without a cache, since it cannot know what to cache.
+Both are warm and search in turns; times are CPU seconds of the process, medians over the turns, with making
+batches. The rival decodes a guided decoder (lpsi) without a cache, since it cannot know what to keep.
 """
 
 import argparse

@@ -10,6 +10,7 @@ from synmask.files import UserError
 from synmask.syntax.annotations import annotate_file
 from synmask.translation.average import average, save_model
 from synmask.translation.decode import decode_files, parse_file
+from synmask.translation.steps import DecoderSteps
 from synmask.translation.task import GuidedTranslation, translation_config
 from synmask.translation.train import train
 from synmask.translation.transformer import GuidedTransformer
@@ -90,11 +91,11 @@ def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of)
     source, previous = inputs["src_tokens"], inputs["prev_output_tokens"]
     with torch.no_grad():
         whole, extra = model(**inputs)
-        encoded = model.encoder(source, annotations={})
-        state = {}
+        decoder = DecoderSteps(model.decoder, model.encoder(source, annotations={}), longest=9)
+        path = torch.arange(previous.size(1)).expand(len(source), 1, -1)
         steps = [
-            model.decoder(previous[:, : end + 1], encoder_out=encoded, incremental_state=state)[0]
-            for end in range(previous.size(1))
+            decoder(previous[:, end - 1 : end], path[..., :end], end)
+            for end in range(1, previous.size(1) + 1)
         ]
     real = previous.ne(task.tgt_dict.pad())
     torch.testing.assert_close(torch.cat(steps, 1)[real], whole[real], rtol=0, atol=2e-6)

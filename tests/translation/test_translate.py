@@ -97,12 +97,12 @@ def test_a_score_is_the_searchs_own(models, more, penalty):
         translator._score = lambda source, tokens, own=own: own.append((source, tokens)) or 0.0
         [found] = translator(["jj bb a"])
         sample = own[0][0].collater([own[0][0][0]])
-        [searched] = translator.generator.generate(translator.models, sample)
+        [searched] = translator.search(sample)
         del translator._score
         assert len(found) == 5
         for (source, tokens), hypothesis in zip(own, searched, strict=True):
-            assert tokens.tolist() == hypothesis["tokens"].tolist()
-            assert translator._score(source, tokens) == pytest.approx(float(hypothesis["score"]), abs=1e-5)
+            assert tokens.tolist() == hypothesis.tokens.tolist()
+            assert translator._score(source, tokens) == pytest.approx(hypothesis.score, abs=1e-5)
 
 
 def test_an_ensemble_means_probabilities(models, more):

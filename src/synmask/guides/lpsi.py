@@ -71,7 +71,7 @@ class LpsiGuide(Guide):
     def attend(self, scores: Tensor, prepared: Walls, layer: int) -> Tensor:
         """Scores (B, H, n, n) -> weights."""
         gate = on_first(self.output.out_features, prepared.log_gate, scores, neutral=0.0)
-        return masked_softmax(scores + gate, prepared.outside)
+        return masked_softmax(scores + gate, prepared.outside).to(scores.dtype)
 
     def syntax(self, prepared: Walls) -> Syntax:
         """A token's distance, mean over the heads, is that of the gap before it."""

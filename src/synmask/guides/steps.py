@@ -1,4 +1,4 @@
-"""Attention token by token, for beam search, without a cache for each hypothesis that would have to be sorted.
+"""Attention token by token, for beam search, with nothing to sort when hypotheses change their places.
 
 The hypotheses of a sentence share one cache. Each token that a hypothesis got has a slot in it, and a
 hypothesis is its path: the slots of its tokens, in order. A token's query meets the keys of all slots; a bias
@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROOM = 40  # slots by which a cache grows: 8 tokens of 5 hypotheses
+ROOM = 64  # slots that a cache has at first
 
 
 def attended(query: Tensor, memory: Tensor, heads: int, bias: Tensor) -> Tensor:
@@ -57,20 +57,21 @@ class SelfAttention:
 
     def __init__(self, weight: Tensor, bias: Tensor, heads: int) -> None:
         self.weight, self.bias, self.heads = weight, bias, heads
-        self.memory: Tensor | None = None  # (S, room, 2d)
+        self.memory: Tensor | None = None  # (S or more, slots or more, 2d)
 
     def __call__(self, x: Tensor, bias: Tensor) -> Tensor:
-        """x (S, W, d), which takes the last W of the slots that `bias` (S, 1 or H, W, slots) is for → same."""
+        """x (S, W, d), of the last W slots of those that `bias` (S, 1 or H, W, slots) is for → same."""
         width, d = x.shape[1:]
         slots = bias.size(-1)
         made = F.linear(x, self.weight, self.bias)
         if self.memory is None:
-            self.memory = made.new_empty((len(x), 0, 2 * d))
+            self.memory = made.new_empty((len(x), ROOM, 2 * d))
         if slots > self.memory.size(1):
-            self.memory = F.pad(self.memory, (0, 0, 0, max(width, ROOM)))
-        self.memory[:, slots - width : slots] = made[..., d:]
-        return attended(made[..., :d], self.memory[:, :slots], self.heads, bias)
+            self.memory = F.pad(self.memory[: len(x)], (0, 0, 0, slots))
+        memory = self.memory[: len(x), :slots]
+        memory[:, -width:] = made[..., d:]
+        return attended(made[..., :d], memory, self.heads, bias)
 
     def keep(self, sentences: Tensor, slots: Tensor) -> None:
         """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m)."""
-        self.memory = self.memory[sentences, slots]
+        self.memory[: len(slots), : slots.size(1)] = self.memory[sentences, slots]

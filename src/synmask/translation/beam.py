@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from fairseq.data import Dictionary
 from torch import Tensor
 
@@ -12,8 +13,11 @@ from synmask.guides.steps import used
 from synmask.translation.steps import DecoderSteps
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
-FEWER, OFTEN = 0.9, 8  # share of sentences that go on, or steps, after which caches are cleared
-TOGETHER = 128  # sentences on a CPU, whose caches then hold what a step works on
+CHUNK = 128  # sentences that are searched together: their logits fit a CPU's caches
+FEWER, OFTEN = (
+    0.9,
+    8,
+)  # share of sentences that go on, or steps, after which what is done with is cleared away
 
 
 class Hypothesis(NamedTuple):
@@ -29,9 +33,7 @@ class BeamSearch:
     A sentence is finished when `beam` hypotheses have ended, or at LONGEST tokens.
     """
 
-    def __init__(
-        self, models: Sequence[Any], target: Dictionary, beam: int, length_penalty: float
-    ) -> None:
+    def __init__(self, models: Sequence[Any], target: Dictionary, beam: int, length_penalty: float) -> None:
         self.models = models
         self.pad, self.eos = target.pad(), target.eos()
         self.beam = min(beam, len(target) - 1)  # a pad is never chosen
@@ -43,42 +45,40 @@ class BeamSearch:
         """The hypotheses of each sentence of a batch, the best first."""
         net = {name: value for name, value in batch["net_input"].items() if name != "prev_output_tokens"}
         encoded = [model.encoder(**net) for model in self.models]
-        numbers = torch.arange(len(net["src_tokens"]), device=net["src_tokens"].device)
         found = []
-        for part in numbers.split(TOGETHER if numbers.device.type == "cpu" else len(numbers)):
+        for part in torch.arange(len(net["src_tokens"]), device=net["src_tokens"].device).split(CHUNK):
             decoders = [
-                DecoderSteps(model.decoder, model.encoder.reorder_encoder_out(out, part))
+                DecoderSteps(model.decoder, model.encoder.reorder_encoder_out(out, part), self.longest)
                 for model, out in zip(self.models, encoded, strict=True)
             ]
-            found += self._search(decoders, part)
+            found += self._search(decoders, torch.full_like(part[:, None], self.eos))
         return [sorted(ended, key=lambda one: -one.score) for ended in found]
 
-    def _search(self, decoders: list[DecoderSteps], numbers: Tensor) -> list[list[Hypothesis]]:
-        """Hypotheses of len(numbers) sentences as they end. S go on; their hypotheses have t tokens each."""
-        found: list[list[Hypothesis]] = [[] for _ in numbers]
+    def _search(self, decoders: list[DecoderSteps], token: Tensor) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence in the order in which they end.
+
+        S sentences go on, with W hypotheses of t tokens each, the last of which are `token` (S, W): at first
+        one hypothesis, `</s>` alone, then the beam.
+        """
+        found: list[list[Hypothesis]] = [[] for _ in token]
         alive = list(range(len(found)))
-        token = numbers.new_full((len(found), 1), self.eos)  # (S, W): W is 1, then the beam
-        score = torch.zeros(token.shape, device=numbers.device)
+        score = torch.zeros(token.shape, device=token.device)
         path = token.new_zeros((*token.shape, 0))  # (S, W, t): each hypothesis' slots in `written`
         written = token[:, :0]  # (S, slots): all tokens of all hypotheses
         for step in range(self.longest + 1):
             slot = torch.arange(token.size(1), device=token.device) + written.size(1)
             path = torch.cat([path, slot.expand_as(token)[..., None]], dim=2)
             written = torch.cat([written, token], dim=1)
-            logs = self._log_probabilities(decoders, token, path, written.size(1))
-            if step == 0:
-                logs[..., self.eos] = -math.inf
-            if step == self.longest:
-                logs[..., : self.eos] = logs[..., self.eos + 1 :] = -math.inf
-            score, token, parent = self._candidates(score, logs)
+            logits = [decoder(token, path, written.size(1)) for decoder in decoders]
+            score, token, parent = self._candidates(score, self._log_probabilities(logits, step))
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
-            slots = path[rows, parent[rows, ranks]]
-            tokens = torch.cat([written[rows].gather(1, slots)[:, 1:], token[rows, ranks, None]], dim=1)
-            scores = score[rows, ranks] / (step + 1) ** self.length_penalty
-            for row, ids, value in zip(rows.tolist(), tokens, scores.tolist(), strict=True):
+            paths = path[rows, parent[rows, ranks]]
+            for row, one in zip(
+                rows.tolist(), self._ended(written[rows], paths, score[rows, ranks]), strict=True
+            ):
                 if len(found[alive[row]]) < self.beam:
-                    found[alive[row]].append(Hypothesis(ids, value))
+                    found[alive[row]].append(one)
             on = [row for row, number in enumerate(alive) if len(found[number]) < self.beam]
             if not on or step == self.longest:
                 break
@@ -95,21 +95,29 @@ class BeamSearch:
                     decoder.keep(*kept)
         return found
 
-    def _log_probabilities(
-        self, decoders: list[DecoderSteps], token: Tensor, path: Tensor, slots: int
-    ) -> Tensor:
-        """(S, W, V), of the next tokens; see `DecoderSteps`."""
-        each = [decoder(token, path, slots).log_softmax(-1, dtype=torch.float32) for decoder in decoders]
-        logs = each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))
-        logs[..., self.pad] = -math.inf
-        return logs
-
     def _candidates(self, score: Tensor, logs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The best 2 * beam continuations of each sentence: their scores, tokens and parents (S, 2 * beam).
 
-        So many, since a hypothesis in the beam has one that ends at most. Each parent's best so many hold them.
+        So many, since one of each hypothesis ends at most. score (S, W); logs (S, W, V).
         """
         most = min(2 * self.beam, logs.size(-1) - 1)
         values, tokens = logs.topk(most)
         score, index = (score[..., None] + values).flatten(1).topk(min(2 * self.beam, values[0].numel()))
         return score, tokens.flatten(1).gather(1, index), index // most
+
+    def _ended(self, written: Tensor, path: Tensor, score: Tensor) -> list[Hypothesis]:
+        """The hypotheses with the paths (N, t) through written (N, slots), which `</s>` ends; score (N,)."""
+        tokens = F.pad(written.gather(1, path)[:, 1:], (0, 1), value=self.eos)
+        scores = (score / path.size(1) ** self.length_penalty).tolist()
+        return [Hypothesis(*one) for one in zip(tokens, scores, strict=True)]
+
+    def _log_probabilities(self, logits: list[Tensor], step: int) -> Tensor:
+        """Of the next tokens (S, W, V), by the logits of each model; -inf where a token must not be."""
+        each = [one.log_softmax(-1, dtype=torch.float32) for one in logits]
+        logs = each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))
+        logs[..., self.pad] = -math.inf
+        if step == 0:
+            logs[..., self.eos] = -math.inf
+        if step == self.longest:
+            logs[..., : self.eos] = logs[..., self.eos + 1 :] = -math.inf
+        return logs

@@ -53,11 +53,15 @@ class LayerSteps:
 
 
 class DecoderSteps:
-    """A decoder, one token of each hypothesis at a time."""
+    """A decoder, one token of each hypothesis at a time, up to `longest` and `</s>`."""
 
-    def __init__(self, decoder: Any, encoder_out: dict[str, Any]) -> None:
+    def __init__(self, decoder: Any, encoder_out: dict[str, Any], longest: int) -> None:
         self.decoder = decoder
         self.layers = [LayerSteps(layer, decoder.cross_steps(layer, encoder_out)) for layer in decoder.layers]
+        ids = encoder_out["encoder_padding_mask"][0].new_full(
+            (1, longest + 1), decoder.dictionary.eos(), dtype=torch.long
+        )  # whatever is no pad
+        self.positions = decoder.embed_positions(ids)[0]
         self.gates = None if decoder.guide is None else decoder.guide.steps()
 
     def __call__(self, tokens: Tensor, path: Tensor, slots: int) -> Tensor:
@@ -68,9 +72,7 @@ class DecoderSteps:
             path: (S, W, t) the slots of all their tokens.
         """
         decoder = self.decoder
-        before = tokens.new_full((1, path.size(2)), decoder.dictionary.eos())  # anything but pads
-        position = decoder.embed_positions(before)[0, -1]
-        x = decoder.embed_scale * decoder.embed_tokens(tokens) + position
+        x = decoder.embed_scale * decoder.embed_tokens(tokens) + self.positions[path.size(2) - 1]
         bias = on_path(path, slots)
         first = bias if self.gates is None else self.gates(x, path, bias)
         for index, layer in enumerate(self.layers):

@@ -128,7 +128,6 @@ class GuidedDecoder(TransformerDecoderBase):
                 alignment = weights.float().mean(0)
         return x.transpose(0, 1), {"attn": [alignment], "inner_states": [], "prepared": prepared}
 
-
     def cross_steps(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> CrossAttention:
         """A layer's cross-attention in beam search."""
         states, padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]

@@ -1,0 +1,122 @@
+"""Beam search against fairseq's own: the same hypotheses in the same order, and their scores."""
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from small_models import typed
+from synmask.guides.steps import used
+from synmask.training.binarise import encode, read_dictionary
+from synmask.translation import beam
+from synmask.translation.beam import BeamSearch
+from synmask.translation.task import GuidedTranslation, translation_config
+
+
+@pytest.fixture
+def built(corpus, settings_of):
+    """A model of random weights with a guide, and its task. Its hypotheses are long."""
+
+    def build(guide, seed=1, **options):
+        settings = typed(settings_of(guide, **options))
+        cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", settings, seed)
+        words = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
+        task = GuidedTranslation(cfg.task, *words, settings, seed, words[1])
+        torch.manual_seed(seed)
+        model = task.build_model(cfg.model).eval()
+        for parameter in model.parameters():
+            parameter.data.mul_(2 if parameter.dim() > 1 else 1)  # no two tokens are nearly as likely
+        return model, task
+
+    return build
+
+
+def batch_of(task, lines, templates=None):
+    told = templates and [encode(line, task.template_dictionary).long() for line in templates]
+    sources = task.sources([encode(line, task.src_dict).long() for line in lines], None, told)
+    return sources.collater([sources[index] for index in range(len(sources))])
+
+
+LINES = ["a bb cc d", "e@@ f", "jj", "a a a bb g@@ h@@ i d d cc", "d e@@ f", "bb cc bb cc bb"]
+
+
+def both(models, task, batch, size=5, length_penalty=1.0, longest=beam.LONGEST):
+    """fairseq's hypotheses and ours, as lists of (tokens, score)."""
+    rival = SequenceGenerator(
+        models, task.tgt_dict, beam_size=size, len_penalty=length_penalty, max_len_b=longest
+    )
+    theirs = rival.generate(models, batch)
+    found = BeamSearch(models, task.tgt_dict, size, length_penalty)(batch)
+    return (
+        [[(one["tokens"].tolist(), float(one["score"])) for one in sentence] for sentence in theirs],
+        [[(one.tokens.tolist(), one.score) for one in sentence] for sentence in found],
+    )
+
+
+def assert_same(theirs, ours):
+    for expected, found in zip(theirs, ours, strict=True):
+        assert [tokens for tokens, _ in found] == [tokens for tokens, _ in expected]
+        assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize("length_penalty", [1.0, 0.0])
+def test_hypotheses_are_fairseqs(built, monkeypatch, size, length_penalty):
+    monkeypatch.setattr(beam, "LONGEST", 40)
+    model, task = built("none")
+    theirs, ours = both([model], task, batch_of(task, LINES), size, length_penalty, 40)
+    assert_same(theirs, ours)
+    if size > 1:
+        assert len({len(tokens) for sentence in ours for tokens, _ in sentence}) > 3
+
+
+def test_the_longest_hypotheses_end_as_fairseqs(built):
+    model, task = built("none")
+    model.decoder.embed_tokens.weight.data[task.tgt_dict.eos()] = 0  # never likely
+    theirs, ours = both([model], task, batch_of(task, LINES[:2]))
+    assert_same(theirs, ours)
+    assert {len(tokens) for sentence in ours for tokens, _ in sentence} >= {201}
+
+
+@pytest.mark.parametrize("options", [{}, {"heads": 1, "temperature": 3.0}])
+def test_a_guided_decoder_with_caches_is_as_without(built, monkeypatch, options):
+    monkeypatch.setattr(beam, "LONGEST", 30)
+    model, task = built("lpsi", **options)
+    theirs, ours = both([model], task, batch_of(task, LINES), longest=30)
+    assert_same(theirs, ours)
+
+
+def test_templates(built, monkeypatch):
+    monkeypatch.setattr(beam, "LONGEST", 30)
+    model, task = built("templates")
+    batch = batch_of(task, LINES, ["a bb", "", "d d d", "cc", "", "jj"])
+    assert_same(*both([model], task, batch, longest=30))
+
+
+def test_an_ensemble(built, monkeypatch):
+    monkeypatch.setattr(beam, "LONGEST", 30)
+    (one, task), (two, _) = built("none"), built("lpsi", seed=2)
+    theirs, ours = both([one, two], task, batch_of(task, LINES), longest=30)
+    assert_same(theirs, ours)
+    assert ours != both([one], task, batch_of(task, LINES), longest=30)[1]
+
+
+@pytest.mark.parametrize(("chunk", "fewer", "often"), [(1, 0.9, 8), (4, 1.0, 1), (4, 0.0, 10**9)])
+def test_when_caches_are_cleared_changes_nothing(built, monkeypatch, chunk, fewer, often):
+    for name, value in (("LONGEST", 40), ("CHUNK", chunk), ("FEWER", fewer), ("OFTEN", often)):
+        monkeypatch.setattr(beam, name, value)
+    for guide in ("none", "lpsi"):
+        model, task = built(guide)
+        assert_same(*both([model], task, batch_of(task, LINES), longest=40))
+
+
+def test_used_slots_against_loops():
+    torch.manual_seed(1)
+    path = torch.stack([torch.randint(9, (3, 4)) for _ in range(5)])
+    slots, through = used(path, slots=9)
+    most = max(len({*sentence.flatten().tolist()}) for sentence in path)
+    assert slots.shape == (5, most)
+    assert torch.equal(slots.gather(1, through.flatten(1)).view_as(path), path)
+    for sentence, kept in zip(path, slots.tolist(), strict=True):
+        needed = sorted({*sentence.flatten().tolist()})
+        assert kept[: len(needed)] == needed
+        assert len({*kept}) == most
