@@ -1,8 +1,9 @@
 """Steps of rival systems on one batch, taken in turns: what training.py and finetuning.py have in common.
 
-A step is forward, backward and Adam: the rival's is fairseq's own, ours torch's fused one, as in trainings.
-Times are medians, ratios within one run. Operations are those of matrix products, convolutions and attention,
-forward and backward, as torch counts them; memory is the peak of both, above what is held before.
+A step is forward, backward and Adam: stock fairseq's is its own, the others have torch's fused one. Times are
+medians, CPU seconds where there is no GPU; ratios are within one run. Operations are those of matrix
+products, convolutions and attention, forward and backward, as torch counts them; memory is the peak of both,
+above what is held before.
 """
 
 import statistics
@@ -41,11 +42,12 @@ class Rival:
         self.optimizer.step()
 
     def timed_step(self):
+        clock = time.perf_counter if self.device == "cuda" else time.process_time
         self.wait()
-        start = time.perf_counter()
+        start = clock()
         self.step()
         self.wait()
-        self.times.append(time.perf_counter() - start)
+        self.times.append(clock() - start)
 
     def wait(self):
         if self.device == "cuda":

@@ -2,11 +2,17 @@
 
     python benchmarks/training.py --threads 2
 
-Stock fairseq is the rival; what is measured, and how: steps.py.
+Stock fairseq, Hugging Face's Marian and, where it is installed, joeynmt are the rivals; what is measured, and
+how: steps.py. joeynmt asks for packages that would replace ours, so it goes into a folder of its own:
+
+    pip install --no-deps --target FOLDER joeynmt==2.3.0 importlib_metadata==6.11.0 zipp==3.20.0 \
+        sentencepiece tensorboard absl-py grpcio markdown markupsafe protobuf werkzeug
+    PYTHONPATH=FOLDER python benchmarks/training.py
 """
 
 import argparse
 from argparse import Namespace
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -20,8 +26,10 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
+from rivals import joey, marian
 from steps import STOCK, Rival, compare
 
+OTHERS = {"Marian": marian, "joeynmt": joey}
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 SIZES = {
     "multi30k-small": (5000, 5000),
@@ -32,11 +40,11 @@ SIZES = {
 
 
 def rival(name, corpus, batch, length, device):
-    """A system of config.yaml at this corpus's size, or stock fairseq."""
+    """A system of config.yaml at this corpus's size, or another library's model."""
     config = load(read_yaml(CONFIG), [CONFIG])
     direction = "-".join(config.corpora[corpus].languages[:2])
     settings = RunSettings.model_validate_json(
-        config.run_settings(corpus, direction, "transformer" if name == STOCK else name)
+        config.run_settings(corpus, direction, "transformer" if name in (STOCK, *OTHERS) else name)
     )
     cfg = translation_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
     words = [Dictionary(), Dictionary()]
@@ -53,6 +61,8 @@ def rival(name, corpus, batch, length, device):
     if name == STOCK:
         model = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg.model), task)
         criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
+    elif name in OTHERS:
+        model, criterion = OTHERS[name](settings, *SIZES[corpus])
     else:
         model = model_class(settings.system.guide).build(cfg.model, task, settings.system)
         criterion = MixedLoss(task, 0.1, settings.system.mlm_weight)
@@ -67,7 +77,7 @@ def sample(batch, length, sizes, system, name):
     source[::4, -3:] = 1
     net = {"src_tokens": source, "src_lengths": source.ne(1).sum(1), "prev_output_tokens": target.roll(1, 1)}
     value = {"net_input": net, "target": target, "ntokens": target.numel(), "nsentences": batch}
-    if name != STOCK:
+    if name not in (STOCK, *OTHERS):
         heads = torch.randint(length - 3, (batch, length, 1)).expand(-1, -1, 2)
         distances = torch.randint(1, 12, (batch, length))
         syntax = {"heads": heads, "distances": distances, "template": target[:, ::2]}
@@ -91,7 +101,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    names = [STOCK, *args.systems]
+    names = [STOCK, *(name for name in OTHERS if name == "Marian" or find_spec(name)), *args.systems]
     print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {device}, {args.threads} threads\n")
     compare([rival(name, args.corpus, args.sentences, args.length, device) for name in names], args.steps)
 
