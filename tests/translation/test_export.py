@@ -9,7 +9,8 @@ from transformers import AutoTokenizer, FSMTForConditionalGeneration, dynamic_mo
 
 from synmask.cli import main
 from synmask.translation.average import load_model
-from synmask.translation.decode import encoded, generator_of, no_jars, prepared, searched, splitter_of
+from synmask.translation.beam import BeamSearch
+from synmask.translation.decode import encoded, no_jars, prepared, searched, splitter_of
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
 LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]
@@ -56,9 +57,9 @@ def test_logits_and_translations_are_the_same(drawn, exported):
     *_, split = prepared(LINES, text, splitter_of(text), no_jars)
     sources, found = encoded(split, 1024, task), {}
     for results in searched(
-        model, task, generator_of([model], task.tgt_dict, 5, 1.0), sources, 4000, None, None
+        model, task, BeamSearch([model], task.tgt_dict, 5, 1.0), sources, 4000, None, None
     ):
-        found |= {number: hypotheses[0]["tokens"] for number, hypotheses in results.items()}
+        found |= {number: hypotheses[0].tokens for number, hypotheses in results.items()}
     best = [found[number] for number in range(len(LINES))]
     assert len({tuple(ids.tolist()) for ids in best}) >= 5
     assert max(map(len, best)) == 201  # one that had to end
