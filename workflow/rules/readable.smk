@@ -1,10 +1,12 @@
-# Faults that Snakemake would tell without the file and line of the configuration.
+# Faults that Snakemake would tell without the file and line of the configuration, or not at all: keys given twice.
+import os
 import sys
 
 from synmask.config import read_yaml
 from synmask.files import UserError
 
 try:
-    read_yaml("config.yaml")
+    for path in ["config.yaml", *workflow.overwrite_configfiles]:
+        read_yaml(path)
 except UserError as error:
-    sys.exit(str(error))
+    sys.exit(str(error).removeprefix(f"{os.getcwd()}/"))

@@ -67,7 +67,7 @@ def _score_run(
 ) -> None:
     """Write a run's scores.json."""
     from synmask.evaluation.bleu import score
-    from synmask.files import read_json, write_json
+    from synmask.files import read_object, write_json
 
     found = {}
     parts = together(
@@ -76,11 +76,11 @@ def _score_run(
     for split, hypothesis, reference, tokens in parts:
         sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
         scores = score(*sides, lowercase=lowercase, language=run.target)
-        found[split] = scores | read_json(f"{hypothesis}.json")
+        found[split] = scores | read_object(f"{hypothesis}.json")
     result = {key: {split: values[key] for split, values in found.items()} for key in found[splits[0]]}
     signatures = {"signatures": result["signatures"][splits[0]]}  # those of all: no text decides them
     made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_json(train) | result | signatures | made)
+    write_json(output, run.given() | read_object(train) | result | signatures | made)
 
 
 def score_templates(
@@ -103,14 +103,14 @@ def score_templates(
         output: scores.json.
     """
     from synmask.evaluation.templates import score_templates
-    from synmask.files import read_json, write_json
+    from synmask.files import read_object, write_json
 
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
     result = {key: {split: values[key] for split, values in found.items()} for key in ("scores", "sentences")}
     signatures = {"signatures": found[splits[0]]["signatures"]}  # those of all: no text decides them
     made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_json(train) | result | signatures | made)
+    write_json(output, run.given() | read_object(train) | result | signatures | made)
 
 
 def significance(
@@ -270,14 +270,14 @@ def nlu_score(
     """
     from synmask.corpora.tasks import read_task
     from synmask.evaluation.nlu import read_predictions, score
-    from synmask.files import read_json, write_json
+    from synmask.files import read_object, write_json
 
     scores = {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
         examples = read_task(task, path)
         scores[part] = score(task, examples.labels, read_predictions(task, answers, examples))
     made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_json(train) | {"task": task, "scores": scores} | made)
+    write_json(output, run.given() | read_object(train) | {"task": task, "scores": scores} | made)
 
 
 def nlu_significance(

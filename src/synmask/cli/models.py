@@ -22,6 +22,7 @@ from synmask.cli.options import (
     Threads,
     together,
 )
+from synmask.config.base import LengthPenalty, Line
 from synmask.config.sections import Decoding, RunSettings, Tokens
 from synmask.files import UserError
 from synmask.gpus import lease
@@ -124,7 +125,7 @@ def average(
 
 
 def speed(
-    *, models: Some[Path], labels: Some[str], output: Path, threads: Threads = 1, gpus: Gpus = 0
+    *, models: Some[Path], labels: Some[Line], output: Path, threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
     """Measure time and memory of models' encoders by sentence length.
 
@@ -201,7 +202,7 @@ def translate(
     nbest: Count = 1,
     scores: bool = False,
     beam: Count = 5,
-    length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 1.0,
+    length_penalty: LengthPenalty = 1.0,
     batch: Annotated[int, Field(ge=1, le=100_000)] = 64,
     threads: Threads = CORES,
     config: ConfigFile = Path("config.yaml"),

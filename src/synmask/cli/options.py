@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from synmask.config.base import Seed
+from synmask.config.base import Line, Seed
 from synmask.config.faults import one_line
 from synmask.files import UserError
 
@@ -56,7 +56,7 @@ Gpus = Annotated[
     Parameter(help="GPUs to reserve, waiting until they are free; 0: share the GPU that is there, if any."),
 ]
 Labels = Annotated[
-    Json[list[tuple[str, str]]],
+    Json[list[tuple[str, Line]]],
     AfterValidator(_labels_differ),
     Parameter(help="The systems in order, as JSON pairs of name and label."),
 ]

@@ -37,7 +37,7 @@ def plan(
         force: Plan models, too, that do not fit into memory or onto the disk.
     """
     from synmask.config import Fault, check_sweeps, fault
-    from synmask.config.machine import check_size
+    from synmask.config.machine import check_sizes
     from synmask.translation import plan as planning
 
     own = [path.absolute() for path in configfile if path.suffix]
@@ -49,8 +49,8 @@ def plan(
         _check_targets(config, targets, files)
         try:
             check_sweeps(config, [one for name in targets for one in config.members(name)])
-            for experiment in (one for name in targets if not force for one in config.members(name)):
-                check_size(config, experiment)
+            if not force:
+                check_sizes(config, targets)
         except Fault as found:
             raise fault(found.path, str(found), values, files) from None
         rows, tuned = planning.plan(config, targets), planning.finetunings(config, targets)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from synmask.cli.options import Figure, Json, Labels, Some, labels_of, together
+from synmask.config.base import Line
 from synmask.config.tables import Plan
 from synmask.files import UserError
 from synmask.reporting.plan import PagePlan
@@ -57,7 +58,7 @@ def parse_table(
     inputs: Some[Path],
     counts: Some[Path],
     output: Path,
-    title: str,
+    title: Line,
     labels: Labels,
     directions: Some[str],
 ) -> None:
@@ -166,7 +167,7 @@ def diagram(*, output: Figure) -> None:
     diagram(output)
 
 
-def distribution_figure(*, distribution: Path, title: str, output: Figure) -> None:
+def distribution_figure(*, distribution: Path, title: Line, output: Figure) -> None:
     """Draw P_D of one sentence as a heat map.
 
     Args:

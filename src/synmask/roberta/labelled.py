@@ -1,5 +1,6 @@
 """Sentences and pairs of sentences with a label or a score: data, task and objective of fine-tuning."""
 
+import io
 import zipfile
 import zlib
 from argparse import Namespace
@@ -89,8 +90,10 @@ def _row(sentences: list[list[int]], dictionary: Dictionary, most: int) -> np.nd
 
 
 def write_encoded(path: Path, encoded: Encoded) -> None:
+    packed = io.BytesIO()  # a zip seeks in what it is written to, which a device cannot
+    np.savez(packed, tokens=encoded.tokens, starts=encoded.starts, targets=encoded.targets)
     with writing(path, "wb") as handle:
-        np.savez(handle, tokens=encoded.tokens, starts=encoded.starts, targets=encoded.targets)
+        handle.write(packed.getbuffer())
 
 
 def read_encoded(path: Path) -> Encoded:

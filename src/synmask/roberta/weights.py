@@ -196,9 +196,9 @@ def _checkpoint(path: Path, called: Path) -> dict[str, Any]:
     if problem is None:
         try:
             saved = torch.load(path, map_location="cpu", weights_only=True)
-            if isinstance(saved, dict) and isinstance(saved.get("model"), dict):
+            problem = _no_model(saved)
+            if problem is None:
                 return saved
-            problem = "holds no model"
         except Exception as error:  # what a damaged file makes of it is not limited
             if machine_fault(error):
                 raise
@@ -206,10 +206,26 @@ def _checkpoint(path: Path, called: Path) -> dict[str, Any]:
     raise UserError(f"{called}: model.pt is damaged or no fairseq checkpoint ({problem}); fetch it again")
 
 
+def _no_model(saved: Any) -> str | None:
+    """Why what a file holds is no checkpoint with a model, None if it is one."""
+    state = saved.get("model") if isinstance(saved, dict) else None
+    if not isinstance(state, dict):
+        return "holds no model"
+    for name, value in state.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor) or not value.is_floating_point():
+            return f"{name} is no weight"
+        if not value.isfinite().all():
+            return f"{name} is not finite"
+    return None
+
+
 def _setting(saved: dict[str, Any], name: str) -> Any:
     """A setting of the model: fairseq saved them as `args` up to 0.9, then in `cfg`; None if it has not."""
-    settings = saved.get("args") or (saved.get("cfg") or {}).get("model") or {}
-    return (settings if isinstance(settings, dict) else vars(settings)).get(name)
+    settings = saved.get("args")
+    if not settings and isinstance(saved.get("cfg"), dict):
+        settings = saved["cfg"].get("model")
+    values = vars(settings) if isinstance(settings, Namespace) else settings
+    return values.get(name) if isinstance(values, dict) else None
 
 
 def _shape(saved: dict[str, Any], called: Path) -> RobertaShape:

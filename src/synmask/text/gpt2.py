@@ -7,6 +7,7 @@ RoBERTa adds a third, dict.txt (fairseq's dictionary, "ID COUNT" a line): the ro
 
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from tokenizers.trainers import BpeTrainer
 from synmask.files import UserError, read_json, read_lines, write_json, write_lines
 
 HEAD = "#version: 0.2"
+SPECIAL = re.compile("<.*>|madeupword.*")  # tokens that no merge makes
 BATCH = 10_000  # lines that are encoded at once, which limits memory
 
 # One thread encodes SST-2 in 3 s, and the library then says nothing when a process forks later. It reads this
@@ -120,13 +122,18 @@ def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called
     """The library's tokenizer of a vocabulary, which errors call `called`.
 
     Raises:
-        UserError: one of the 256 bytes is missing, or a token that a merge is made of, or makes.
+        UserError: one of the 256 bytes is missing, a token that a merge is made of, or makes, or the merge
+            that makes a token: those at the end of a cut file are.
     """
     if missing := sorted(set(ByteLevel.alphabet()) - set(encoder)):
         raise UserError(f"{called}: no token {missing[0]!r}, but each of the 256 bytes must have one")
     for left, right in merges:
         if missing := [token for token in (left, right, left + right) if token not in encoder]:
             raise UserError(f"{called} do not belong together: a merge has {missing[0]!r}, which has no id")
+    made = {left + right for left, right in merges}
+    for token in encoder.keys() - made:
+        if len(token) > 1 and not SPECIAL.fullmatch(token):
+            raise UserError(f"{called} do not belong together: no merge makes {token!r}; is one cut short?")
     return _split(Tokenizer(BPE(encoder, merges)))
 
 
