@@ -129,6 +129,17 @@ def test_wrong_calls(verb, refused):
         ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
         ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
         ("encode-text", "--valid", "empty", "empty: no text"),
+        ("learn-bpe", "--vocabularies", ("one", "more"), "--inputs 2, --vocabularies 3"),
+        ("learn-bpe", "--codes", "folder", "folder: Is a directory"),
+        ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero: a device that never ends; give a file"),
+        (
+            "score-templates",
+            "--train",
+            "list.json",
+            "list.json: expected keys and values, found [{'a': None}]",
+        ),
+        ("distribution-figure", "--title", "x" * 1001, "--title: longer than 1000 characters"),
+        ("predict-templates", "--settings", '{"length_penalty": 1e30}', "length_penalty: must be at most 10"),
         ("curves", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
         ("bleu-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
         ("source-figure", "--labels", '[["x", "X"]]', "--labels: none for grammar"),
@@ -140,7 +151,8 @@ def test_wrong_calls(verb, refused):
 )
 def test_one_value_wrong(verb, option, value, said, refused):
     words = [*VERBS[verb]]
-    words[words.index(option) + 1] = value
+    place = words.index(option) + 1
+    words[place : place + 1] = value if isinstance(value, tuple) else [value]
     assert said in refused(words)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from synmask.cli.options import Count, Json, Some, Source, Target, Threads, tell
+from synmask.cli.options import Count, Json, Some, Source, Target, Threads, tell, together
 from synmask.config.guides import TemplateCut
 from synmask.config.sections import Lengths, Tokens
 
@@ -70,6 +70,7 @@ def learn_bpe(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merg
     """
     from synmask.text.bpe import learn
 
+    together(inputs=inputs, vocabularies=vocabularies)
     learn(inputs, codes, vocabularies, merges)
 
 

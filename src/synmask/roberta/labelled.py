@@ -129,9 +129,9 @@ def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
     path = syntax_file(part)
     try:
         table = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise UserError(f"{path}: cannot be read ({error}); annotate the task again") from None
-    if table.shape != (len(encoded.tokens), COLUMNS):
+    if getattr(table, "shape", None) != (len(encoded.tokens), COLUMNS):
         raise UserError(f"{path}: annotations of other examples; annotate the task again")
     return table
 
