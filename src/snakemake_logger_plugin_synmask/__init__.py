@@ -91,7 +91,7 @@ class LogHandler(LogHandlerBase):
     def _own_words(self, record: Any) -> str | None:
         """One line in place of some of Snakemake's messages."""
         text = record.getMessage()
-        read = "Config file " in text or record.exception in UNREADABLE
+        read = "Config file " in text or getattr(record, "exception", None) in UNREADABLE
         return terminal.unreadable(sys.argv[1:]) if read else terminal.unknown(text)
 
     def close(self) -> None:

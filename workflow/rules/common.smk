@@ -44,7 +44,6 @@ except UserError as error:
     sys.exit(str(error))
 
 
-
 def is_there(path):
     """Whether a file is there, in a storage too: Snakemake asks that in a loop of its own, so in another thread."""
     if workflow.storage_settings.default_storage_provider is None:

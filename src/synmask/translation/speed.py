@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault(
-    "KINETO_LOG_LEVEL", "99"
-)  # else torch's profiler says on stderr when it starts and stops
+# Before torch is loaded: else its profiler says on stderr when it starts and stops.
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 import numpy as np
 import torch
