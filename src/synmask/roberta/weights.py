@@ -211,10 +211,10 @@ def _no_model(saved: Any) -> str | None:
     state = saved.get("model") if isinstance(saved, dict) else None
     if not isinstance(state, dict):
         return "holds no model"
-    wrong = (
-        name for name, value in state.items() if not (isinstance(name, str) and isinstance(value, Tensor))
-    )
-    return next((f"{name} is no weight" for name in wrong), None)
+    for name, value in state.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            return f"{name} is no weight"
+    return None
 
 
 def _setting(saved: dict[str, Any], name: str) -> Any:
@@ -274,9 +274,7 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called:
         if (found := tuple(state[name].shape)) != sizes:
             raise UserError(f"{called}: {name} has the shape {found}, by the model's settings it is {sizes}")
         if not state[name].is_floating_point() or not state[name].isfinite().all():
-            raise UserError(
-                f"{called}: {name} is not finite, or holds whole numbers; fetch the weights again"
-            )
+            raise UserError(f"{called}: {name} is not finite, or of whole numbers")
     if not torch.equal(state["encoder.lm_head.weight"], state[TOKENS]):
         raise UserError(f"{called}: the language-model head is not tied to the embeddings, as RoBERTa's is")
 
