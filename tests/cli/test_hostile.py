@@ -112,9 +112,11 @@ def refused(made, tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_wrong_calls(verb, refused):
-    draw = random.Random(f"{verb} {SEED}")
-    variants, faults = [*mutations(VERBS[verb], draw)], []
+def test_wrong_calls(verb, made, refused, tmp_path):
+    draw, words = random.Random(f"{verb} {SEED}"), VERBS[verb]
+    if verb == "pretrain":  # it writes into the folder of weights that it reads
+        words = elsewhere(words, "weights", shutil.copytree(made / "weights", tmp_path / "weights"))
+    variants, faults = [*mutations(words, draw)], []
     for words in draw.sample(variants, min(TRIED, len(variants))):
         try:
             refused(words)
@@ -130,6 +132,8 @@ def test_wrong_calls(verb, refused):
         ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
         ("encode-text", "--valid", "empty", "empty: no text"),
         ("learn-bpe", "--vocabularies", ("one", "more"), "--inputs 2, --vocabularies 3"),
+        ("learn-bpe", "--merges", "5.5", "--merges: must be a whole number"),
+        ("translate", "--threads", "1.5", "--threads: must be a whole number"),
         ("learn-bpe", "--codes", "folder", "folder: Is a directory"),
         ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero: a device that never ends; give a file"),
         (
@@ -273,6 +277,28 @@ WEIGHTS = {
     "other embeddings": _with("model", EMBEDDINGS, value=torch.ones(9, 8)),
     "NaN": lambda saved: saved["model"][INNER].fill_(torch.nan) is not None and saved,
 }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: torch.ones(2),
+        _without("settings"),
+        _without("model"),
+        _with("settings", value=7),
+        _with("settings", "task", value="x"),
+        _with("settings", "system", "guide", value="x"),
+        _without("model", INNER),
+        _with("model", INNER, value=torch.ones(2)),
+        _with("model", INNER, value=7),
+        lambda saved: saved["model"][INNER].fill_(torch.nan) is not None and saved,
+    ],
+)
+def test_wrong_models_of_a_finetuning(change, made, refused, tmp_path):
+    saved = torch.load(made / "finetuning/best.pt", weights_only=True)
+    torch.save(change(saved), tmp_path / "wrong.pt")
+    words = [str(tmp_path / "wrong.pt") if word.endswith("/best.pt") else word for word in VERBS["predict"]]
+    assert f"{tmp_path}/wrong.pt: " in refused(words)
 
 
 @pytest.mark.parametrize("verb", ["encode-task", "continue-pretraining", "finetune", "predict"])

@@ -20,6 +20,7 @@ from synmask.cli.options import (
     Switch,
     Target,
     Threads,
+    Whole,
     together,
 )
 from synmask.config.base import LengthPenalty, Line
@@ -42,7 +43,7 @@ def train(
     templates: tuple[Path, ...] = (),
     code: Code = (),
     threads: Threads = 1,
-    processes: Annotated[int, Field(ge=1, le=1024)] | None = None,
+    processes: Annotated[Whole, Field(ge=1, le=1024)] | None = None,
     gpus: Gpus = 0,
     checkpoint_minutes: Minutes = 15.0,
     restart: Restart = False,
@@ -79,7 +80,7 @@ def average(
     data: Path,
     codes: Path,
     vocabulary: Path,
-    vocabulary_threshold: Annotated[int, Field(ge=0)],
+    vocabulary_threshold: Annotated[Whole, Field(ge=0)],
     source: Source,
     target: Target,
     text: Json[Tokens],
@@ -203,7 +204,7 @@ def translate(
     scores: bool = False,
     beam: Count = 5,
     length_penalty: LengthPenalty = 1.0,
-    batch: Annotated[int, Field(ge=1, le=100_000)] = 64,
+    batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
     threads: Threads = CORES,
     config: ConfigFile = Path("config.yaml"),
 ) -> None:

@@ -1,6 +1,7 @@
 """What the signatures of verbs are made of: types that are checked, and options that several verbs have."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,17 @@ def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
         raise ValueError(one_line(error, values, kind)) from None
 
 
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number; cyclopts by itself rounds 1.5.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not re.fullmatch("[+-]?[0-9]{1,99}", tokens[0].value):
+        raise ValueError("must be a whole number")
+    return int(tokens[0].value)
+
+
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     if len({label for _, label in labels}) < len(labels):
         raise ValueError(f"two systems have one label: {json.dumps(labels, ensure_ascii=False)}")
@@ -40,18 +52,19 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
 
 Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
 Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
-Count = Annotated[int, Field(ge=1, lt=2**31)]
-Switch = Annotated[int, Field(ge=0, le=1)]
+Whole = Annotated[int, Parameter(converter=_whole, n_tokens=1, accepts_keys=False)]
+Count = Annotated[Whole, Field(ge=1, lt=2**31)]
+Switch = Annotated[Whole, Field(ge=0, le=1)]
 
 Source = Annotated[str, Parameter(help="Source language.")]
 Target = Annotated[str, Parameter(help="Target language.")]
 Threads = Annotated[
-    int,
+    Whole,
     Field(ge=1, le=1024),
     Parameter(help="CPU threads; the same number gives the same bytes."),
 ]
 Gpus = Annotated[
-    int,
+    Whole,
     Field(ge=0, le=1024),
     Parameter(help="GPUs to reserve, waiting until they are free; 0: share the GPU that is there, if any."),
 ]
@@ -65,7 +78,7 @@ Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 
 # Of all trainings.
-RandomSeed = Annotated[Seed, Parameter(help="Random seed.")]
+RandomSeed = Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
 Code = Annotated[tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")]
 Minutes = Annotated[float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")]
 Restart = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from synmask.cli.options import ConfigFile
+from synmask.cli.options import ConfigFile, Whole
 from synmask.files import UserError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def plan(
     *target: str,
     configfile: tuple[Path, ...] = (),
-    gpus: Annotated[int, Field(ge=1, le=100000)] = 1,
+    gpus: Annotated[Whole, Field(ge=1, le=100000)] = 1,
     force: bool = False,
 ) -> None:
     """Say what a target will take before it runs: trainings, parameters, hours and disk.
