@@ -1,8 +1,9 @@
-"""Snakemake's `--logger synmask`, which profiles/default asks for: a line per training, one for the whole.
+"""Snakemake's `--logger synmask`, set in profiles/default: one line per training, and one for the whole run.
 
-On a terminal these lines are renewed in place. Elsewhere a line is written when a training, or the last job
-of a rule, has ended. Failures come with the ends of their logs. With `-p`, `--quiet`, `--verbose` or
-`--debug-dag` Snakemake's own form appears instead. Processes that Snakemake starts for jobs load no logger.
+On a terminal these lines are updated in place. Elsewhere a line is printed when a training, or the last job
+of a rule, has ended. Failures are printed with the ends of their logs. With `-p`, `--quiet`, `--verbose` or
+`--debug-dag`, Snakemake's own output appears instead. Processes that Snakemake starts for jobs load no
+logger.
 """
 
 import os
@@ -18,8 +19,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from synmask.workflow import terminal
 from synmask.workflow.terminal import Job, Run
 
-EVERY = 1.0  # seconds between two looks at the logs
-# Messages, by their beginnings: those before the start that are left out, and those after it that are not.
+EVERY = 1.0  # seconds between two reads of the logs
+# Prefixes of messages: those before the start that are hidden, and those after it that are shown.
 SILENT = ("Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ")
 TOLD = (
     "Creating conda",
@@ -34,15 +35,15 @@ UNREADABLE = ("FileNotFoundError", "IsADirectoryError", "PermissionError", "Unic
 OTHERWISE = (
     "Exiting because a job execution failed",
     "At least one job did not complete",
-)  # what the end says
+)  # the summary says this
 
 
 class LogHandler(LogHandlerBase):
-    """Hears from Snakemake what it does, and says what concerns a user."""
+    """Receives Snakemake's events and prints those that matter to users."""
 
     writes_to_stream = True
     writes_to_file = False
-    has_filter = False  # Snakemake's own, which knows its options
+    has_filter = False  # use Snakemake's, which knows its options
     has_formatter = False
     needs_rulegraph = False
 
@@ -62,8 +63,8 @@ class LogHandler(LogHandlerBase):
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
         self.run, self.live, self.ended = Run(), None, threading.Event()
         self.executing, self.reasons = False, ""
-        self.planned: list[tuple[str, dict[str, str]]] = []  # rule and wildcards of each job of a dry run
-        self.hears = {
+        self.planned: list[tuple[str, dict[str, str]]] = []  # rule and wildcards of a dry run's jobs
+        self.handlers = {
             None: self._text,
             LogEvent.WORKFLOW_STARTED: self._started,
             LogEvent.RUN_INFO: self._counted,
@@ -83,8 +84,8 @@ class LogHandler(LogHandlerBase):
             self.own.emit(record)
             return
         try:
-            if event in self.hears:
-                self.hears[event](record)
+            if event in self.handlers:
+                self.handlers[event](record)
         except Exception:
             self.handleError(record)
 
@@ -95,7 +96,7 @@ class LogHandler(LogHandlerBase):
         return terminal.unreadable(sys.argv[1:]) if read else terminal.unknown(text)
 
     def close(self) -> None:
-        """The end: the lines in place go, what is left to say is said."""
+        """Remove the live lines and print the summary."""
         if not self.own and not self.ended.is_set():
             with self.lock:
                 self.ended.set()
@@ -104,7 +105,7 @@ class LogHandler(LogHandlerBase):
                 try:
                     for line in self._ending():
                         self._say(line)
-                except Exception:  # which would end without a word
+                except Exception:  # logging would swallow it
                     traceback.print_exc()
         super().close()
 
@@ -119,7 +120,7 @@ class LogHandler(LogHandlerBase):
         self.console.print(text, style=style, soft_wrap=True)
 
     def _text(self, record: LogRecord) -> None:
-        """A message that is no event: a warning, an error, what a command says that runs nothing."""
+        """A plain message: a warning, an error, or the output of a command that runs no jobs."""
         text = self.format(record).strip()
         if text.startswith("Complete log(s): "):
             self.run.log = os.path.relpath(text.removeprefix("Complete log(s): "))
@@ -137,7 +138,7 @@ class LogHandler(LogHandlerBase):
         self.executing = True
 
     def _counted(self, record: Any) -> None:
-        """How many jobs there are of each rule."""
+        """The number of jobs per rule."""
         self.run.counts = {rule: count for rule, count in record.stats.items() if rule != "total"}
         if not self.common_settings.dryrun:
             self._say(terminal.amount(self.run.total, self.run.trainings))
@@ -161,7 +162,7 @@ class LogHandler(LogHandlerBase):
 
     def _failed(self, record: Any) -> None:
         if getattr(record, "indent", False) or self.run.interrupted:
-            return  # one of a group, of which `_group_failed` tells; or Ctrl-C ended it
+            return  # `_group_failed` reports jobs of a group; or Ctrl-C ended it
         since = self.run.fail([record.jobid], record.rule_name)
         rule, logs = record.rule_name, list(record.log)
         self._say(terminal.failure(rule, list(record.output), logs, record.rule_msg, since), "red")
@@ -175,7 +176,7 @@ class LogHandler(LogHandlerBase):
         self._say(terminal.failure(rules, outputs, [*logs], record.getMessage(), since), "red")
 
     def _exception(self, record: Any) -> None:
-        """That a command failed is told with its log (`_failed`)."""
+        """Print an exception, unless a command failed: `_failed` reports that with its log."""
         text = self.format(record).strip()
         if "CalledProcessError" not in text and not any(words in text for words in OTHERWISE):
             self._say(text, "red")
@@ -186,10 +187,10 @@ class LogHandler(LogHandlerBase):
         elsewhere = {"redirect_stdout": False, "redirect_stderr": False}
         self.live = Live(console=self.console, auto_refresh=False, transient=True, **elsewhere)
         self.live.start()
-        self.console.show_cursor(True)  # a Snakemake that is killed leaves it there
+        self.console.show_cursor(True)  # so that it is visible if Snakemake is killed
 
     def _look(self) -> None:
-        """Until the end, look how trainings get on, and renew the lines in place."""
+        """Until the end, read the progress of trainings and update the live lines."""
         while not self.ended.wait(EVERY):
             with self.lock:
                 for job in self.run.in_training:
@@ -199,7 +200,7 @@ class LogHandler(LogHandlerBase):
 
 
 def picture(run: Run, height: int) -> Any:
-    """A line for each training, as many as there is room for, and one for the whole."""
+    """One line per training, as many as fit, and one for the whole run."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table

@@ -125,6 +125,7 @@ sweep-figure --inputs IN/scores.json --setting dim --output OUT/sweep
 speed-figure --input IN/speed.json --labels @labels --output OUT/speed
 diagram --output OUT/method
 distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
+tensorboard IN/run IN/results/demo/de-en/grammar/seed1 --logdir OUT/curves
 report --plan @page --captions workflow/report --output OUT/report.html
 settings --corpus demo --direction de-en --system grammar
 plan demo --configfile IN/mine.yaml --gpus 2
@@ -142,6 +143,7 @@ encode-parses --parses IN/task/dev --weights IN/weights --max-tokens 60 --output
 continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued --settings @continued --seed 1 --restart
 finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --restart
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
+export --model IN/finetuning/best.pt --weights IN/weights --output OUT/exported
 nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json
 nlu-significance --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --baseline IN/predictions.txt --run @task_baseline --output OUT/nlu_significance.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
@@ -182,6 +184,7 @@ def prepare(folder):
     (folder / "claims.yaml").write_text(CLAIMS)
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
     (folder / "results/demo/de-en/grammar/seed1").mkdir(parents=True)
+    (folder / "results/demo/de-en/grammar/seed1/history.csv").write_text("epoch,updates,seconds\n1,9,1.5\n")
     (folder / "glue").mkdir()
     (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")
 

@@ -190,7 +190,7 @@ def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
         (["a", "a", "--splits", "x"], "give two files"),
         (["--splits", "x", "--hypotheses", "a"], "give two files"),
         ([], "give two files"),
-        (["a", "b"], "a has 1 lines, b 2; give one hypothesis a reference"),
+        (["a", "b"], "a has 1 lines, b 2; give one hypothesis per reference"),
         (["a", "gone"], "gone: no such file"),
         (["a", "c"], "c: empty file; nothing to score"),
     ],

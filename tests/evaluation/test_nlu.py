@@ -117,8 +117,8 @@ def test_the_bag_of_words_compares_the_sentences_of_a_pair():
         ("cola", "1\n", "p.txt: 1 predictions for 2 examples; predict the same part again"),
         ("cola", "", "p.txt: 0 predictions for 2 examples"),
         ("cola", "1\n2\n", "p.txt, line 2: unknown label '2'; expected 0, 1"),
-        ("sts-b", "1\nhigh\n", "p.txt, line 2: 'high' is no finite number"),
-        ("sts-b", "nan\n1\n", "p.txt, line 1: 'nan' is no finite number"),
+        ("sts-b", "1\nhigh\n", "p.txt, line 2: 'high' is not a finite number"),
+        ("sts-b", "nan\n1\n", "p.txt, line 1: 'nan' is not a finite number"),
         ("colla", "1\n1\n", "no task 'colla'; there are cola, sst-2"),
     ],
 )

@@ -7,8 +7,8 @@ import pytest
 
 from synmask.evaluation.parseval import evaluate
 from synmask.evaluation.protocols import Corpus, counted_words
-from synmask.syntax.parses import same_word
 from synmask.syntax.tree import balanced, left_branching, right_branching
+from synmask.syntax.treebank import same_word
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
 

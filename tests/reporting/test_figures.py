@@ -204,9 +204,9 @@ def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
     assert (axes.get_ylabel(), axes.get_title()) == ("tokenised BLEU", "De→En (chosen: 16)")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "16", "256"]
     assert axes.get_xlabel() == "bpe_dim"
-    with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is no number, but 'add'"):
+    with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is not a number, but 'add'"):
         bleu_figures.sweep(swept(tmp_path), "system.options.bpe", tmp_path / "x")
-    with pytest.raises(UserError, match=r"settings\.model\.heads is no number, but None"):
+    with pytest.raises(UserError, match=r"settings\.model\.heads is not a number, but None"):
         bleu_figures.sweep(swept(tmp_path), "model.heads", tmp_path / "x")
 
 

@@ -7,7 +7,6 @@ from argparse import Namespace
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
@@ -20,7 +19,7 @@ from synmask.roberta.finetune import encode_file, finetune, predict
 from synmask.roberta.labelled import Encoded, Sentences, encode, read_encoded, write_encoded
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.pretrain import encode_text, pretrain
-from synmask.roberta.weights import RobertaShape, load_weights, save_weights
+from synmask.roberta.weights import RobertaShape, load_weights
 from synmask.text.gpt2 import learn
 from synmask.training import checkpoints
 from synmask.training.operators import replace_dropout
@@ -51,20 +50,9 @@ def arguments(dropout=0.0):
 
 
 @pytest.fixture(scope="session")
-def weights(tmp_path_factory):
+def weights(small_roberta):
     """A weights folder with a small random RoBERTa."""
-    folder = tmp_path_factory.mktemp("weights")
-    learn(TEXT, 20, folder)
-    words = folder / "dict.txt"
-    torch.manual_seed(3)
-    dictionary = Dictionary.load(str(words))
-    dictionary.add_symbol("<mask>")
-    model = GuidedRoberta.build(arguments(), dictionary)
-    for layer in model.encoder.sentence_encoder.layers:  # as drawn, a layer of 16 would add next to nothing
-        for name in ("v_proj", "out_proj", "q_proj", "k_proj"):
-            torch.nn.init.normal_(getattr(layer.self_attn, name).weight, std=0.3)
-    save_weights(folder, model.state_dict(), SHAPE, folder)
-    return folder
+    return small_roberta(SHAPE, TEXT, 20, std=0.3)
 
 
 def batch(dictionary, lengths, seed=5):

@@ -19,8 +19,7 @@ from synmask.roberta.finetune import encode_file, finetune
 from synmask.roberta.labelled import read_encoded, read_syntax, write_encoded
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.task_syntax import encode_parses
-from synmask.roberta.weights import RobertaShape, load_weights, save_weights
-from synmask.text.gpt2 import learn
+from synmask.roberta.weights import RobertaShape, load_weights
 
 SHAPE = RobertaShape(encoder_layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=60)
 RATES = {"dropout": 0.0, "attention_dropout": 0.0}
@@ -186,17 +185,9 @@ def test_tree_loss_against_loops():
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory):
+def weights(small_roberta, demo_lines):
     """A folder with a small random RoBERTa for the demo's English."""
-    folder = tmp_path_factory.mktemp("weights")
-    write_part("paraphrase", "train", folder / "text.tsv", {"train": 60, "dev": 1}, seed=1)
-    learn(["\t".join(texts) for texts in read_task("paraphrase", folder / "text.tsv").texts], 150, folder)
-    dictionary = Dictionary.load(str(folder / "dict.txt"))
-    dictionary.add_symbol("<mask>")
-    torch.manual_seed(3)
-    model = GuidedRoberta.build(Namespace(**vars(SHAPE.settings()), **RATES), dictionary)
-    save_weights(folder, model.state_dict(), SHAPE, folder)
-    return folder
+    return small_roberta(SHAPE, demo_lines, 150)
 
 
 @pytest.fixture(scope="module")

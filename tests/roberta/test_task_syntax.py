@@ -7,7 +7,6 @@ from argparse import Namespace
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary
 
 from synmask.config.guides import GUIDES
 from synmask.config.nlu import FinetuningSettings
@@ -19,8 +18,7 @@ from synmask.roberta.finetune import encode_file, finetune, predict
 from synmask.roberta.labelled import batched, read_encoded, read_syntax, write_encoded
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.task_syntax import annotate_task
-from synmask.roberta.weights import RobertaShape, load_weights, save_weights
-from synmask.text.gpt2 import learn
+from synmask.roberta.weights import RobertaShape, load_weights
 
 SHAPE = RobertaShape(encoder_layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=512)
 TRAINING = {
@@ -44,20 +42,9 @@ NAMES = ["sla", "topical", "sum"]
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory):
+def weights(small_roberta, demo_lines):
     """A folder with a small random RoBERTa for the demo's English."""
-    folder = tmp_path_factory.mktemp("weights")
-    write_part("paraphrase", "train", folder / "text.tsv", {"train": 60, "dev": 1}, seed=1)
-    learn(["\t".join(texts) for texts in read_task("paraphrase", folder / "text.tsv").texts], 150, folder)
-    dictionary = Dictionary.load(str(folder / "dict.txt"))
-    dictionary.add_symbol("<mask>")
-    torch.manual_seed(3)
-    model = GuidedRoberta.build(arguments(), dictionary)
-    for layer in model.encoder.sentence_encoder.layers:  # as drawn, a layer of 16 would add next to nothing
-        for name in ("v_proj", "out_proj", "q_proj", "k_proj"):
-            torch.nn.init.normal_(getattr(layer.self_attn, name).weight, std=0.3)
-    save_weights(folder, model.state_dict(), SHAPE, folder)
-    return folder
+    return small_roberta(SHAPE, demo_lines, 150, std=0.3)
 
 
 def arguments():

@@ -138,7 +138,7 @@ def test_flat_trees_are_counted(run):
 
 def test_a_killed_jvm_costs_one_sentence(run):
     assert run.refused(killed="3") == (
-        "cased: the JVM was killed (SIGKILL), by you or for want of memory; 2 sentences are kept, run again to go on"
+        "cased: the JVM was killed (SIGKILL), by you or for lack of memory; 2 sentences are kept; run again to resume"
     )
     with (run.folder / "out.partial").open("a") as side:
         side.write("3\tok\t(ROOT (S (cut")  # as if this process had been killed, too
@@ -161,7 +161,7 @@ def test_what_was_finished_of_something_else_is_dropped(run, change):
 def test_out_of_memory_names_the_line(run):
     assert run.refused(memory="2") == (
         "cased, line 2: out of memory with 1 threads in 1000 MB; raise --memory (corenlp.mem_mb in config.yaml)"
-        " or lower corenlp.threads or max_words; 1 sentences are kept, run again to go on"
+        " or lower corenlp.threads or max_words; 1 sentences are kept; run again to resume"
     )
     assert run()["parsed"] == 2
 

@@ -50,7 +50,7 @@ def test_white_space_is_one_space(tmp_path):
 def test_nothing_kept(tmp_path):
     with pytest.raises(UserError) as error:
         clean(tmp_path, [("", ""), ("a", "x y"), ("a " * 200, "x")])
-    assert "in.en: cleaning keeps none of 3 pairs (1 too short, 1 too long, 1 of unlike length)" in str(
+    assert "in.en: cleaning keeps none of 3 pairs (1 too short, 1 too long, 1 of different length)" in str(
         error.value
     )
     assert "\n" not in str(error.value)

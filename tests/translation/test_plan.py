@@ -9,7 +9,16 @@ from small_models import typed
 from synmask.config import load, read_yaml
 from synmask.training import checkpoints
 from synmask.translation.average import average, save_model
-from synmask.translation.plan import count_parameters, finetunings, hour_lines, lines, parsing_lines, plan
+from synmask.translation.plan import (
+    count_parameters,
+    finetunings,
+    hour_lines,
+    lines,
+    parsing_lines,
+    plan,
+    pretraining_lines,
+    pretrainings,
+)
 from synmask.translation.train import train
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
@@ -121,7 +130,7 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     assert cells["grammar"][7] == "1.00"  # measured
     assert all(cells[system][7].startswith("~") for system in ("transformer", "grammar-nobpe"))
     assert all(cells[system][8].startswith("~") for system in cells)  # none has run without a GPU
-    said = "\n".join(hour_lines(configuration(), list(rows.values()), {}, results=tmp_path))
+    said = "\n".join(hour_lines(configuration(), list(rows.values()), {}, {}, results=tmp_path))
     assert "measured   by your own trainings, on H100" in said
 
 
@@ -185,3 +194,22 @@ def test_hours_of_parsing_are_said_for_each_task_and_measured_once_there_are_par
     found = list(parsing_lines(config, ["glue-mnli", "glue-rte"], tmp_path))
     assert f"17 files, 2 done; {count / 50 / 3600:.2f} hours with 2 threads, measured here" in found[0]
     assert f"1 files, 0 done; {(2490 + 277) * 2 / 50 / 3600:.2f} hours" in found[1]
+
+
+def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
+    config = configuration()
+    assert pretrainings(config, ["demo"], tmp_path) == {}
+    assert pretrainings(config, ["glue-mlm"], tmp_path) == {}  # published weights
+    assert pretrainings(config, ["glue"], tmp_path) == {"roberta-base-synclm": False}
+    (tmp_path / "weights/roberta-demo").mkdir(parents=True)
+    summary = {"train_seconds": 120.0, "workers": 1, "threads": 1, "device": "CPU"}
+    (tmp_path / "weights/roberta-demo/train.json").write_text(json.dumps(summary))
+    made = pretrainings(config, ["nlu-demo"], tmp_path)
+    assert made == {"roberta-demo": True, "roberta-demo-continued": False, "roberta-demo-synclm": False}
+    assert next(iter(made)) == "roberta-demo"
+    first, *rest = pretraining_lines(config, made, tmp_path)
+    assert first.startswith("pre-training  roberta-demo: ")
+    assert first.endswith(" on a GPU, 2 minutes on a core (measured on CPU), done")
+    assert all(line.endswith("(estimated)") for line in rest)
+    alone = "\n".join(hour_lines(config, [], {}, made, results=tmp_path))
+    assert "for 2 trainings, pre-trainings and fine-tunings, one after another" in alone

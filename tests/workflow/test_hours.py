@@ -8,7 +8,7 @@ import pytest
 
 from synmask.config import load, read_yaml
 from synmask.config.guides import GUIDES
-from synmask.workflow.hours import REFERENCE, Clock, as_text, side_by_side
+from synmask.workflow.hours import PARAMETERS, REFERENCE, Clock, as_text, side_by_side
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,6 +112,48 @@ def test_fine_tunings_share_the_paper_s_hours(tmp_path):
     assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(400 * 0.041 / 3600)
     ran(tmp_path, "glue/rte/roberta/seed1", 1800, "A100")
     assert here.finetuning("glue", "rte").gpu == pytest.approx(0.5)
+
+
+def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
+    known, here = REFERENCE["pretraining"], clock(tmp_path)
+
+    def updates(read):  # of 1,000 tokens each
+        return read / known["bytes"] / (1000 * 0.85)
+
+    found = here.pretraining("roberta-demo")  # 6,000 lines, 4 epochs
+    assert found.gpu == pytest.approx(updates(6000 * known["line"] * 4) * 0.041 / 3600)
+    assert found.cores == pytest.approx(updates(6000 * known["line"] * 4) * known["least"] / 3600)
+    (tmp_path / "demo/raw").mkdir(parents=True)
+    (tmp_path / "demo/raw/train.en").write_text("x" * 90_000)
+    assert here.pretraining("roberta-demo").gpu == pytest.approx(updates(90_000 * 4) * 0.041 / 3600)
+    ran(tmp_path, "weights/roberta-demo", 1800, "CPU", threads=4)
+    assert here.pretraining("roberta-demo").cores == 2.0
+    assert here.pretraining("roberta-demo").measured == ("CPU",)
+
+    plain, synclm = (here.pretraining(f"roberta-demo-{name}") for name in ("continued", "synclm"))
+    assert plain.gpu == pytest.approx(400 * 0.041 / 3600)  # the schedule's; its parses are not there
+    assert synclm.gpu / plain.gpu == pytest.approx(known["losses"])
+    assert synclm.cores / plain.cores == pytest.approx(known["losses"])
+    for task in ("paraphrase", "entailment", "similarity"):
+        (tmp_path / f"nlu-demo/{task}/syntax").mkdir(parents=True)
+        (tmp_path / f"nlu-demo/{task}/syntax/train.text").write_text("x" * 30_000)
+    plain = here.pretraining("roberta-demo-continued")
+    assert plain.gpu == pytest.approx(updates(90_000 * 2) * 0.041 / 3600)
+
+
+def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path):
+    """900 batches of 6,250 tokens, of RoBERTa-base: 12 layers of 4 d² + 2 d ffn parameters, d 768, ffn 3,072."""
+    found = clock(tmp_path).pretraining("roberta-base-synclm")
+    size = 12 * (4 * 768**2 + 2 * 768 * 3072) / PARAMETERS
+    times = 900 * size * REFERENCE["pretraining"]["losses"] / 3600
+    assert found.gpu == pytest.approx(times * 0.055 * 6250 / 4096)
+    assert found.cores == pytest.approx(times * 2 * 1.544 * 6250 / 1024)
+
+
+def test_pre_training_on_text_of_an_unknown_size(tmp_path):
+    values = read_yaml(ROOT / "config.yaml")
+    values["weights"]["roberta-demo"]["pretrain"]["text"]["train"] = [str(tmp_path / "nowhere")]
+    assert Clock(load(values, [ROOT / "config.yaml"]), tmp_path).pretraining("roberta-demo").gpu is None
 
 
 def test_what_the_reference_takes_from_the_shipped_runs_is_in_them(tmp_path):

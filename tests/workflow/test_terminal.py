@@ -142,7 +142,7 @@ def test_a_dry_run_is_a_summary(project):
     assert re.fullmatch(
         r"about \d+ \w+ of training on one GPU, \d+ \w+ on \d+ cores without one: .*", lines[-2]
     )
-    assert lines[-1].startswith("This was a dry run: nothing was done. With -np")
+    assert lines[-1].startswith("This was a dry run: nothing was done. -np")
     assert not (project.folder / "results").exists()
 
 
@@ -282,7 +282,7 @@ def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
     assert text.count("\nline ") == terminal.END
     assert "line 4999" in text
     assert "nowhere.log" not in text
-    assert "it has written no log" in terminal.failure("train", ["x"], ["nowhere.log"], None)
+    assert "it wrote no log" in terminal.failure("train", ["x"], ["nowhere.log"], None)
     assert "SLURM job 5 failed" in terminal.failure("train", ["x"], [], "SLURM job 5 failed")
 
 

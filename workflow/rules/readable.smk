@@ -5,6 +5,10 @@ import sys
 from synmask.config import read_yaml
 from synmask.files import UserError
 
+if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
+    sys.exit(
+        "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
+    )
 try:
     for path in ["config.yaml", *workflow.overwrite_configfiles]:
         read_yaml(path)

@@ -26,7 +26,9 @@ VERBS = {
         "evaluation:parse",
         "evaluation:parseval",
         "evaluation:score",
+        "models:export",
         "reporting:report",
+        "reporting:tensorboard",
         "planning:settings",
     ),
     "Corpora": (
@@ -97,7 +99,7 @@ VERBS = {
 
 
 def app() -> App:
-    """The command line: all verbs, by what they are for."""
+    """The command line: all verbs, in groups."""
     synmask = App(
         name="synmask",
         help="The steps of the workflow, one verb per step. `snakemake -np TARGET` prints the commands that "
@@ -118,7 +120,7 @@ def app() -> App:
         group = Group(title, sort_key=next(numbers))
         for verb in verbs:
             synmask.command(f"synmask.cli.{verb}", group=group, sort_key=next(numbers))
-    rest = Group("Besides", sort_key=next(numbers))
+    rest = Group("Other", sort_key=next(numbers))
     synmask.register_install_completion_command(group=rest)
     for flag in (*synmask.help_flags, *synmask.version_flags):
         synmask[flag].group = rest
@@ -133,9 +135,9 @@ def _ends(_: Any, value: Any) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run one verb; what a user can fix is one line on stderr.
+    """Run one verb. An error that the user can fix is one line on stderr.
 
-    The exit code is then 1, 75 if it will pass, or 2 if the command line is wrong.
+    The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else words
     if "" in words:
@@ -149,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> None:
         _leave(words, _usage(error), 2)
     except UserError as error:
         _leave(words, error, TryAgain.EXIT_CODE if isinstance(error, TryAgain) else 1)
-    except BrokenPipeError:  # the reader of a pipe went away: nothing to say
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
@@ -161,7 +163,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _usage(error: CycloptsError) -> str:
-    """What is wrong with the command line."""
+    """The error in the command line, as one line."""
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
     from synmask.config.faults import first_fault
@@ -171,7 +173,7 @@ def _usage(error: CycloptsError) -> str:
 
 def _leave(words: Sequence[str], text: object, code: int) -> NoReturn:
     verb = [word for word in words[:1] if not word.startswith("-")]
-    with contextlib.suppress(OSError):  # there may be no place left to say it
+    with contextlib.suppress(OSError):  # stderr may be closed or full
         line = " ".join(f"{' '.join(['synmask', *verb])}: {text}".splitlines())
         print(line, file=sys.stderr, flush=True)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""Where text comes from."""
+"""Verbs that generate, fetch and check corpora."""
 
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ def demo_task(
         part: train or dev.
         settings: Sizes and seed: '{"seed": 1, "train": 3000, "dev": 500}'.
         output: TSV: sentence1, sentence2 if there are two, label.
-        parses: Prefix: also makes PREFIX.text, .tokens, .trees and .heads of its sentences.
+        parses: Prefix; if given, also writes PREFIX.text, .tokens, .trees and .heads of its sentences.
     """
     from synmask.corpora.demo.tasks import write_part
 
@@ -47,7 +47,7 @@ def download(
 
     Args:
         name: The corpus' name, for messages.
-        url: The publisher's address of the file; without it, there must be a mirror.
+        url: The publisher's URL of the file; without it, a mirror is required.
         output: The file to write.
         sha256: Its checksum.
         mirror: Folder or URL that holds the file instead.
@@ -70,10 +70,10 @@ def prepare(
 
     Args:
         name: The corpus' name, for messages.
-        format: The kind of its archives.
+        format: The format of its archives.
         archives: Its files.
         output: Folder for {train,valid,test}.LANGUAGE.
-        pairs: How many pairs there should be: '{"train": [230000, 238000], "test": 2999}'.
+        pairs: Expected number of pairs: '{"train": [230000, 238000], "test": 2999}'.
     """
     from synmask.corpora.prepare import prepare
 
@@ -99,7 +99,7 @@ def text(
         source_out: Plain source text.
         target_in: Raw target text.
         target_out: Plain target text.
-        pairs: How many pairs there should be: 1000, or [990, 1010].
+        pairs: Expected number of pairs: 1000, or [990, 1010].
     """
     from synmask.corpora.plain import write_pair
 
@@ -116,12 +116,12 @@ def glue(*, task: str, part: str, sources: Some[Path], output: Path, rows: Count
         part: train or dev; for mnli train, dev_matched or dev_mismatched.
         sources: Its archive (for mrpc, its two files), or the folder with its PART.tsv.
         output: TSV: sentence1, sentence2 if there are two, label.
-        rows: How many there must be.
+        rows: Required number of rows.
     """
     from synmask.corpora.glue import write_part
 
     dropped = write_part(task, part, sources, output, rows)
-    print(f"glue: {task} {part}: {rows:,} rows, {dropped} odd ones dropped", file=sys.stderr)
+    print(f"glue: {task} {part}: {rows:,} rows, {dropped} malformed rows dropped", file=sys.stderr)
 
 
 def jar(*, coordinates: str, output: Path, sha256: str, mirror: str | None = None) -> None:

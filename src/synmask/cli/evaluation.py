@@ -5,7 +5,19 @@ import shlex
 import sys
 from pathlib import Path
 
-from synmask.cli.options import ConfigFile, Count, Gpus, Json, Lowercase, Some, Threads, together
+from synmask.cli.options import (
+    ConfigFile,
+    Count,
+    Gpus,
+    Json,
+    Lowercase,
+    Parts,
+    Some,
+    TaskName,
+    Threads,
+    TrainJson,
+    together,
+)
 from synmask.config.runs import RunInfo, TranslationInfo
 from synmask.files import UserError
 from synmask.gpus import lease
@@ -20,24 +32,23 @@ def score(
     references: tuple[Path, ...] = (),
     reference_tokens: tuple[Path, ...] = (),
     run: Json[TranslationInfo | None] = None,
-    train: Path | None = None,
+    train: TrainJson | None = None,
     output: Path | None = None,
 ) -> None:
     """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
 
     For example: `synmask score hypotheses.txt references.txt --language en` prints a table. The workflow
-    writes scores.json of a run and gives, instead of two files, --splits and all that follow.
+    writes scores.json of a run: it gives --splits and the options after it instead of two files.
 
     Args:
-        texts: A file of translations and one of references, plain text, a sentence per line. For tokenised
-            BLEU both are tokenised by Moses' rules (not in zh and ja).
+        texts: A file of translations and one of references, plain text, one sentence per line. For
+            tokenised BLEU both are tokenised by Moses' rules (not in zh and ja).
         language: The language of the two files.
-        splits: Names of what is scored, such as valid and test.
+        splits: Names of the splits, such as valid and test.
         hypotheses: Prefix of `decode`'s output for each.
         references: Plain reference text of each.
         reference_tokens: Tokenised reference of each.
-        run: What was run: corpus, direction, system, seed, settings.
-        train: train.json of the run.
+        run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
     """
     workflow = (splits, hypotheses, references, reference_tokens, run, train, output)
@@ -49,38 +60,21 @@ def score(
         for name, value, signature in rows:
             print(f"{name:<{width}}  {value:6.2f}  {signature}")
     elif not texts and all(workflow):
-        _score_run(splits, hypotheses, references, reference_tokens, lowercase, run, train, output)
+        from synmask.evaluation.bleu import score
+        from synmask.files import read_object
+
+        found = {}
+        parts = together(
+            splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
+        )
+        for split, hypothesis, reference, tokens in parts:
+            sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+            scores = score(*sides, lowercase=lowercase, language=run.target)
+            found[split] = scores | read_object(f"{hypothesis}.json")
+        _write_scores(output, run, train, _by_split(found))
     else:
         options = "--splits, --hypotheses, --references, --reference-tokens, --run, --train and --output"
         raise UserError(f"give two files, translations and references; or instead {options}, all of them")
-
-
-def _score_run(
-    splits: tuple[str, ...],
-    hypotheses: tuple[Path, ...],
-    references: tuple[Path, ...],
-    reference_tokens: tuple[Path, ...],
-    lowercase: bool,
-    run: TranslationInfo,
-    train: Path,
-    output: Path,
-) -> None:
-    """Write a run's scores.json."""
-    from synmask.evaluation.bleu import score
-    from synmask.files import read_object, write_json
-
-    found = {}
-    parts = together(
-        splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
-    )
-    for split, hypothesis, reference, tokens in parts:
-        sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
-        scores = score(*sides, lowercase=lowercase, language=run.target)
-        found[split] = scores | read_object(f"{hypothesis}.json")
-    result = {key: {split: values[key] for split, values in found.items()} for key in found[splits[0]]}
-    signatures = {"signatures": result["signatures"][splits[0]]}  # those of all: no text decides them
-    made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_object(train) | result | signatures | made)
 
 
 def score_templates(
@@ -89,28 +83,23 @@ def score_templates(
     predicted: Some[Path],
     gold: Some[Path],
     run: Json[TranslationInfo],
-    train: Path,
+    train: TrainJson,
     output: Path,
 ) -> None:
-    """Score predicted templates: BLEU on words and labels, and the share that is right.
+    """Score predicted templates: BLEU on words and labels, and the share of exact matches.
 
     Args:
-        splits: Names of what is scored, such as valid and test.
+        splits: Names of the splits, such as valid and test.
         predicted: Output of `predict-templates` for each.
         gold: Output of `templates` for each.
-        run: What was run: corpus, direction, system, seed, settings.
-        train: train.json of the run.
+        run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
     """
     from synmask.evaluation.templates import score_templates
-    from synmask.files import read_object, write_json
 
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
-    result = {key: {split: values[key] for split, values in found.items()} for key in ("scores", "sentences")}
-    signatures = {"signatures": found[splits[0]]["signatures"]}  # those of all: no text decides them
-    made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_object(train) | result | signatures | made)
+    _write_scores(output, run, train, _by_split(found))
 
 
 def significance(
@@ -180,19 +169,19 @@ def parse(
     gpus: Gpus = 0,
     config: ConfigFile = Path("config.yaml"),
 ) -> None:
-    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE.
+    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
 
     For example: `echo 'Der Arzt sieht die Frau.' | synmask parse --model average.pt` prints a bracketed tree
-    over words per line, as soon as the line comes; (FLAT) for an empty one. The workflow calls
+    over words for each line as soon as it arrives, (FLAT) for an empty line. The workflow calls
     `synmask parse --model average.pt --input valid.de --output trees.jsonl --distribution p_d.json`
 
     Args:
         model: A model file of `average` with a guide that induces syntax.
         input: Source sentences in BPE; default: raw text from standard input.
-        output: A JSON object a line; for --input.
-        distribution: Output: P_D of one sentence, JSON; for --input.
-        sentence: Its number, from 1; default: the first of 8 to 14 words with a split one.
-        config: Says where CoreNLP is, for text that it tokenised.
+        output: Output: one JSON object per line; needs --input.
+        distribution: Output: P_D of one sentence as JSON; needs --input.
+        sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
+        config: Configuration file; needed if CoreNLP tokenised the text.
     """
     from synmask.cli.syntax import tokeniser_jars
     from synmask.translation.decode import parse_file, print_trees
@@ -216,18 +205,18 @@ def parseval(
     output: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Score predicted trees against gold trees, beside right-branching, random and other trivial trees.
+    """Score predicted trees against gold trees, and right-branching, random and other trivial trees, too.
 
     For example: `synmask parseval valid.mrg trees.jsonl`, `synmask parseval wsj/23 predicted.txt`
 
     Args:
-        gold: A bracketed treebank, one tree a line or many lines a tree; or a folder or .zip of .mrg files.
-        predicted: Output of `parse`; or any parser's trees in brackets, with labels, or one a line without:
-            (the (dog barks)).
-        heads: Gold dependency heads, a line a sentence.
-        run: What was run.
+        gold: A bracketed treebank, one or more lines per tree; or a folder or .zip of .mrg files.
+        predicted: Output of `parse`; or any parser's bracketed trees, with labels, or without labels and one
+            per line: (the (dog barks)).
+        heads: Gold dependency heads, one sentence per line.
+        run: The run: corpus, direction, system, seed.
         output: parse.json; default: print tables.
-        counts: Output: the sentences' counts, for tests of significance.
+        counts: Output: counts per sentence, for significance tests.
     """
     from synmask.evaluation.parseval import evaluate_files
     from synmask.files import all_writing, json_text
@@ -249,56 +238,49 @@ def parseval(
 
 def nlu_score(
     *,
-    task: str,
-    parts: Some[str],
+    task: TaskName,
+    parts: Parts,
     gold: Some[Path],
     predicted: Some[Path],
     run: Json[RunInfo],
-    train: Path,
+    train: TrainJson,
     output: Path,
 ) -> None:
     """Score predictions for a task of language understanding: Matthews, accuracy, F1, correlations.
 
     Args:
-        task: cola, rte, …
-        parts: Names of the parts, such as dev.
         gold: TSV of each part.
         predicted: Predictions for each part: one label or number per line.
         run: The run: corpus, task, system, seed, settings.
-        train: train.json of the run.
         output: scores.json.
     """
     from synmask.corpora.tasks import read_task
     from synmask.evaluation.nlu import read_predictions, score
-    from synmask.files import read_object, write_json
 
     scores = {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
         examples = read_task(task, path)
         scores[part] = score(task, examples.labels, read_predictions(task, answers, examples))
-    made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_object(train) | {"task": task, "scores": scores} | made)
+    _write_scores(output, run, train, {"task": task, "scores": scores})
 
 
 def nlu_significance(
     *,
-    task: str,
-    parts: Some[str],
+    task: TaskName,
+    parts: Parts,
     gold: Some[Path],
     predicted: Some[Path],
     baseline: Some[Path],
     run: Json[RunInfo],
     output: Path,
 ) -> None:
-    """Test the answers to a task against the baseline's of the same seed; paired approximate randomisation.
+    """Test a run's answers to a task against the baseline's (paired approximate randomisation).
 
     Args:
-        task: cola, rte, …
-        parts: Names of the parts, such as dev.
         gold: TSV of each part.
-        predicted: Of each part a label, or a number, a line.
-        baseline: The same of the baseline.
-        run: What was run and the baseline's name.
+        predicted: Predictions for each part: one label or number per line.
+        baseline: Predictions of the baseline with the same seed.
+        run: The run and the baseline's name.
         output: significance-BASELINE.json.
     """
     from synmask.corpora.tasks import read_task
@@ -313,15 +295,13 @@ def nlu_significance(
 
 
 def nlu_baselines(
-    *, task: str, train: Path, parts: Some[str], gold: Some[Path], run: Json[RunInfo], output: Path
+    *, task: TaskName, train: Path, parts: Parts, gold: Some[Path], run: Json[RunInfo], output: Path
 ) -> None:
     """Score two baselines: the most frequent label, and a linear model of the words alone.
 
     Args:
-        task: cola, rte, …
         train: TSV to learn from.
-        parts: Names of the parts, such as dev.
-        gold: TSV of each part, to answer.
+        gold: TSV of each part to predict.
         run: The run: the benchmark, as corpus.
         output: baselines.json.
     """
@@ -338,8 +318,23 @@ def nlu_baselines(
     write_json(output, run.given() | {"task": task, "scores": scores} | _made())
 
 
+def _by_split(found: dict[str, dict]) -> dict:
+    """Split → results as result → split → value; signatures are the same for all splits."""
+    first = next(iter(found.values()))
+    result = {key: {split: values[key] for split, values in found.items()} for key in first}
+    return result | {"signatures": first["signatures"]}
+
+
+def _write_scores(output: Path, run: RunInfo, train: Path, scores: dict) -> None:
+    """Write a run's scores.json."""
+    from synmask.files import read_object, write_json
+
+    made = _made() | {"command": shlex.join(sys.argv)}
+    write_json(output, run.given() | read_object(train) | scores | made)
+
+
 def _made() -> dict:
-    """By what scores were made."""
+    """The versions and the commit that made the scores."""
     from synmask.provenance import commit, versions
 
     return {"versions": versions(), "commit": commit()}

@@ -1,25 +1,23 @@
 """Training, averaging, decoding."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from synmask.cli.options import (
-    Code,
     ConfigFile,
     Count,
     Gpus,
     Json,
-    Minutes,
-    RandomSeed,
-    Restart,
     Some,
     Source,
     Switch,
     Target,
     Threads,
+    TrainingOptions,
     Whole,
     together,
 )
@@ -38,39 +36,32 @@ def train(
     source: Source,
     target: Target,
     settings: Json[RunSettings],
-    seed: RandomSeed,
     keep: Count,
     templates: tuple[Path, ...] = (),
-    code: Code = (),
-    threads: Threads = 1,
     processes: Annotated[Whole, Field(ge=1, le=1024)] | None = None,
-    gpus: Gpus = 0,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
+    training: TrainingOptions,
 ) -> None:
     """Train one system with one seed.
 
-    Call it again to continue where it stopped, unless settings, data or code have changed (see --restart).
-    SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped, unless settings, data or code have changed (see --restart).
+    On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder of binarised data.
         run: Folder of the run: checkpoints/, lock, history.csv, train.json.
         settings: See `synmask settings`.
         keep: How many of the last epochs' models to keep for averaging.
-        templates: Those of train and of valid and their dictionary, for systems that read them.
+        templates: Templates of train and of valid and their dictionary, for systems that read them.
         processes: Data-parallel workers; default: one per GPU.
     """
     from synmask.translation.train import train
 
     if len(templates) not in (0, 3):
-        raise UserError("--templates: give three files, those of train and of valid and their dictionary")
+        raise UserError("--templates: give three files: those of train, of valid, and their dictionary")
     named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
-    with lease(gpus):
-        train(
-            data, run, source, target, settings, seed, keep=keep, templates=named, code=code,
-            threads=threads, processes=processes, checkpoint_minutes=checkpoint_minutes, restart=restart,
-        )  # fmt: skip
+    how = {"keep": keep, "templates": named, "processes": processes} | training.how()
+    with lease(training.gpus):
+        train(data, run, source, target, settings, **how)
 
 
 def average(
@@ -102,7 +93,7 @@ def average(
         settings: The run's settings.
         output: The model file.
         template_model: The model file that predicts templates, for systems that read them.
-        keep_checkpoints: 0: remove them afterwards.
+        keep_checkpoints: 0: remove the checkpoints afterwards.
     """
     from synmask.files import read_lines
     from synmask.text.bpe import frequent
@@ -139,7 +130,7 @@ def speed(
 
     named = dict(together(labels=labels, models=models))
     if len(named) < len(labels):
-        raise UserError(f"--labels {' '.join(labels)}: give each of --models one of its own")
+        raise UserError(f"--labels {' '.join(labels)}: give each of --models a different label")
     with lease(gpus):
         measure_files(named, output, threads)
 
@@ -173,13 +164,7 @@ def decode(
 
 
 def predict_templates(
-    *,
-    model: Path,
-    input: Path,
-    output: Path,
-    settings: Json[Decoding],
-    threads: Threads = 1,
-    gpus: Gpus = 0,
+    *, model: Path, input: Path, output: Path, settings: Json[Decoding], threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
     """Predict templates of the target, for ST-NMT.
 
@@ -208,26 +193,26 @@ def translate(
     threads: Threads = CORES,
     config: ConfigFile = Path("config.yaml"),
 ) -> None:
-    """Translate raw text: a line in, a line out, as soon as it comes; at a terminal it asks for lines.
+    """Translate raw text, each line as soon as it arrives; at a terminal, prompt for lines.
 
     For example: `echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt`,
     `synmask translate --model average.pt --input news.de --output news.en`, or the three best translations
     by two models together: `synmask translate --model one.pt two.pt --nbest 3 --scores < news.de`
 
     Args:
-        model: A model file of `average`; several, of one corpus, are an ensemble: the mean of their
-            probabilities.
+        model: A model file of `average`; several models of one corpus form an ensemble (the mean of their
+            probabilities).
         input: A file (.gz or plain); default: standard input.
         output: A file; default: standard output.
-        nbest: So many translations of each line, the best first; each then begins with the number of its
-            line and a tab.
-        scores: Put the model's score before each translation, and a tab: the mean natural log-probability
-            of its sub-words and its end (with --length-penalty P: their sum, divided by length to the P).
+        nbest: Translations per line, best first; if more than 1, each begins with the number of its line and
+            a tab.
+        scores: Put the model's score and a tab before each translation: the mean natural log-probability of
+            its sub-words and its end (with --length-penalty P: their sum, divided by length to the P).
         beam: Beam size.
         length_penalty: Below 1 favours short translations.
-        batch: Lines translated together at most; it changes the speed, not the translations.
-        config: Says where CoreNLP is, for systems that read a parser and text that it tokenised; these start
-            it once, when the last line has come.
+        batch: Maximum number of lines translated together; changes the speed, not the translations.
+        config: Configuration file; needed for systems that read parses and for text that CoreNLP tokenised.
+            CoreNLP then starts once, after the last line.
     """
     from synmask.cli.syntax import corenlp_parser, tokeniser_jars
     from synmask.translation.translate import translate
@@ -237,3 +222,25 @@ def translate(
         length_penalty=length_penalty, threads=threads,
         parse=corenlp_parser(config, threads), jars=tokeniser_jars(config),
     )  # fmt: skip
+
+
+def export(*, model: Path, output: Path, weights: Path | None = None) -> None:
+    """Write a plain model as a folder for Hugging Face's transformers, with its tokenizer.
+
+    For example: `synmask export --model results/…/transformer/seed1/average.pt --output mine` or, of RoBERTa,
+    `synmask export --model results/…/roberta/seed1/best.pt --weights results/weights/NAME --output mine`.
+    Systems whose attention syntax guides cannot be exported: transformers has no such architecture.
+
+    Args:
+        model: A model file of `average`, or best.pt of `finetune`.
+        output: The folder: config.json, model.safetensors, the tokenizer's files.
+        weights: Of a fine-tuned RoBERTa, the weights that it was trained from.
+    """
+    if weights is not None:
+        from synmask.roberta.export import export_roberta
+
+        return export_roberta(model, weights, output)
+    from synmask.translation.export import export_translation
+
+    if missing := export_translation(model, output):
+        print(f"{output}: without a tokenizer: {missing}", file=sys.stderr)

@@ -1,21 +1,9 @@
-"""Language understanding: RoBERTa's weights, fine-tuning, predictions."""
+"""Verbs of language understanding: RoBERTa's weights, pre-training, fine-tuning, predictions."""
 
 import sys
 from pathlib import Path
 
-from synmask.cli.options import (
-    Code,
-    Count,
-    Gpus,
-    Json,
-    Minutes,
-    RandomSeed,
-    Restart,
-    Some,
-    Switch,
-    Threads,
-    tell,
-)
+from synmask.cli.options import Count, Gpus, Json, Some, Switch, TaskName, Threads, TrainingOptions, tell
 from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.gpus import lease
 
@@ -75,21 +63,11 @@ def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: 
 
 
 def pretrain(
-    *,
-    data: Path,
-    weights: Path,
-    run: Path,
-    settings: Json[PretrainingRun],
-    seed: RandomSeed,
-    code: Code = (),
-    threads: Threads = 1,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
-    gpus: Gpus = 0,
+    *, data: Path, weights: Path, run: Path, settings: Json[PretrainingRun], training: TrainingOptions
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
-    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Output of `encode-text`.
@@ -99,11 +77,8 @@ def pretrain(
     """
     from synmask.roberta.pretrain import pretrain
 
-    with lease(gpus):
-        pretrain(
-            data, run, weights, settings, seed, code=code, threads=threads,
-            restart=restart, checkpoint_minutes=checkpoint_minutes,
-        )  # fmt: skip
+    with lease(training.gpus):
+        pretrain(data, run, weights, settings, **training.how())
 
 
 def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, output: Path) -> None:
@@ -112,7 +87,7 @@ def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, outpu
     Args:
         parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
         weights: A weights folder.
-        max_tokens: Longer sentences are cut.
+        max_tokens: Truncate longer sentences.
         output: PART.npz; beside it syntax.PART.npy and, with counts, .json.
     """
     from synmask.roberta.task_syntax import encode_parses
@@ -121,21 +96,11 @@ def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, outpu
 
 
 def continue_pretraining(
-    *,
-    data: Path,
-    weights: Path,
-    run: Path,
-    settings: Json[ContinuedRun],
-    seed: RandomSeed,
-    code: Code = (),
-    threads: Threads = 1,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
-    gpus: Gpus = 0,
+    *, data: Path, weights: Path, run: Path, settings: Json[ContinuedRun], training: TrainingOptions
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
-    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder with train.npz and valid.npz of `encode-parses`.
@@ -145,21 +110,17 @@ def continue_pretraining(
     """
     from synmask.roberta.continued import continue_pretraining
 
-    with lease(gpus):
-        continue_pretraining(
-            data, weights, run, settings, seed, code=code, threads=threads,
-            restart=restart, checkpoint_minutes=checkpoint_minutes,
-        )  # fmt: skip
+    with lease(training.gpus):
+        continue_pretraining(data, weights, run, settings, **training.how())
 
 
-def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
+def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
     """Write one part of a task as ids for RoBERTa.
 
     Args:
-        task: cola, rte, …
         input: Output of `glue` or `demo-task`.
         weights: A folder with RoBERTa's weights.
-        max_tokens: Cut examples that are longer.
+        max_tokens: Truncate longer examples.
         output: PART.npz.
     """
     from synmask.corpora.tasks import read_task
@@ -170,16 +131,15 @@ def encode_task(*, task: str, input: Path, weights: Path, max_tokens: Count, out
 
 
 def task_sentences(
-    *, task: str, inputs: Some[Path], output: Path, number: Count = 1, files: Count = 1
+    *, task: TaskName, inputs: Some[Path], output: Path, number: Count = 1, files: Count = 1
 ) -> None:
     """Write each distinct sentence of a task once, for a parser.
 
     Args:
-        task: cola, rte, …
         inputs: Outputs of `glue`, one per part.
         output: One sentence per line.
-        number: Of several files of similar length, write this one, counted from 1.
-        files: The number of these files.
+        number: Which of the files to write, from 1.
+        files: Into how many files of similar length the sentences are split.
     """
     from synmask.corpora.tasks import write_sentences
 
@@ -187,11 +147,10 @@ def task_sentences(
     print(f"{task}: {count:,} different sentences", file=sys.stderr)
 
 
-def annotate_task(*, task: str, input: Path, data: Path, weights: Path, parses: Some[Path]) -> None:
+def annotate_task(*, task: TaskName, input: Path, data: Path, weights: Path, parses: Some[Path]) -> None:
     """Write words and dependency heads of a part's sub-words, for systems that read them.
 
     Args:
-        task: cola, rte, …
         input: Output of `glue` or `demo-task`.
         data: Output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json.
         weights: Folder with encoder.json and vocab.bpe.
@@ -210,16 +169,11 @@ def finetune(
     keep_checkpoints: Switch = 1,
     run: Path,
     settings: Json[FinetuningSettings],
-    seed: RandomSeed,
-    code: Code = (),
-    threads: Threads = 1,
-    checkpoint_minutes: Minutes = 15.0,
-    restart: Restart = False,
-    gpus: Gpus = 0,
+    training: TrainingOptions,
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Call it again to continue where it stopped. SIGTERM or Ctrl-C makes it save and exit with 75.
+    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.
@@ -231,11 +185,9 @@ def finetune(
     """
     from synmask.roberta.finetune import finetune
 
-    with lease(gpus):
-        finetune(
-            data, valid, run, weights, settings, seed, code=code, threads=threads,
-            keep_checkpoints=bool(keep_checkpoints), restart=restart, checkpoint_minutes=checkpoint_minutes,
-        )  # fmt: skip
+    with lease(training.gpus):
+        kept = bool(keep_checkpoints)
+        finetune(data, valid, run, weights, settings, keep_checkpoints=kept, **training.how())
 
 
 def predict(
@@ -245,7 +197,7 @@ def predict(
 
     Args:
         model: best.pt of a fine-tuning.
-        weights: The weights that it was trained from.
+        weights: The weights that its training started from.
         data: PART.npz.
         output: Text, one line per example.
     """

@@ -1,9 +1,10 @@
-"""What the signatures of verbs are made of: types that are checked, and options that several verbs have."""
+"""Types for the signatures of verbs: checked values, and options that several verbs share."""
 
 import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,10 +19,10 @@ T = TypeVar("T")
 
 
 def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
-    """The value of a JSON text, checked.
+    """Read a JSON text and check its value.
 
     Raises:
-        ValueError: it is not JSON, or not of this kind; it names the key.
+        ValueError: not JSON, or not valid for this type; the message names the key.
     """
     try:
         values = json.loads(tokens[0].value)
@@ -46,7 +47,7 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     if len({label for _, label in labels}) < len(labels):
-        raise ValueError(f"two systems have one label: {json.dumps(labels, ensure_ascii=False)}")
+        raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
     return labels
 
 
@@ -66,7 +67,7 @@ Threads = Annotated[
 Gpus = Annotated[
     Whole,
     Field(ge=0, le=1024),
-    Parameter(help="GPUs to reserve, waiting until they are free; 0: share the GPU that is there, if any."),
+    Parameter(help="GPUs to reserve (waits until they are free); 0: share the GPU, if there is one."),
 ]
 Labels = Annotated[
     Json[list[tuple[str, Line]]],
@@ -77,28 +78,47 @@ ConfigFile = Annotated[Path, Parameter(help="Configuration file.")]
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 
-# Of all trainings.
-RandomSeed = Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
-Code = Annotated[tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")]
-Minutes = Annotated[float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")]
-Restart = Annotated[
-    bool,
-    Parameter(
-        help="Start again where settings, data, seed or code are not those of the checkpoints in the run's "
-        "folder; these are moved aside until an epoch is done."
-    ),
-]
+TaskName = Annotated[str, Parameter(help="cola, rte, …")]
+Parts = Annotated[Some[str], Parameter(help="Names of the parts, such as dev.")]
+TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """The options of every training."""
+
+    seed: Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
+    code: Annotated[
+        tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")
+    ] = ()
+    threads: Threads = 1
+    gpus: Gpus = 0
+    checkpoint_minutes: Annotated[
+        float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")
+    ] = 15.0
+    restart: Annotated[
+        bool,
+        Parameter(
+            help="Start again if settings, data, seed or code differ from those of the checkpoints in the "
+            "run's folder; these are moved aside until an epoch is done."
+        ),
+    ] = False
+
+    def how(self) -> dict[str, Any]:
+        """The options for the training function; reserving GPUs is left to the caller."""
+        return {name: value for name, value in vars(self).items() if name != "gpus"}
 
 
 def together(**lists: Sequence) -> list[tuple]:
-    """What belongs together of lists of equal length, which are options.
+    """Zip options that must have equally many values.
 
     Raises:
-        UserError: their lengths differ.
+        UserError: the numbers of values differ.
     """
     if len({*map(len, lists.values())}) > 1:
         counts = ", ".join(f"--{name.replace('_', '-')} {len(values)}" for name, values in lists.items())
-        raise UserError(f"give as many of one as of the other: {counts}")
+        raise UserError(f"these options need equally many values: {counts}")
     return [*zip(*lists.values(), strict=True)]
 
 
@@ -110,11 +130,11 @@ def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict
     """
     named = dict(labels)
     if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
-        raise UserError(f"--labels: none for {', '.join(missing)}, of which --runs has runs; add it")
+        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
     return named
 
 
 def tell(counts: Mapping[str, int]) -> None:
-    """Say on stderr how many there were of what."""
+    """Print counts to stderr."""
     said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
     print(", ".join(said), file=sys.stderr)

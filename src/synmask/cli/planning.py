@@ -1,4 +1,4 @@
-"""What a target will take."""
+"""Verbs that plan: the needs of a target, the settings of a run."""
 
 import contextlib
 import os
@@ -21,20 +21,21 @@ def plan(
     gpus: Annotated[Whole, Field(ge=1, le=100000)] = 1,
     force: bool = False,
 ) -> None:
-    """Say what a target will take before it runs: trainings, parameters, hours and disk.
+    """Estimate what a target needs before it runs: trainings, parameters, hours and disk.
 
-    `~` marks estimates: parameters before there is a vocabulary; hours, by the speeds of reference machines,
-    before trainings of your own have run. `published` are the hours that the paper prints. For language
-    understanding it also says the hours of parsing.
+    `~` marks estimates: of parameters, before the vocabulary exists; of hours, from the speed of reference
+    machines, before trainings of your own have run. `published` gives the hours that the paper prints. For
+    language understanding, the plan includes the hours of parsing and
+    of pre-training.
 
     For example: `synmask plan demo --gpus 4`, `synmask plan mine --configfile mine.yaml`
 
     Args:
         target: Experiments and tables of the configuration; default: its targets.
-        configfile: Files of your own, each laid over config.yaml and those before it. Words after them
+        configfile: Your own files; each overrides config.yaml and the files before it. Words after them
             without a dot are targets.
-        gpus: Say the hours on so many GPUs, too.
-        force: Plan models, too, that do not fit into memory or onto the disk.
+        gpus: Also give the hours on this many GPUs.
+        force: Also plan models that do not fit into memory or onto the disk.
     """
     from synmask.config import Fault, check_sweeps, fault
     from synmask.config.machine import check_sizes
@@ -54,17 +55,19 @@ def plan(
         except Fault as found:
             raise fault(found.path, str(found), values, files) from None
         rows, tuned = planning.plan(config, targets), planning.finetunings(config, targets)
+        made = planning.pretrainings(config, targets)
         for line in [
             *(planning.lines(rows) if rows else ()),
             *planning.parsing_lines(config, targets),
+            *planning.pretraining_lines(config, made),
             *planning.finetuning_lines(tuned),
-            *planning.hour_lines(config, rows, tuned, gpus),
+            *planning.hour_lines(config, rows, tuned, made, gpus),
         ]:
             print(line)
 
 
 def _checkout(folder: Path) -> Path:
-    """The folder with config.yaml and workflow/, this one or the nearest above it.
+    """The nearest folder with config.yaml and workflow/: `folder` or one above it.
 
     Raises:
         UserError: there is none.
@@ -73,12 +76,12 @@ def _checkout(folder: Path) -> Path:
         if (place / "config.yaml").is_file() and (place / "workflow/rules").is_dir():
             return place
     raise UserError(
-        f"{folder}: no checkout of synmask, with config.yaml and workflow/, here or above; cd into one"
+        f"{folder}: not inside a checkout of synmask (with config.yaml and workflow/); cd into one"
     )
 
 
 def _laid_over(files: list[Path]) -> tuple["Config", dict]:
-    """The configuration of these files, each laid over those before it, and its values as read."""
+    """The configuration from these files, each overriding those before it, and its values as read."""
     from synmask.config import load, read_yaml
     from synmask.config.base import merge
 
@@ -89,7 +92,7 @@ def _laid_over(files: list[Path]) -> tuple["Config", dict]:
 
 
 def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) -> None:
-    """Refuse a target that the configuration does not have, and name the nearest."""
+    """Reject a target that is not in the configuration, and name the nearest."""
     from synmask.workflow.terminal import nearest
 
     known = {**config.experiments, **config.all_tables}

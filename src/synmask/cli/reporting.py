@@ -1,12 +1,25 @@
-"""Tables and figures."""
+"""Verbs that make tables, figures and pages."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from synmask.cli.options import Figure, Json, Labels, Some, labels_of, together
 from synmask.config.base import Line
 from synmask.config.tables import Plan
 from synmask.files import UserError
 from synmask.reporting.plan import PagePlan
+
+if TYPE_CHECKING:
+    from synmask.evaluation.sentences import Run
+
+Sentences = Annotated[Some[Path], Parameter(help="Output of `sentences`, one file per run.")]
+Runs = Annotated[
+    Json[list[tuple[str, str, int]]],
+    Parameter(help="Direction, system and seed of each input, as a JSON list of triples."),
+]
 
 
 def table(
@@ -21,7 +34,7 @@ def table(
 ) -> None:
     """Make a table from the given runs: CSV, Markdown and LaTeX.
 
-    It has published numbers, mean and deviation over seeds, significance.
+    It shows published numbers, mean and standard deviation over seeds, and significance.
 
     Args:
         plan: Rows, columns and the runs that the table needs.
@@ -64,7 +77,7 @@ def parse_table(
 ) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
-    They have systems and trivial trees, mean and deviation over seeds, significance.
+    They show systems and trivial trees, mean and standard deviation over seeds, and significance.
 
     Args:
         inputs: parse.json of the runs.
@@ -92,38 +105,32 @@ def curves(*, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Lab
     curves(histories, output, labels_of((system for system, _ in histories), labels))
 
 
-def bleu_figure(
-    *, inputs: Some[Path], runs: Json[list[tuple[str, str, int]]], labels: Labels, output: Figure
-) -> None:
-    """Plot BLEU by system, with confidence intervals over test sentences.
-
-    Args:
-        inputs: Output of `sentences`, one file per run.
-        runs: Direction, system and seed of each, as a JSON list of triples.
-    """
-    from synmask.evaluation.sentences import Run, intervals
+def bleu_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU by system, with confidence intervals over test sentences."""
+    from synmask.evaluation.sentences import intervals
     from synmask.reporting.bleu_figures import bleu_dots
 
-    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    named = labels_of((run.system for run in files), labels)
+    files, named = _sentences(inputs, runs, labels)
     bleu_dots(intervals(files), output, named)
 
 
-def source_figure(
-    *, inputs: Some[Path], runs: Json[list[tuple[str, str, int]]], labels: Labels, output: Figure
-) -> None:
-    """Plot BLEU of one direction by length and by split words of the source.
-
-    Args:
-        inputs: Output of `sentences`, one file per run.
-        runs: Direction, system and seed of each, as a JSON list of triples.
-    """
-    from synmask.evaluation.sentences import GROUPS, Run, by_source
+def source_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU of one direction by length and by split words of the source."""
+    from synmask.evaluation.sentences import GROUPS, by_source
     from synmask.reporting.bleu_figures import bleu_by_source
 
-    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    named = labels_of((run.system for run in files), labels)
+    files, named = _sentences(inputs, runs, labels)
     bleu_by_source({column: by_source(files, column) for column in GROUPS}, output, named)
+
+
+def _sentences(
+    inputs: Sequence[Path], runs: Sequence[tuple[str, str, int]], labels: Sequence[tuple[str, str]]
+) -> tuple[dict["Run", Path], dict[str, str]]:
+    """Run → its file of sentences, and system → label."""
+    from synmask.evaluation.sentences import Run
+
+    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
+    return files, labels_of((run.system for run in files), labels)
 
 
 def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:
@@ -186,7 +193,7 @@ def distribution_figure(*, distribution: Path, title: Line, output: Figure) -> N
 def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
     """Write the report: tables, figures, trees, translations and runs on one page.
 
-    It opens without a network, and says what is missing. Snakemake calls it; for a page on what is there:
+    The page needs no network and lists what is missing. For a page on the results that exist:
     `snakemake results/report.html --config partial=true`
 
     Args:
@@ -211,3 +218,18 @@ def verdict(*, claims: Path, results: Path, output: Path) -> None:
     from synmask.reporting.verdict import write_verdict
 
     write_verdict(read_claims(claims), results, output)
+
+
+def tensorboard(runs: Some[Path], /, *, logdir: Path) -> None:
+    """Write the losses and scores of training runs by update as event files for TensorBoard.
+
+    For example: `synmask tensorboard results/demo/de-en/*/seed* --logdir curves`; look at it with
+    `tensorboard --logdir curves`. Of a run that is still training it writes the epochs that are done.
+
+    Args:
+        runs: Folders with a history.csv: of training, pre-training or fine-tuning.
+        logdir: Folder for the event files; a run keeps its path below results/.
+    """
+    from synmask.reporting.tensorboard import write_events
+
+    write_events(runs, logdir)

@@ -1,9 +1,10 @@
-"""Reference trees by Stanford CoreNLP, and CoreNLP as the configuration has it."""
+"""Stanford CoreNLP: the verb that parses with it, and its settings in a configuration."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from synmask.cli.options import Count, Json, Some, Threads
+from synmask.config.base import WITH_JARS
 from synmask.config.sections import ParserSettings
 from synmask.files import UserError
 
@@ -23,21 +24,33 @@ def constituency(
 
     Args:
         input: Moses tokens in their true case, one sentence per line.
-        tokens: The same tokens as the trees should have them (lower-cased).
+        tokens: The same tokens as they should appear in the trees (perhaps lower-cased).
         output: Prefix: makes OUTPUT.trees, OUTPUT.heads and OUTPUT.json.
-        language: Its code.
+        language: Language code.
         settings: '{"tagger": …, "parser": …, "dependencies": …, "max_words": 200}'.
         jars: CoreNLP and its models.
         threads: Sentences parsed at once.
         memory: MB for the JVM.
     """
-    _parse(input, tokens, output, language, settings, jars, threads, memory)
+    from synmask.syntax.corenlp import parse_file
+    from synmask.syntax.jvm import Machine, Models
+
+    parse_file(
+        input,
+        tokens,
+        output,
+        language=language,
+        max_words=settings.max_words,
+        models=Models(**settings.model_dump(exclude={"max_words"})),
+        jars=jars,
+        machine=Machine(threads, memory),
+    )
 
 
 def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path], None]:
-    """CoreNLP as the configuration `path` says, for (language, sentences, their tokens, output's prefix).
+    """A function that parses with CoreNLP: (language, sentences, their tokens, output's prefix).
 
-    The configuration is read when a text is parsed.
+    It reads the configuration `path` when it is called.
     """
 
     def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
@@ -48,44 +61,22 @@ def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path]
             raise UserError(f"{path}: corenlp.languages has no {language!r}; use a system without a parser")
         settings = ParserSettings.model_validate_json(config.corenlp_settings(language))
         jars = [Path(jar) for jar in config.corenlp_jars(language)]
-        _parse(sentences, tokens, output, language, settings, jars, threads, config.corenlp.mem_mb)
+        constituency(
+            input=sentences, tokens=tokens, output=output, language=language, settings=settings,
+            jars=jars, threads=threads, memory=config.corenlp.mem_mb,
+        )  # fmt: skip
 
     return parse
 
 
 def tokeniser_jars(path: Path) -> Callable[[str], list[Path]]:
-    """The jars that a tokeniser needs, as the configuration `path` says, which is read if it needs any."""
+    """A function from tokeniser to the jars it needs; reads the configuration `path` only for some."""
 
     def jars(tokeniser: str) -> list[Path]:
         from synmask.config import load, read_yaml
 
-        if tokeniser not in ("corenlp", "stanford"):
+        if tokeniser not in WITH_JARS:
             return []
         return [Path(jar) for jar in load(read_yaml(path), [path]).tokeniser_jars(tokeniser)]
 
     return jars
-
-
-def _parse(
-    sentences: Path,
-    tokens: Path,
-    output: Path,
-    language: str,
-    settings: ParserSettings,
-    jars: Sequence[Path],
-    threads: int,
-    memory: int,
-) -> None:
-    from synmask.syntax.corenlp import parse_file
-    from synmask.syntax.jvm import Machine, Models
-
-    parse_file(
-        sentences,
-        tokens,
-        output,
-        language=language,
-        max_words=settings.max_words,
-        models=Models(**settings.model_dump(exclude={"max_words"})),
-        jars=jars,
-        machine=Machine(threads, memory),
-    )

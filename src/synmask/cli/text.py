@@ -1,4 +1,4 @@
-"""Plain text → binary data."""
+"""Verbs from plain text to binary data."""
 
 from pathlib import Path
 from typing import Annotated
@@ -122,7 +122,7 @@ def annotate(
 
     Args:
         subwords: Sentences in BPE.
-        output: The annotations, .npy; counts go beside it as .json.
+        output: The annotations, .npy; counts go into a .json file beside it.
         trees: A bracketed tree of each sentence's words.
         heads: Each sentence's heads, from 1, 0 for the root.
         kept: Output of `clean`: which lines of trees and heads became sentences.
@@ -145,7 +145,7 @@ def templates(
 ) -> None:
     """Write templates of the target side (trees cut at a depth), for ST-NMT.
 
-    Beside them the pairs of source and template that have one.
+    Also write the pairs of source and template, where there is a template.
 
     Args:
         source: Source sentences in BPE.
@@ -153,7 +153,7 @@ def templates(
         trees: A bracketed tree of each target sentence's words.
         kept: Output of `clean`: which lines of trees became sentences.
         settings: The depth is min(max(ratio · words, least), most): '{"ratio": 0.15, "least": 3, "most": 6}'.
-        output: The templates, one line per sentence, empty without a parse; counts go beside it as .json.
+        output: The templates, one per line, empty without a parse; counts go into a .json file beside it.
         source_out: The source sentences with a template.
         templates_out: Their templates.
     """

@@ -1,4 +1,4 @@
-"""Trees to look at."""
+"""Verbs that draw trees."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Gold = Annotated[Path, Parameter(help="Bracketed gold trees, one per line.")]
 Parses = Annotated[Some[Path], Parameter(help="Output of `parse`, one file per system.")]
 Names = Annotated[Some[Line], Parameter(help="A different name for each system.")]
-EACH = Parameter(consume_multiple=False)  # the option is given again, so that TEXT may follow
+EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
 
 
 def tree(
@@ -42,11 +42,11 @@ def tree(
     Args:
         text: The sentence, as raw text (or give --number).
         number: A sentence of the validation set, from 1, with its gold tree.
-        system: A system of the configuration; may be given again.
+        system: A system of the configuration; may be repeated.
         seed: The seed of the run.
-        corpus: Default: that of the first experiment.
-        direction: Default: that of the first experiment on the corpus.
-        model: A model file to use instead of a system; may be given again.
+        corpus: Default: the corpus of the first experiment.
+        direction: Default: the first direction of the first experiment on the corpus.
+        model: A model file to use instead of a system; may be repeated.
     """
     from synmask.reporting.tree_nodes import sentence_of
     from synmask.reporting.tree_text import draw
@@ -85,7 +85,7 @@ def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path,
     """Draw one sentence's gold tree above the induced ones.
 
     Args:
-        distribution: Output of `parse`: names the sentence.
+        distribution: Output of `parse`, which names the sentence.
     """
     from synmask.reporting.tree_figure import trees as draw
     from synmask.syntax.parses import read_distribution
@@ -113,7 +113,7 @@ def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: 
 def _models(
     path: Path, systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
-    """Label → model file of the runs that are asked for, and the gold trees of their validation set."""
+    """Label → model file of the requested runs, and the gold trees of their validation set."""
     from synmask.config import load, read_yaml
 
     config = load(read_yaml(path), [path])
@@ -132,7 +132,7 @@ def _models(
 
 
 def _experiment(path: Path, config: "Config", corpus: str | None, direction: str | None) -> tuple[str, str]:
-    """Corpus and direction: those given, or those of the first experiment that fits."""
+    """Corpus and direction: as given, or from the first experiment that fits."""
     if corpus is not None and corpus not in config.corpora:
         raise UserError(f"{path}: no {corpus!r} among the corpora: {', '.join(config.corpora)}")
     for experiment in config.plain_experiments.values():
@@ -142,14 +142,14 @@ def _experiment(path: Path, config: "Config", corpus: str | None, direction: str
 
 
 def _by_label(labels: Sequence[str], trees: Sequence[Path]) -> dict[str, Path]:
-    """Label → parses; trees of one label would hide each other, as would the gold tree."""
+    """Label → parses. With equal labels, or the label "gold", trees would hide each other."""
     if len({"gold", *labels}) != len(labels) + 1 or len(labels) != len(trees):
-        raise UserError(f"--labels {' '.join(labels)}: give each of --trees one of its own, and not gold")
+        raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
     return dict(zip(labels, trees, strict=True))
 
 
 def _read(gold: Path | None, parses: dict[str, Path]) -> tuple["list[Tree] | None", dict[str, "list[Parse]"]]:
-    """Gold trees, if there are some, and parses of the same sentences."""
+    """Gold trees, if there are any, and parses of the same sentences."""
     from synmask.syntax.parses import check_words, read_parses
     from synmask.syntax.treebank import read_trees
 

@@ -1,4 +1,4 @@
-"""What the sections of config.yaml have in common: names, paths, numbers."""
+"""Types that the sections of config.yaml share: names, paths, numbers."""
 
 import json
 import re
@@ -22,7 +22,7 @@ LONGEST = 1000  # characters of a title, label or path
 
 
 def distinct(values: Sequence[T]) -> Sequence[T]:
-    """What is given twice would count twice in means, or run twice."""
+    """Reject duplicates: they would count twice in means, or run twice."""
     for place, value in enumerate(values):
         if value in values[:place]:
             raise ValueError(f"{value!r} is given twice")
@@ -30,7 +30,7 @@ def distinct(values: Sequence[T]) -> Sequence[T]:
 
 
 def matching(pattern: str, what: str) -> Callable[[str], str]:
-    """A check that text as a whole matches `pattern`; `what` says in words what it must be."""
+    """A check that the whole text matches `pattern`; `what` describes valid text in the message."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -45,6 +45,8 @@ Count = Annotated[int, Field(gt=0, lt=2**63)]
 Seed = Annotated[int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
 Weight = Annotated[float, Field(ge=0)]
 LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
 
 
@@ -54,16 +56,16 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """Python takes true for 1."""
+        """To Python, true is 1."""
         if _is_number(cls, info.field_name) and _has_truth(value):
             raise ValueError("must be a number, not true or false")
         return value
 
     def plain(self, **how: Any) -> dict[str, Any]:
-        """As JSON has it, with sorted keys: equal settings are equal bytes wherever they are written.
+        """As plain JSON values with sorted keys: equal settings are written as equal bytes.
 
         Args:
-            how: what to leave out, for `model_dump`.
+            how: for `model_dump`, such as `exclude`.
         """
         return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
 
@@ -99,14 +101,14 @@ class Width(Section):
 
 
 class Optimisation(Section):
-    """What all trainings by Adam have in common."""
+    """Settings of all trainings with Adam."""
 
     max_epochs: Count
-    lr: Annotated[float, Field(gt=0)]
+    lr: Positive
     warmup_updates: Annotated[int, Field(ge=0)]
-    weight_decay: Annotated[float, Field(ge=0)]
+    weight_decay: Weight
     adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
-    clip_norm: Annotated[float, Field(ge=0)] = 0.0
+    clip_norm: Weight = 0.0
     precision: Literal["fp32", "fp16", "bf16"] = "fp32"
 
 
@@ -120,13 +122,13 @@ def _plain_name(name: str) -> str:
 
 
 def _system_name(name: str) -> str:
-    """As other names, but with dots: a swept system ends in a number."""
+    """Like other names, but with dots: the name of a swept system ends in a number."""
     _plain_name(name.replace(".", "-"))
     return name
 
 
 def _one_line(text: str) -> str:
-    """Titles, labels and paths stand in logs, tables and commands of one line."""
+    """Titles, labels and paths appear in logs, tables and commands, so they must be one line."""
     if not text.isprintable():
         raise ValueError("a line break or another character that cannot be shown is in it")
     if not text.strip():
@@ -166,6 +168,7 @@ FileName = Annotated[
 ]
 Checksum = Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f"))]
 Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
+WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
 Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
 Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
 Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
@@ -174,7 +177,7 @@ Metric = Translation | Validation | Parsing | Cost | Literal["glue"]  # GLUE's h
 
 
 def merge(base: Mapping, over: Mapping) -> dict:
-    """`base` with the keys of `over` laid over it, mapping by mapping."""
+    """`base`, overridden by the keys of `over`, recursively."""
     merged = dict(base)
     for key, value in over.items():
         inner = merged.get(key)

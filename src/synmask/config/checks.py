@@ -1,4 +1,4 @@
-"""What can be written in a configuration, but nobody can mean."""
+"""Checks across sections: configurations that are well-formed but cannot work."""
 
 import os
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ TRIVIAL = (
     "random",
     "oracle",
 )  # of parsing tables, figures
-# Folders that lie beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
+# Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 RESULTS = ("benchmarks", "figures", "logs", "speed", "tables", "weights")
 DIRECTION = ("benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens")
 PROJECT = (
@@ -41,7 +41,7 @@ PROJECT = (
 
 
 def check_folders(config: Config) -> None:
-    """No name may be that of a folder or file that the workflow makes, and no folder may hold the others."""
+    """Reject names of folders and files that the workflow makes, and a data_dir that contains them."""
     for name in config.corpora:
         if name in RESULTS or name == "corenlp":
             raise Fault(("corpora", name), "a folder of results or downloads has this name; take another")
@@ -80,7 +80,7 @@ def _check_data(folder: str) -> None:
 
 
 def check_corpora(config: Config) -> None:
-    """What a corpus says of its directions, splits and downloads must be about some that it has."""
+    """A corpus' settings must refer to directions, sentences and downloads that it has."""
     for name, corpus in config.corpora.items():
         path = ("corpora", name)
         for system, directions in corpus.options.items():
@@ -123,7 +123,7 @@ def _downloads(corpus: Corpus) -> list[str]:
 
 
 def _check_sums(path: tuple, sums: Iterable[str], files: Iterable[str]) -> None:
-    """A checksum of a file that is not fetched would never be looked at."""
+    """Reject a checksum of a file that is not downloaded: it would never be compared."""
     files = list(files)
     for name in sums:
         if name not in files:
@@ -131,7 +131,7 @@ def _check_sums(path: tuple, sums: Iterable[str], files: Iterable[str]) -> None:
 
 
 def check_runs(config: Config) -> None:
-    """Every training of an experiment must have its share of the MLM loss, and the epochs to average."""
+    """Every training of an experiment needs a share of the MLM loss, and enough epochs to average."""
     for name, entry in config.plain_experiments.items():
         path = ("corpora", entry.corpus, "training")
         weight = config.corpora[entry.corpus].training.mlm_weight
@@ -149,7 +149,7 @@ def check_runs(config: Config) -> None:
 
 
 def check_labels(config: Config, published: Published) -> None:
-    """Rows of one table, and of one figure, must be told apart by what they are called."""
+    """Rows of a table or figure must have different labels."""
 
     def label(system: str) -> str:
         return config.label(system) if system in config.systems else published.systems[system].label
@@ -177,7 +177,7 @@ def _check_different(path: tuple, systems: Iterable[str], label, reserved: Itera
 
 
 def check_vocabulary(config: Config) -> None:
-    """A system with weights of its own must read the tasks' ids as its benchmark's weights do."""
+    """A system with weights of its own must share the vocabulary of its benchmark's weights."""
     for name, table in config.tables.items():
         entry = config.benchmarks[table.benchmark] if table.benchmark else None
         for system in (system for system in table.systems if entry and system in entry.weights_of):
@@ -189,7 +189,7 @@ def check_vocabulary(config: Config) -> None:
 
 
 def check_depth(config: Config) -> None:
-    """A RoBERTa of one's own must have the layers that a system guides."""
+    """A RoBERTa that is trained here must have the layers that a system guides."""
     for name, table in config.tables.items():
         if not table.benchmark:
             continue

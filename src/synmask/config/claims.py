@@ -1,4 +1,4 @@
-"""The types of claims.yaml: what is tested of a paper, as contrasts between runs."""
+"""The types of claims.yaml: claims of a paper, to be tested as contrasts between runs."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ class Contrast(Section):
 
     Attributes:
         trivial: a row of parse.json, such as right-branching.
-        gain: what the paper's numbers say of the difference, by direction.
+        gain: the difference between the paper's numbers, by direction.
     """
 
     system: SystemName
@@ -47,7 +47,7 @@ class Claim(Section):
 
 
 class Claims(Section):
-    """What is claimed, and the corpus and experiments whose runs decide it."""
+    """The claims, and the corpus and experiments whose runs decide them."""
 
     corpus: Name
     experiments: Distinct[Name] = Field(min_length=1)

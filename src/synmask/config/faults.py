@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in one line of a user's words."""
+"""Errors in a configuration, as one line in the user's terms."""
 
 import difflib
 import reprlib
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from synmask.config.sources import holds
 
-# What pydantic calls a fault → what a user must do.
+# pydantic's type of error → the message.
 WORDS = {
     "missing": "this key is missing",
     "int_type": "must be a whole number",
@@ -43,7 +43,7 @@ MISMATCH = ("model_type", "dict_type", "list_type", "tuple_type", "int_type", "f
 
 
 class Fault(Exception):
-    """What is wrong with the value at `path`."""
+    """An error in the value at `path`."""
 
     def __init__(self, path: tuple, what: str) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class NameFault(Fault):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What a user may have meant, or all there is."""
+    """The nearest known name as a suggestion, or all known names."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
@@ -67,7 +67,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def one_line(error: ValidationError, values: Any, kind: Any) -> str:
-    """The fault that `first_fault` finds, behind the keys that lead to it."""
+    """`first_fault` as one line that begins with the keys that lead to it."""
     found = first_fault(error, values, kind)
     return f"{'.'.join(map(str, found.path))}: {found}" if found.path else str(found)
 
@@ -76,8 +76,8 @@ def first_fault(error: ValidationError, values: Any, kind: Any, at: tuple = ()) 
     """The first unknown key that pydantic found, or else the fault that lies deepest.
 
     Args:
-        values: what was checked, as `kind`: a section, or a type that holds some.
-        at: where it stands in the configuration.
+        values: the values that were checked; `kind`: their type, a section or a type that holds sections.
+        at: their place in the configuration.
     """
     faults = [(_path(fault, values), fault) for fault in error.errors()]
     unknown = [(path, fault) for path, fault in faults if fault["type"] == "extra_forbidden"]
@@ -89,7 +89,7 @@ def first_fault(error: ValidationError, values: Any, kind: Any, at: tuple = ()) 
     here = [fault for other, fault in faults if other == path]
     if any(
         fault["type"] not in (*MISMATCH, "literal_error") for fault in here
-    ):  # of the right kind, but wrong
+    ):  # the right type, but a wrong value
         here = [fault for fault in here if fault["type"] not in MISMATCH]
     said = list(dict.fromkeys(map(_words, here)))
     message = said[0] + "".join(f" or {text.removeprefix('must be ')}" for text in said[1:])
@@ -115,7 +115,7 @@ def _words(fault: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as YAML writes it, cut short."""
+    """A value as YAML writes it, truncated."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     short = reprlib.Repr()

@@ -1,4 +1,4 @@
-"""Each guide's options, and what configuration and rules must know of it without loading PyTorch.
+"""Each guide's options, and the properties that configuration and rules need without loading PyTorch.
 
 The guide NAME is the class NameGuide in guides/NAME.py and its options here, listed in `GUIDES`.
 """
@@ -7,19 +7,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from synmask.config.base import Count, Rate, Section, Weight
+from synmask.config.base import Count, Positive, Rate, Section, Share, Weight
 
-Positive = Annotated[float, Field(gt=0)]
 Kernel = Annotated[int, Field(gt=0, lt=1024)]  # tokens; a sentence has no more sub-words
 
 
 class GuideOptions(Section):
-    """What a guide can be told.
+    """Options of a guide, and its properties.
 
     Attributes:
         reads: the annotations it takes from a parser (docs/systems.md): "heads" or "distances" for
             translation, "words" for RoBERTa's tasks.
-        induces: what it finds out about a sentence by itself, "distances" or "heads".
+        induces: the syntax that it induces, "distances" or "heads".
         templates: whether it reads templates of the target, which a model of its own predicts.
     """
 
@@ -29,7 +28,7 @@ class GuideOptions(Section):
 
     @property
     def needs(self) -> frozenset[str]:
-        """All annotations it reads, those that follow from the tokens too."""
+        """All annotations it reads, including those computed from the tokens."""
         return self.reads
 
 
@@ -119,9 +118,6 @@ class LpsiOptions(HeadOptions):
     sync_margin: Weight = 0.1
 
 
-Share = Annotated[float, Field(gt=0, lt=1)]
-
-
 class SlaOptions(GuideOptions):
     """Options of the guide `sla`."""
 
@@ -164,7 +160,7 @@ class TemplatesOptions(TemplateCut, GuideOptions):
 
 
 class NoOptions(GuideOptions):
-    """Of systems without a guide."""
+    """Systems without a guide have no options."""
 
 
 GUIDES: dict[str, type[GuideOptions]] = {

@@ -1,4 +1,4 @@
-"""What the configuration asks of the machine that it runs on: the user's files, memory and disk."""
+"""Checks of this machine against the configuration: the user's files, memory and disk."""
 
 import os
 import re
@@ -11,18 +11,18 @@ from synmask.config.nlu import RobertaSize
 from synmask.config.schema import Config
 from synmask.config.sections import SPLITS, Model, Resources
 
-BYTES = 4  # of a parameter
-TRAINED = 4  # values of a parameter in training: itself, its gradient, Adam's two moments
+BYTES = 4  # per parameter
+TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
 RESUMED = 9  # parameters and Adam's moments in three checkpoints to go on from: docs/reliability.md
 
 Pair = tuple[str, str]  # a corpus and a direction
 
 
 def check_machine(config: Config, words: Iterable[str]) -> None:
-    """Stop before any job starts when something that was asked for cannot be had here.
+    """Stop before any job starts if this machine lacks something that the targets need.
 
     Args:
-        words: Snakemake's command line, whose targets say what is asked for; else `targets` does.
+        words: Snakemake's command line; without a target in it, those of the configuration count.
 
     Raises:
         Fault: a file or folder of the user's own is missing, or (without `force`) a training does not fit.
@@ -70,7 +70,7 @@ def _check_mirrors(config: Config, names: Iterable[str]) -> None:
 
 
 def _check_texts(config: Config, corpus: str, direction: str) -> None:
-    """The user's own files of a corpus, where what is made of them is not there yet."""
+    """The user's own files of a corpus must exist, unless the files made from them do."""
     entry = config.corpora[corpus]
     for split in SPLITS if entry.files and not entry.url else ():
         for language in direction.split("-"):
@@ -85,7 +85,7 @@ def _check_texts(config: Config, corpus: str, direction: str) -> None:
 
 
 def _check_benchmark(config: Config, benchmark: str) -> None:
-    """The user's own folders and files of a benchmark and its weights."""
+    """The user's own folders and files of a benchmark and its weights must exist."""
     for key, path in _own_paths(config, benchmark):
         if not os.path.exists(path):
             raise Fault(key, f"{path}: no such file or folder")
@@ -118,7 +118,7 @@ def least_roberta(model: RobertaSize, vocabulary: int) -> int:
 
 
 def check_sizes(config: Config, targets: Iterable[str]) -> None:
-    """Refuse trainings of these targets that cannot fit into the memory they ask for, or onto the disk."""
+    """Reject trainings of these targets that cannot fit into the memory they request, or onto the disk."""
     for target in targets:
         for experiment in config.members(target):
             check_size(config, experiment)
@@ -128,9 +128,9 @@ def check_sizes(config: Config, targets: Iterable[str]) -> None:
 
 
 def check_size(config: Config, experiment: str, results: Path = Path("results")) -> None:
-    """Refuse an experiment whose trainings cannot fit.
+    """Reject an experiment whose trainings cannot fit.
 
-    A vocabulary is taken to have as many sub-words as there are merge operations (see `translation.plan`).
+    A vocabulary is assumed to have as many sub-words as there are merge operations (see `translation.plan`).
     """
     asked = config.plain_experiments[experiment]
     entry = config.corpora[asked.corpus]
@@ -140,7 +140,7 @@ def check_size(config: Config, experiment: str, results: Path = Path("results"))
 
 
 def check_pretraining(config: Config, benchmark: str, results: Path = Path("results")) -> None:
-    """Refuse a benchmark whose weights' pre-training cannot fit; see `check_size`."""
+    """Reject a benchmark whose weights' pre-training cannot fit; see `check_size`."""
     weights = config.benchmarks[benchmark].weights
     if own := config.weights[weights].pretrain:
         count = least_roberta(own.model, own.merges)

@@ -12,35 +12,47 @@ from synmask.config.base import (
     Name,
     Optimisation,
     PathText,
+    Positive,
     Rate,
     Section,
     Seed,
+    Share,
     Url,
+    Weight,
     Width,
 )
 from synmask.config.sections import Batch, Guidance, Resources
 
 
-class Finetuning(Optimisation):
-    """How RoBERTa is fine-tuned; a task overrides key by key."""
+class RobertaTraining(Optimisation):
+    """Settings that all trainings of a RoBERTa have."""
 
     max_epochs: Count = 10
-    sentences: Count = 16
-    lr: Annotated[float, Field(gt=0)] = 1e-5
-    total_updates: Count
-    warmup_updates: Annotated[int, Field(ge=0)]
-    adam_eps: Annotated[float, Field(gt=0)] = 1e-6
-    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+    adam_eps: Positive = 1e-6
     dropout: Rate = 0.1
     attention_dropout: Rate = 0.1
-    max_tokens: Annotated[Count, Field(ge=3)] = 512
+
+
+class DecayingTraining(RobertaTraining):
+    """The learning rate rises for `warmup_updates`, then falls to 0 at `total_updates`."""
+
+    total_updates: Count
 
     @model_validator(mode="after")
-    def _warms_up(self) -> "Finetuning":
+    def _warms_up(self) -> "DecayingTraining":
         if self.warmup_updates > self.total_updates:
             warm, total = self.warmup_updates, self.total_updates
             raise ValueError(f"warmup_updates {warm} is above total_updates {total}")
         return self
+
+
+class Finetuning(DecayingTraining):
+    """How RoBERTa is fine-tuned; a task overrides key by key."""
+
+    sentences: Count = 16
+    lr: Positive = 1e-5
+    weight_decay: Weight = 0.1
+    max_tokens: Annotated[Count, Field(ge=3)] = 512
 
 
 class FinetuningSettings(Section):
@@ -52,7 +64,7 @@ class FinetuningSettings(Section):
 
 
 class NluTask(Finetuning):
-    """A task of language understanding: where it comes from, how it is trained."""
+    """A task of language understanding: its source and its training."""
 
     column: Line
     urls: Distinct[Url] = ()
@@ -60,12 +72,12 @@ class NluTask(Finetuning):
 
     @property
     def parts(self) -> list[str]:
-        """What is predicted and scored; the first part chooses the best epoch."""
+        """The parts to predict and score; the first one chooses the best epoch."""
         return [part for part in self.rows if part != "train"]
 
     @property
     def columns(self) -> list[str]:
-        """Its columns in tables, one a part: of MNLI "MNLI-m" and "MNLI-mm"."""
+        """Its columns in tables, one per part: for MNLI "MNLI-m" and "MNLI-mm"."""
         endings = {"dev_matched": "-m", "dev_mismatched": "-mm"}
         return [self.column + endings.get(part, "") for part in self.parts]
 
@@ -107,18 +119,14 @@ class RobertaSize(Width):
     max_positions: Annotated[Count, Field(ge=3)] = 512  # <s>, a token, </s>
 
 
-class PretrainingSettings(Optimisation):
+class PretrainingSettings(RobertaTraining):
     """Pre-training by masked language modelling, until `max_epochs`."""
 
-    max_epochs: Count = 10
     batch: Batch = Batch(gpus=1)
-    lr: Annotated[float, Field(gt=0)] = 5e-4
+    lr: Positive = 5e-4
     warmup_updates: Count = 4000
-    adam_eps: Annotated[float, Field(gt=0)] = 1e-6
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    dropout: Rate = 0.1
-    attention_dropout: Rate = 0.1
-    mask_rate: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    weight_decay: Weight = 0.01
+    mask_rate: Share = 0.15
 
 
 Files = Annotated[Distinct[PathText], Field(min_length=1)]
@@ -132,7 +140,7 @@ class PretrainingRun(Section):
 
 
 class Pretrain(PretrainingRun):
-    """A RoBERTa of one's own: its text, its sub-words, its size, its training."""
+    """A RoBERTa that is trained here: its text, sub-words, size and training."""
 
     text: dict[Literal["train", "valid"], Files] = Field(min_length=2)
     merges: Count = 10000
@@ -140,21 +148,15 @@ class Pretrain(PretrainingRun):
     resources: Resources = Resources()
 
 
-class Continuation(Optimisation):
-    """Pre-training that goes on. The defaults are SynCLM's, but for `max_epochs`, which it does not say."""
+class Continuation(DecayingTraining):
+    """Continued pre-training. The defaults are SynCLM's; its paper does not give `max_epochs`."""
 
-    max_epochs: Count = 10
     batch: Batch = Batch(gpus=1, tokens=6250)
-    lr: Annotated[float, Field(gt=0)] = 3e-5
+    lr: Positive = 3e-5
     total_updates: Count = 3_000_000
     warmup_updates: Annotated[int, Field(ge=0)] = 24_000
-    adam_eps: Annotated[float, Field(gt=0)] = 1e-6
-    weight_decay: Annotated[float, Field(ge=0)] = 0.005
-    dropout: Rate = 0.1
-    attention_dropout: Rate = 0.1
-    mask_rate: Annotated[float, Field(gt=0, lt=1)] = 0.15
-
-    _warms_up = model_validator(mode="after")(Finetuning._warms_up)
+    weight_decay: Weight = 0.005
+    mask_rate: Share = 0.15
 
 
 class ContinuedRun(Section):

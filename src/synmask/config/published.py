@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from synmask.config.base import Distinct, Line, Metric, Name, Section, matching
 
-# A number as it is printed, to the digit, with a standard deviation or without: "34.71 ± 0.12".
+# A number exactly as printed, with or without a standard deviation: "34.71 ± 0.12".
 Printed = Annotated[
     str,
     AfterValidator(
@@ -33,14 +33,14 @@ class Number(NamedTuple):
 
 
 class Peer(Section):
-    """A system that papers report: what tables call it, and the paper that proposes it."""
+    """A system that papers report: its label in tables, and the paper that proposes it."""
 
     label: Line
     paper: str
 
 
 class Result(Section):
-    """Numbers of one metric on one corpus: a row a system, a number a column (null: none)."""
+    """Numbers of one metric on one corpus: a row per system, a number per column (null: none)."""
 
     paper: str
     corpus: Name
@@ -56,7 +56,7 @@ class Result(Section):
         yield from ((system, False, row) for system, row in self.quoted.items())
 
     @model_validator(mode="after")
-    def _a_number_a_column(self) -> "Result":
+    def _one_number_per_column(self) -> "Result":
         for system, _, row in self.rows():
             if len(row) != len(self.columns):
                 raise ValueError(f"{system}: {len(row)} numbers for {len(self.columns)} columns")
@@ -105,7 +105,7 @@ class Published(Section):
         return list(dict.fromkeys(columns))
 
     def notes(self, shown: Collection[tuple[str, str, str]]) -> list[str]:
-        """What is said about the numbers that are `shown`, each given as (corpus, metric, system)."""
+        """Notes on the numbers that are `shown`, each given as (corpus, metric, system)."""
         found = (
             result.note
             for result in self.results
@@ -114,5 +114,5 @@ class Published(Section):
         return [note for note in dict.fromkeys(found) if note]
 
     def cite(self, paper: str) -> str:
-        """A paper in short: its authors and year."""
+        """A short citation: authors and year."""
         return re.match(r".*?\d{4}", self.papers[paper])[0]

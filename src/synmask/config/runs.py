@@ -1,4 +1,4 @@
-"""What was run, as score files say it."""
+"""The description of a run in score files."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from synmask.config.base import Direction, Section
 
 
 class RunInfo(Section):
-    """What was run; the keys that a table or a page reads, and any others."""
+    """A run: the keys that tables and pages read, and any others."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -21,7 +21,7 @@ class RunInfo(Section):
     settings: dict[str, Any] | None = None
 
     def given(self) -> dict[str, Any]:
-        """The keys that were given, as JSON has them."""
+        """The keys that were given, as JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 

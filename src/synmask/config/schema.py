@@ -1,6 +1,6 @@
 """The whole configuration, and the narrow slices of it that the workflow's rules depend on.
 
-They are JSON with sorted keys, so that a change reruns only what it concerns.
+Slices are JSON with sorted keys, so that a change reruns only the steps that it concerns.
 """
 
 import json
@@ -10,7 +10,18 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from synmask.config.base import Distinct, Line, Name, PathText, Section, Seed, SystemName, distinct, merge
+from synmask.config.base import (
+    WITH_JARS,
+    Distinct,
+    Line,
+    Name,
+    PathText,
+    Section,
+    Seed,
+    SystemName,
+    distinct,
+    merge,
+)
 from synmask.config.guides import GUIDES, GuideOptions, TemplateCut
 from synmask.config.nlu import Benchmark, Finetuning, FinetuningSettings, NluTask, WeightsSource
 from synmask.config.sections import (
@@ -32,7 +43,7 @@ from synmask.corpora.tasks import TASKS
 from synmask.files import UserError
 
 PARSED = "en"  # the language of the tasks
-SENTENCES_A_FILE = 50_000  # of a task, parsed as one job; more files are parsed at the same time
+SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
@@ -87,11 +98,11 @@ class Config(Section):
         return self.plain_experiments[name].seeds or self.seeds
 
     def label(self, system: str) -> str:
-        """What a system is called in tables and figures."""
+        """A system's label in tables and figures."""
         return self.systems[system].label or system
 
     def raw_file(self, corpus: str, split: str, language: str) -> str:
-        """Path of a corpus' raw text file as it was downloaded, generated or given by the user."""
+        """Path of a corpus' raw text file: downloaded, generated or given by the user."""
         entry = self.corpora[corpus]
         if entry.generate is not None:
             return f"results/{corpus}/raw/{split}.{language}"
@@ -101,7 +112,7 @@ class Config(Section):
         return f"{self.data_dir}/{entry.download}/{name}" if entry.url else name
 
     def downloads(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
-        """Paths of what a corpus takes from its publisher or a mirror: archives, or files of `languages`."""
+        """Paths of a corpus' downloads: its archives, or its files of `languages`."""
         entry = self.corpora[corpus]
         if entry.format is not None:
             return [f"{self.data_dir}/{entry.download}/{archive}" for archive in entry.archives]
@@ -110,22 +121,22 @@ class Config(Section):
         return [self.raw_file(corpus, split, language) for split in SPLITS for language in languages]
 
     def task_sources(self, benchmark: str, task: str) -> list[str]:
-        """Paths of what a task is read from: its downloads, or its folder on this machine."""
+        """Paths of a task's sources: its downloads, or its folder on this machine."""
         entry = self.benchmarks[benchmark]
         if entry.folder is not None:
             return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
         return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in entry.tasks[task].urls]
 
     def task_sentences(self, benchmark: str, task: str) -> int:
-        """How many sentences a task has in all its parts, each as often as it stands there."""
+        """The number of sentences in all parts of a task, duplicates counted."""
         return sum(self.benchmarks[benchmark].tasks[task].rows.values()) * TASKS[task].sentences
 
     def task_parses(self, benchmark: str, task: str, part: str) -> list[str]:
-        """Prefixes of the parsed sentences of a part: of a generated task its own, else those of the task."""
+        """Prefixes of the parsed sentences of a part: its own if generated, else those of the task."""
         stem = f"results/{benchmark}/{task}/syntax"
         if self.benchmarks[benchmark].generate is not None:
             return [f"{stem}/{part}"]
-        files = -(-self.task_sentences(benchmark, task) // SENTENCES_A_FILE)
+        files = -(-self.task_sentences(benchmark, task) // SENTENCES_PER_FILE)
         return [f"{stem}/{number}" for number in range(1, files + 1)]
 
     def reads_words(self, table: Table) -> bool:
@@ -141,7 +152,7 @@ class Config(Section):
 
     @property
     def downloaded_nlu(self) -> list[str]:
-        """Benchmarks and weights of which something is downloaded."""
+        """Benchmarks and weights that have downloads."""
         benchmarks = [
             name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())
         ]
@@ -152,7 +163,7 @@ class Config(Section):
 
     @cached_property
     def all_tables(self) -> dict[str, Table]:
-        """The entries of `tables`, and of each that shows a benchmark one a task, named TABLE-TASK."""
+        """The entries of `tables`, and for each benchmark table one table per task, named TABLE-TASK."""
         single = {
             f"{name}-{task}": table.model_copy(
                 update={"tasks": (task,), "title": f"{table.title}: {entry.column}"}
@@ -202,7 +213,7 @@ class Config(Section):
 
     def tokeniser_jars(self, tokeniser: str) -> list[str]:
         """Paths of CoreNLP's jars that a tokeniser needs."""
-        if tokeniser not in ("corenlp", "stanford"):
+        if tokeniser not in WITH_JARS:
             return []
         chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
         return [self._jar_path(jar) for jar in chosen]
@@ -221,9 +232,9 @@ class Config(Section):
         return template.replace("{language}", language) if template else None
 
     def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
-        """Paths of what guides can read of a split's syntax: "trees", "heads"; {} where there is none.
+        """Paths of a split's "trees" and "heads", which guides can read; {} if there are none.
 
-        They are of all lines of the text; `clean` says which of them the training data has.
+        They cover all lines of the text; `clean` records which lines are in the training data.
         """
         if self.corpora[corpus].generate is not None:
             stem = self.raw_file(corpus, split, language)
@@ -234,7 +245,7 @@ class Config(Section):
         return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}
 
     def options(self, corpus: str, direction: str, system: str) -> GuideOptions:
-        """The options of a system's guide in a run: the system's, and over them the corpus'."""
+        """The options of a system's guide in a run: the system's, overridden by the corpus'."""
         over = self.corpora[corpus].options.get(system, {}).get(direction, {})
         return self.systems[system].guide_options(over)
 
@@ -269,17 +280,17 @@ class Config(Section):
         return f"{self.data_dir}/corenlp/{_jar_file(coordinates)}"
 
     def corenlp_settings(self, language: str) -> str:
-        """What the trees of a language depend on besides its sentences and jars, as JSON."""
+        """All that the trees of a language depend on besides its sentences and jars, as JSON."""
         models = self.corenlp.languages[language].model_dump(mode="json", exclude={"jars"})
         return as_json({**models, "max_words": self.corenlp.max_words})
 
     def training_of(self, corpus: str, system: str) -> Training:
-        """How a system is trained on a corpus: as the corpus says, and over that the system's own keys."""
+        """A system's training on a corpus: the corpus' settings, overridden by the system's."""
         over = self.systems[system].training.model_dump(exclude_unset=True)
         return Training.model_validate(merge(self.corpora[corpus].training.model_dump(), over))
 
     def model_of(self, corpus: str, system: str) -> Model:
-        """A system's sizes on a corpus: the corpus', and over those the system's own keys.
+        """A system's sizes on a corpus: the corpus', overridden by the system's.
 
         Raises:
             ValidationError: they do not fit each other; `load` has asked for each that an experiment has.
@@ -331,8 +342,10 @@ class Config(Section):
         return {name: {key: run.get(key) for key in differing} for name, run in runs.items()}
 
     def swept_setting(self, experiment: str) -> str | None:
-        """Where the number that an experiment sweeps stands in a run's settings, such as
-        "system.options.bpe_dim"; None where nothing is swept, or what is swept is no number."""
+        """The key of the number that an experiment sweeps, such as "system.options.bpe_dim".
+
+        None if it sweeps nothing, or something else than a number.
+        """
         entry = self.plain_experiments[experiment]
         if entry.sweep is None:
             return None

@@ -17,6 +17,7 @@ from synmask.config.base import (
     Name,
     Optimisation,
     PathText,
+    Positive,
     Rate,
     Section,
     Seed,
@@ -24,6 +25,7 @@ from synmask.config.base import (
     SystemName,
     Tokeniser,
     Url,
+    Weight,
     Width,
     matching,
 )
@@ -89,9 +91,9 @@ class Batch(Section):
 class Training(Optimisation):
     max_epochs: Count = 60
     batch: Batch = Batch()
-    lr: Annotated[float, Field(gt=0)] = 5e-4
+    lr: Positive = 5e-4
     warmup_updates: Count = 4000
-    weight_decay: Annotated[float, Field(ge=0)] = 1e-4
+    weight_decay: Weight = 1e-4
     dropout: Rate = 0.3
     attention_dropout: Rate = 0.0
     label_smoothing: Rate = 0.1
@@ -101,7 +103,7 @@ class Training(Optimisation):
 
     @property
     def kept(self) -> int:
-        """How many epochs' models make the final one: the last `average`, or the best."""
+        """How many epochs' models make up the final one: the last `average`, or the best."""
         return self.average if self.checkpoint == "average" else 1
 
 
@@ -114,7 +116,7 @@ class System(Section):
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
     left_pad_source: bool = False
-    model: Sizes = Sizes()  # of this and of `training`, only the keys that are given count
+    model: Sizes = Sizes()  # here and in `training`, only the keys that are given count
     training: Training = Training()
 
     @model_validator(mode="after")
@@ -128,7 +130,7 @@ class System(Section):
         return self
 
     def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
-        """The guide's options, with those of `over` laid over them.
+        """The guide's options, overridden by `over`.
 
         Raises:
             ValidationError: an unknown option, or a wrong value.
@@ -167,8 +169,10 @@ class RunSettings(Section):
     system: TranslationGuidance
 
     def plain(self, **how: Any) -> dict[str, Any]:
-        """Without what no training depends on: how many epochs are averaged, and the corpus' share of the MLM
-        loss (the system has its own)."""
+        """Without settings that no training depends on.
+
+        These are the number of averaged epochs and the corpus' share of the MLM loss; systems have their own.
+        """
         unused = {"mlm_weight", "average"}
         if self.training.checkpoint == "average":
             unused.add("checkpoint")
@@ -182,7 +186,7 @@ class Decoding(Section):
 
 
 class Resources(Section):
-    """What one training or decoding asks of the machine or the cluster; never changes a result's settings."""
+    """Resources that one training or decoding requests; results do not depend on them."""
 
     threads: Annotated[int, Field(gt=0, le=1024)] = 2
     mem_mb: Count = 8000
@@ -204,7 +208,7 @@ Jar = Annotated[
 
 
 class ParserModels(Section):
-    """What CoreNLP parses one language with, as its jars name it."""
+    """CoreNLP's models for one language, by their names in its jars."""
 
     tagger: Line
     parser: Line
@@ -212,19 +216,19 @@ class ParserModels(Section):
 
 
 class ParserSettings(ParserModels):
-    """What the trees of a language depend on besides its sentences and jars."""
+    """All that the trees of a language depend on besides its sentences and jars."""
 
     max_words: Count
 
 
 class CoreNLPModels(ParserModels):
-    """What CoreNLP parses one language with."""
+    """CoreNLP's models for one language, and their jars."""
 
     jars: dict[Jar, Checksum] = {}
 
 
 class CoreNLP(Section):
-    """The parser behind `trees: corenlp`, and what its jars are needed for besides."""
+    """CoreNLP: the parser behind `trees: corenlp`, and tokenisers."""
 
     jars: dict[Jar, Checksum] = {}
     segmenter: dict[Jar, Checksum] = {}
@@ -247,7 +251,7 @@ class Generate(Section):
     test: Generated
 
 
-Pairs = Count | tuple[Count, Count]  # as many, or the least and the most
+Pairs = Count | tuple[Count, Count]  # a number, or the least and the most
 
 
 class Corpus(Section):
@@ -275,7 +279,7 @@ class Corpus(Section):
     @field_validator("trees", mode="before")
     @classmethod
     def _none(cls, value: Any) -> Any:
-        """`trees: null` switches off what a base corpus has."""
+        """`trees: null` switches off those of a base corpus."""
         return {} if value is None else value
 
     @model_validator(mode="after")
@@ -316,12 +320,12 @@ class Sweep(Section):
 
     @property
     def key(self) -> str:
-        """Where the setting stands in a run's settings."""
+        """The setting's key in a run's settings."""
         return self.setting if self.setting.startswith("training.") else f"system.{self.setting}"
 
 
 class Experiment(Section):
-    """A target: which systems run on which corpus, and which tables come of it."""
+    """A target: which systems run on which corpus, and which tables show them."""
 
     title: Line
     corpus: Name

@@ -1,4 +1,4 @@
-"""YAML files as read, and in which file and line a key stands."""
+"""YAML files as read, and the file and line of each key."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,12 +8,12 @@ import yaml
 
 from synmask.files import UserError, endless
 
-COMMON = ("training", "decoding", "resources")  # sections that every corpus lays its own over
+COMMON = ("training", "decoding", "resources")  # sections that every corpus can override
 DEEPEST = 50  # levels of nesting; config.yaml has 6
 MERGE = "tag:yaml.org,2002:merge"  # the key <<
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # ten times as fast, where libyaml is
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # ten times as fast, if libyaml is there
     """YAML that refuses a key given twice, which YAML itself lets pass, and says in which line."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
@@ -122,12 +122,12 @@ def _child(node: yaml.Node | None, part: Any, line: int) -> tuple[int, yaml.Node
 
 
 def holds(values: Any, path: Sequence) -> bool:
-    """Whether nested mappings and lists have something at `path`."""
+    """Whether nested mappings and lists have a value at `path`."""
     return bool(path) and all(step is not None for step in _steps(values, path))
 
 
 def at(values: Any, path: Sequence) -> Any:
-    """What nested mappings and lists have at `path`, which `holds` says is there."""
+    """The value at `path` in nested mappings and lists, if `holds` is true of it."""
     for part in path:
         values = values[part]
     return values
@@ -150,11 +150,11 @@ def where(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) 
     """File, line and dotted path of the key at `path`, or of the key that it is inherited from.
 
     Args:
-        values: the configuration as given: the files laid over each other, and --config over them.
-        sources: the files, each laid over those before it.
+        values: the configuration as given: the files in order, overridden by --config.
+        sources: the files; each overrides those before it.
 
-    A key that no file has, or has with another value, is said to be from --config; of a key that is missing
-    the file and line are those of the section that lacks it.
+    A key that no file has with this value comes from --config. For a missing key, the file and line are those
+    of the section that lacks it.
     """
     for place in _origins(path, values):
         if holds(values, place):
@@ -178,7 +178,7 @@ def _place(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source])
 
 
 def _origins(path: Sequence, values: Mapping[str, Any]) -> Iterator[tuple]:
-    """The places where a value can be written, the nearest first (see `loading._inherit`)."""
+    """The places where a value can come from, the nearest first (see `loading._inherit`)."""
     path = tuple(path)
     yield path
     kind, name, rest = path[:1], path[1:2], path[2:]

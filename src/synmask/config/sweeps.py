@@ -14,13 +14,13 @@ from synmask.config.sections import Experiment, Sweep, System
 
 
 def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration as read → the same with a system more for each value of each experiment's `sweep`.
+    """A configuration as read → the same with one more system per value of each experiment's `sweep`.
 
-    They are added to `systems` and to the experiment, and have their first system's options on each corpus.
-    What is faulty is left as it is, to be said with its place.
+    They are added to `systems` and to the experiment, with the options of its first system on each corpus.
+    Faulty entries stay as they are; validation reports them with their place.
 
     Raises:
-        Fault: a value that the setting cannot have, or another system has the name of a swept one.
+        Fault: the setting cannot have a value, or another system has the name of a swept one.
     """
     values = dict(values)
     if not all(isinstance(values.get(key), Mapping) for key in ("systems", "experiments", "corpora")):
@@ -74,7 +74,7 @@ def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
     """The systems of a sweep differ in what is swept and in nothing else, and no value is trained twice.
 
     Args:
-        experiments: those that are asked for; other sweeps are nobody's concern.
+        experiments: those that are asked for; other sweeps are not checked.
 
     Raises:
         Fault: they differ in more, or two have the same value.
@@ -129,7 +129,7 @@ def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, d
 
 
 def _with_options(corpus: Any, first: str, added: Mapping[str, Any]) -> Any:
-    """A corpus that lays over the `added` systems what it lays over the `first`."""
+    """A corpus that overrides options of the `added` systems like those of the `first`."""
     options = corpus.get("options") if isinstance(corpus, Mapping) else None
     if not isinstance(options, Mapping) or first not in options:
         return corpus

@@ -1,4 +1,4 @@
-"""What a table consists of: its rows, its columns, and the runs that fill them."""
+"""The plan of a table: its rows, its columns, and the runs that fill them."""
 
 from typing import Annotated, Any, NotRequired, get_args
 
@@ -11,7 +11,7 @@ from synmask.config.published import Published
 from synmask.config.schema import Config
 from synmask.config.sections import Experiment, Table
 
-SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # what a sweep's table has
+SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # of a sweep's table
 BASELINES = {"majority": "Majority", "bag-of-words": "Bag of words"}
 BASELINE_NOTES = (
     "Majority: always the training set's most frequent label (of a regression its mean). Bag of words: a "
@@ -24,11 +24,11 @@ Run = dict[str, Any]
 
 
 class Column(TypedDict):
-    """Of a table: a direction of a corpus, or a part of a task.
+    """A column of a table: a direction of a corpus, or a part of a task.
 
     Attributes:
-        column: the direction, or what a benchmark's table calls it.
-        group: what heads the columns of one of several corpora.
+        column: the direction, or the column's name in a benchmark's table.
+        group: the heading above the columns of one of several corpora.
         runs: system → seeds.
         task, part: of a benchmark; None for the average of its tasks.
     """
@@ -50,7 +50,7 @@ class Plan(TypedDict):
         sweep: whether the validation set chooses among the rows.
         baseline: the system that significance is tested against (the first one), if it is run.
         rows: name and label of each system.
-        files: what is read of each run.
+        files: the files read from each run.
         notes: why a column has no runs.
     """
 
@@ -67,13 +67,13 @@ class Plan(TypedDict):
 
 
 def table_names(config: Config) -> list[str]:
-    """All tables: one an experiment that has `translation` among its tables, and the entries of `tables`."""
+    """All tables: one per experiment with `translation` among its tables, and the entries of `tables`."""
     own = [n for n, experiment in config.plain_experiments.items() if "translation" in experiment.tables]
     return [*own, *config.all_tables]
 
 
 def plan(config: Config, published: Published, name: str) -> Plan:
-    """What the table `name` consists of."""
+    """The plan of the table `name`."""
     table = config.all_tables.get(name) or _own_table(config.plain_experiments[name], name)
     rows = [[system, _label(config, published, system)] for system in table.systems]
     if table.benchmark:
@@ -110,7 +110,7 @@ def asked_runs(plan: Plan) -> list[Run]:
 
 
 def task_files(plan: Plan) -> list[str]:
-    """Paths of what a benchmark's table reads: each run's scores, and of each task those of the baselines."""
+    """Paths that a benchmark's table reads: the scores of each run, and of the baselines of each task."""
     paths = []
     for column in plan["columns"]:
         for system, _ in plan["rows"]:
@@ -122,7 +122,7 @@ def task_files(plan: Plan) -> list[str]:
 
 
 def task_comparisons(plan: Plan) -> list[tuple[str, str]]:
-    """Folders of the runs in a benchmark's table that are tested, each with the baseline's of that seed."""
+    """Folders of the runs that a benchmark's table tests, each with the baseline's of that seed."""
     return [
         (f"{folder}/{system}/seed{seed}", f"{folder}/{plan['baseline']}/seed{seed}")
         for column in plan["columns"]
@@ -145,16 +145,16 @@ def compared(plan: Plan) -> list[tuple[Run, Run]]:
 
 
 def _own_table(entry: Experiment, name: str) -> Table:
-    """An experiment's own table: its systems, and behind the first one those that only papers report."""
+    """An experiment's own table: its systems, with those that only papers report after the first."""
     first, *others = entry.systems
     table = Table(title=entry.title, experiments=(name,), systems=(first, *entry.peers, *others))
     return table.model_copy(update={"metrics": SWEPT}) if entry.sweep else table
 
 
 def _task_columns(config: Config, table: Table) -> list[dict[str, Any]]:
-    """A column a task (of MNLI two), and their average where the table has them all.
+    """A column per task (two for MNLI), and their average if the table has all tasks.
 
-    The trivial baselines have one run, of seed 0.
+    The trivial baselines have one run, with seed 0.
     """
     seeds = list(config.benchmark_seeds(table.benchmark))
     runs = {system: seeds for system in table.systems if system in config.systems}
@@ -171,7 +171,7 @@ def _task_columns(config: Config, table: Table) -> list[dict[str, Any]]:
 
 
 def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[str]]:
-    """A column a corpus and direction, with the runs of all experiments there."""
+    """A column per corpus and direction, with the runs of all experiments there."""
     parsing = bool(set(table.metrics) & set(get_args(Parsing)))
     columns: dict[tuple[str, str], dict[str, Any]] = {}
     notes = []

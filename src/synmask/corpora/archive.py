@@ -1,4 +1,4 @@
-"""Take chosen files out of an archive, trusting nothing that it says about itself."""
+"""Extract chosen files from an archive without trusting its metadata."""
 
 import errno
 import gzip
@@ -16,7 +16,7 @@ from typing import IO
 
 from synmask.files import UserError, sha256
 
-# What Python's readers raise for archives that are cut, altered or of a kind that they do not read.
+# What Python's readers raise for truncated, altered or unsupported archives.
 BROKEN = (
     gzip.BadGzipFile,
     tarfile.TarError,
@@ -25,11 +25,11 @@ BROKEN = (
     zlib.error,
     lzma.LZMAError,
     struct.error,
-    ValueError,  # UnicodeDecodeError, too: a name that is none, an offset before the file's start
+    ValueError,  # also UnicodeDecodeError: an invalid name; or an offset before the file's start
     OverflowError,
 )
 LIMIT = 4 << 30  # bytes that an archive may unpack to
-MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # how files of these names begin
+MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # first bytes of files with these suffixes
 
 
 def unpack(archive: str | Path, members: Sequence[str], folder: str | Path, limit: int = LIMIT) -> list[Path]:
@@ -38,7 +38,7 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path, limi
     Only regular files are written, and only those that were asked for.
 
     Raises:
-        UserError: no such file, not such an archive, a damaged one or not the one first fetched, it names
+        UserError: no such file, not an archive, damaged, or changed since it was first fetched; it names
             files outside its folder, a member is missing or a link, or it unpacks to more than `limit` bytes.
     """
     archive, folder = Path(archive), Path(folder)
@@ -52,7 +52,7 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path, limi
         what = "is packed in a way that cannot be read here"
         raise UserError(f"{archive}: {what} ({_short(error)}); pack it again as .tgz or plain .zip") from None
     except OSError as error:
-        if error.errno not in (None, errno.EINVAL):  # else an offset outside the file
+        if error.errno not in (None, errno.EINVAL):  # EINVAL: an offset outside the file
             raise
         raise UserError(f"{archive}: {what_is_wrong(archive)} ({_short(error)}); {advice}") from None
     except BROKEN as error:
@@ -67,10 +67,10 @@ def _short(error: Exception) -> str:
 
 
 def recorded(record: Path) -> str:
-    """The checksum in a file that `download.fetch` wrote beside a download.
+    """Read the checksum that `download.fetch` wrote beside a download.
 
     Raises:
-        UserError: there is none in it.
+        UserError: the file contains no checksum.
     """
     found = re.match(rb"([0-9a-f]{64})(\s|$)", record.read_bytes())
     if not found:
@@ -81,10 +81,10 @@ def recorded(record: Path) -> str:
 
 
 def check_recorded(path: Path) -> None:
-    """Stop when a file is not the one whose checksum was recorded beside it (see `download.fetch`).
+    """Compare a file with the checksum recorded beside it, if there is one (see `download.fetch`).
 
     Raises:
-        UserError: it is not, or there is no checksum in the record.
+        UserError: the checksums differ, or the record contains none.
     """
     record = path.with_name(path.name + ".sha256")
     if path.is_file() and record.is_file():
@@ -94,7 +94,7 @@ def check_recorded(path: Path) -> None:
 
 
 def what_is_wrong(path: Path) -> str:
-    """Why a file is no archive, from its first bytes."""
+    """Why a file is not an archive, judged by its first bytes."""
     with open(path, "rb") as handle:
         start = handle.read(512).lstrip().lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
@@ -127,10 +127,7 @@ def _check_name(archive: Path, name: str) -> None:
 
 def _untar(archive: Path, wanted: set[str], folder: Path, limit: int) -> dict[str, Path]:
     found = {}
-    with (
-        gzip.open(archive) as raw,
-        tarfile.open(fileobj=_Limited(raw, limit, archive), mode="r|") as tar,
-    ):
+    with gzip.open(archive) as raw, tarfile.open(fileobj=_Limited(raw, limit, archive), mode="r|") as tar:
         for member in tar:
             _check_name(archive, member.name)
             name = member.name.removeprefix("./")
@@ -138,7 +135,7 @@ def _untar(archive: Path, wanted: set[str], folder: Path, limit: int) -> dict[st
                 if not member.isreg():
                     raise _no_file(archive, name)
                 found[name] = _write(tar.extractfile(member), folder, name)
-        if raw.read(1 << 16).strip(b"\0"):  # up to the checksum at the end
+        if raw.read(1 << 16).strip(b"\0"):  # read on to the checksum at the end
             raise tarfile.ReadError("data after its end")
     return found
 

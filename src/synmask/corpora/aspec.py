@@ -1,4 +1,4 @@
-"""ASPEC-JC, Japanese–Chinese: licensed, so its user puts the files in place."""
+"""ASPEC-JC, Japanese–Chinese: licensed, so users must put the files in place."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
     """Write {train,valid,test}.{zh,ja} under `output`, unsegmented, from train.txt, dev.txt and test.txt.
 
     Raises:
-        UserError: a line has not three fields (id, Japanese, Chinese), named with file and line.
+        UserError: a line does not have three fields (id, Japanese, Chinese); the message names file and line.
     """
     for split, name in SPLITS.items():
         with writing(output / f"{split}.zh") as chinese, writing(output / f"{split}.ja") as japanese:

@@ -1,4 +1,4 @@
-"""Fetch a corpus's files: from where they are published, or from a mirror that the user names."""
+"""Fetch a corpus' files from their publisher, or from a mirror that the user names."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ CHUNK = 1 << 20  # bytes
 
 
 class _Interrupted(Exception):
-    """A fault that may pass: worth another attempt."""
+    """A temporary fault, worth another attempt."""
 
 
 def fetch(
@@ -36,22 +36,22 @@ def fetch(
 ) -> None:
     """Fetch `url` (https, http or file) as `output`, whole or not at all, with progress on stderr.
 
-    A download that breaks off is tried again a few times and goes on where it stopped. What an interrupted
-    run left in `output`.part is taken up too if there is a checksum to tell that it still fits.
+    A failed download is retried a few times and resumes where it stopped. The file `output`.part of an
+    interrupted run is also resumed, if there is a checksum to verify the result.
 
-    Where the publisher gives no checksum, the first download is trusted, once it looks like an archive if its
-    name is one's: its checksum is written to `output`.sha256, and later downloads must agree with that.
+    If the publisher gives no checksum, the first download is trusted (but a file with an archive's name must
+    look like one): its checksum is written to `output`.sha256, and later downloads must match it.
 
     Args:
         name: the corpus, for messages and as the key of `mirrors` in config.yaml.
         url: None for a licensed file, which only a `mirror` has.
         sha256: the expected checksum in hexadecimal.
-        mirror: a folder, or its file, http or https URL, that holds the file under its base name (the last
-            component of `url`, or the name of `output`); used instead of `url`. In a folder, train.txt may
-            also lie as train/train.txt, as ASPEC has it.
+        mirror: a folder, or a file, http or https URL of one, that contains the file under its base name (the
+            last component of `url`, or the name of `output`); used instead of `url`. In a folder, train.txt
+            may also be train/train.txt, as in ASPEC.
 
     Raises:
-        UserError: the file is not there, the server cannot be reached or answers with a web page, or the
+        UserError: the file does not exist, the server cannot be reached or answers with a web page, or the
             checksum differs.
     """
     output = Path(output)
@@ -73,7 +73,7 @@ def fetch(
         _copy(name, place, part, hint)
     else:
         _download(name, place, part, hint)
-        if left_over and files.sha256(part) != sha256:  # it was the start of something else
+        if left_over and files.sha256(part) != sha256:  # it was part of another file
             part.unlink()
             _download(name, place, part, hint)
     if sha256 is not None and (got := files.sha256(part)) != sha256:
@@ -100,7 +100,7 @@ def _check_kind(name: str, place: str | Path, part: Path, suffix: str, hint: str
 
 
 def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
-    """Where to fetch from (a path, or an http or https URL), and what to advise when that fails."""
+    """The source to fetch from (a path, or an http or https URL), and advice if that fails."""
     base = quote(output) if url is None else urlsplit(url).path.rpartition("/")[2]
     hint = f"set mirrors: {{{name}: <folder or URL with {unquote(base)}>}} in config.yaml"
     if mirror is not None:
@@ -136,7 +136,7 @@ def _download(name: str, url: str, part: Path, hint: str) -> None:
             return _attempt(name, url, part, hint)
         except (_Interrupted, requests.RequestException, urllib3.exceptions.HTTPError) as error:
             cause = error
-            while cause.__context__ is not None:  # the first fault, such as "Connection refused"
+            while cause.__context__ is not None:  # the root cause, such as "Connection refused"
                 cause = cause.__context__
     raise UserError(f"{name}: cannot fetch {url} ({cause}); {hint}")
 

@@ -1,4 +1,4 @@
-"""GLUE's eight tasks of the paper, as they are published, to checked TSV."""
+"""Convert the paper's eight GLUE tasks, as published, to checked TSV."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from synmask.files import UserError, read_lines
 
 @dataclass(frozen=True)
 class Layout:
-    """How a task's TSV files look; all have a header, unless columns are given by their numbers."""
+    """The format of a task's TSV files; all have a header, unless columns are given by number."""
 
     folder: str  # in its archive, and in the folder that GLUE's download scripts make
-    texts: tuple[str | int, ...]  # columns of the sentence, or of the two
+    texts: tuple[str | int, ...]  # columns of the sentence or sentences
     label: str | int
-    columns: int = 0  # how many, where there is no header
-    drop_odd_rows: bool = False  # rows with another number of columns, which fairseq drops, too
+    columns: int = 0  # number of columns, if there is no header
+    drop_odd_rows: bool = False  # rows with another number of columns; fairseq drops them, too
 
 
 LAYOUTS = {
@@ -38,14 +38,14 @@ MRPC_IDS = ("#1 ID", "#2 ID")
 def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path, rows: int) -> int:
     """Write one part of a task as TSV: a header, then sentence1, sentence2 if there are two, label.
 
-    The text is as published (GLUE's files quote nothing). Returns the number of odd rows that were dropped.
+    The text is as published (GLUE's files have no quoting). Returns the number of malformed rows dropped.
 
     Args:
         task: a key of `LAYOUTS`.
         part: train or dev; for MNLI train, dev_matched or dev_mismatched.
         sources: the task's archive; for MRPC, which GLUE splits itself, its pairs and the ids of the dev
             set; or the folder of the unpacked task, with PART.tsv or PART.tsv.gz.
-        rows: how many there must be.
+        rows: the required number of rows.
     Raises:
         UserError: a file is missing or damaged, a column is missing, a row has too few or too many columns
             or an unknown label, the number of rows is not `rows`, or the part has no labels (a test set).
@@ -93,7 +93,7 @@ def _named(sources: Sequence[Path], name: str) -> Path:
 def _rows(
     task: str, path: Path, odd: list[int], dev_ids: set[tuple[str, ...]] | None, dev: bool
 ) -> Iterator[list[str]]:
-    """Sentences and label of each row of a file; of MRPC's pairs, those of the dev set or the others."""
+    """Sentences and label of each row of a file; for MRPC, only the pairs of the dev set or the others."""
     layout = LAYOUTS[task]
     lines = enumerate(read_lines(path), start=1)
     width, columns = layout.columns, [*layout.texts, layout.label]

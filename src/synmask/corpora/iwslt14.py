@@ -1,7 +1,7 @@
 """IWSLT14, German–English, as fairseq's prepare-iwslt14.sh prepares it.
 
-The archive holds talks with tags. The script tokenises and cleans all training pairs and then takes every
-23rd of those that are left to validate on, so that tokenising decides which pairs these are.
+The archive contains talks with tags. The script tokenises and cleans all training pairs and then takes every
+23rd of the rest for validation, so that the choice of pairs depends on tokenisation.
 """
 
 import re
@@ -24,7 +24,7 @@ TEST = [
     for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 ]
 MAX_TOKENS, MAX_RATIO = 175, 1.5
-EVERY = 23  # one pair in so many is for validation
+EVERY = 23  # each 23rd pair is for validation
 
 
 def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
@@ -48,9 +48,9 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
 
 
 def training_lines(path: Path) -> Iterator[str]:
-    """The lines of a training file that are text; of the tags around them only those of titles go.
+    """The text lines of a training file, without the tags of titles and descriptions.
 
-    Lines with other tags, such as <speaker>, stay with them, as in the script.
+    Other tags, such as <speaker>, stay, as in the script.
     """
     for line in read_lines(path):
         if not re.search("<(url|talkid|keywords)>", line):
@@ -58,7 +58,7 @@ def training_lines(path: Path) -> Iterator[str]:
 
 
 def test_lines(path: Path) -> Iterator[str]:
-    """The segments of a test file, a line each, also empty ones; typographic apostrophes become plain."""
+    """The segments of a test file, one per line, also empty ones; typographic apostrophes become plain."""
     for line in read_lines(path):
         if "<seg id" in line:
             line = re.sub(r'<seg id="[0-9]*">\s*', "", line)

@@ -1,4 +1,4 @@
-"""Fetch the jars of Stanford CoreNLP: with Maven's own client, or from a mirror that the user names."""
+"""Fetch the jars of Stanford CoreNLP with Maven, or from a mirror that the user names."""
 
 import os
 import shutil
@@ -18,11 +18,11 @@ def fetch_jar(coordinates: str, output: str | Path, *, sha256: str, mirror: str 
     Args:
         coordinates: Maven's, group:artifact:version:jar[:classifier].
         sha256: the expected checksum in hexadecimal.
-        mirror: a folder, or its file, http or https URL, that holds the jar under the name of `output`.
+        mirror: a folder, or a file, http or https URL of one, that contains the jar under `output`'s name.
 
     Raises:
-        UserError: neither Maven nor a mirror, Maven finds no such jar, or the checksum differs; and as
-            `corpora.download.fetch`.
+        UserError: there is neither Maven nor a mirror, Maven finds no such jar, or the checksum differs; and
+            as for `corpora.download.fetch`.
     """
     output = Path(output)
     if mirror is not None:
@@ -38,7 +38,7 @@ def fetch_jar(coordinates: str, output: str | Path, *, sha256: str, mirror: str 
         settings = [f"-Dartifact={coordinates}", f"-DoutputDirectory={os.path.abspath(folder)}"]
         done = subprocess.run(
             [maven, "-q", "-B", "-Dstyle.color=never", "dependency:copy", *settings],
-            cwd=folder,  # apart from any project of the user's
+            cwd=folder,  # outside of any project of the user's
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,7 +1,7 @@
 """News Commentary v11, German–English, with newstest2015 and 2016, as PASCAL prepares it.
 
-From the training pairs go those that are too long or that langdetect does not take for German and English.
-Both are judged on Moses tokens; what follows them (CoreNLP's tokeniser) is `tokeniser: corenlp`.
+Training pairs are dropped if they are too long, or if langdetect does not recognise German and English. Both
+depend on Moses tokens; the later tokenisation by CoreNLP is the setting `tokeniser: corenlp`.
 """
 
 import re
@@ -26,7 +26,7 @@ MAX_TOKENS, MAX_RATIO = 80, 9  # 9 is clean-corpus-n.perl's own limit
 def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
     """Write {train,valid,test}.{de,en} under `output`, untokenised, from the three `ARCHIVES`.
 
-    Both directions are trained and tested on the same pairs: those of the German→English test sets.
+    Both directions are trained and tested on the same pairs, with the German→English test sets.
 
     Raises:
         UserError: an archive is damaged or lacks a file, or the languages do not fit together.
@@ -48,7 +48,7 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
 
 
 def segments(path: Path) -> list[str]:
-    """The text of the <seg> elements of an SGM file, entities as they are, white space as single spaces.
+    """The text of the <seg> elements of an SGM file: entities unchanged, white space as single spaces.
 
     Raises:
         UserError: a <seg> does not end.
@@ -72,7 +72,7 @@ def _write_train(paths: list[Path], folder: Path, output: Path, threads: int) ->
         fate(len(source.split()), len(target.split()), 1, MAX_TOKENS, MAX_RATIO) == "kept"
         for source, target in read_pairs(*tokens)
     ]
-    for tokenised, language in zip(tokens, LANGUAGES, strict=True):  # only what is left is identified
+    for tokenised, language in zip(tokens, LANGUAGES, strict=True):  # only the rest is identified
         identified = map_lines(identify, compress(read_lines(tokenised), keep), threads)
         keep = _narrowed(keep, (name == language for name in identified))
     for path, language in zip(paths, LANGUAGES, strict=True):
@@ -81,7 +81,7 @@ def _write_train(paths: list[Path], folder: Path, output: Path, threads: int) ->
 
 
 def _narrowed(keep: list[bool], verdicts: Iterable[bool]) -> list[bool]:
-    """`keep` with the next verdict in place of each True."""
+    """`keep` with each True replaced by the next verdict."""
     verdicts = iter(verdicts)
     return [kept and next(verdicts) for kept in keep]
 
@@ -92,6 +92,6 @@ def identify(line: str) -> str:
 
     DetectorFactory.seed = 0
     try:
-        return detect(line + "\n")  # PASCAL's lines have their end
+        return detect(line + "\n")  # PASCAL's lines include the line end
     except LangDetectException:  # no letters
         return ""

@@ -1,10 +1,10 @@
-"""A corpus of two aligned text files, the user's own or one that is downloaded as such."""
+"""A corpus of two aligned text files, the user's own or downloaded."""
 
 from pathlib import Path
 
 from synmask.files import UserError, all_writing, read_pairs
 
-Expected = int | tuple[int, int]  # how many pairs there should be, or the least and the most
+Expected = int | tuple[int, int]  # number of pairs, or the least and the most
 
 
 def write_pair(
@@ -17,10 +17,10 @@ def write_pair(
     split: str = "text",
     expected: Expected | None = None,
 ) -> int:
-    """Copy two aligned files (plain or .gz), with one space for any run of white space; return the lines.
+    """Copy two aligned files (plain or .gz) with white space as single spaces; return the number of lines.
 
-    White space is Unicode's: tabs, no-break spaces, line separators; it goes at the ends of a line.
-    Both outputs appear when all is right, or neither does.
+    White space is Unicode's: tabs, no-break spaces, line separators; it is stripped from line ends. Both
+    outputs are written, or neither.
 
     Raises:
         UserError: a file is missing, damaged, empty or not UTF-8, their line counts differ, or there are not
@@ -34,7 +34,7 @@ def write_pair(
             count += 1
         if not count:
             raise UserError(
-                f"{name}: {source_in} and {target_in} are empty; give files with one sentence a line"
+                f"{name}: {source_in} and {target_in} are empty; give files with one sentence per line"
             )
         check_count(name, split, count, expected)
     return count
@@ -46,10 +46,10 @@ def count_pairs(source: str | Path, target: str | Path) -> int:
 
 
 def check_count(name: str, split: str, count: int, expected: Expected | None) -> None:
-    """Stop when a split has not as many pairs as config.yaml expects: a number, or the least and the most.
+    """Check a split's number of pairs against config.yaml: a number, or the least and the most.
 
     Raises:
-        UserError: it has not.
+        UserError: it differs.
     """
     if expected is None:
         return

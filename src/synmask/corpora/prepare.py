@@ -1,4 +1,4 @@
-"""From a publisher's archives to plain parallel text, checked."""
+"""Convert a publisher's archives to plain parallel text, with checks."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ def prepare(
 ) -> dict[str, int]:
     """Write `output`/{train,valid,test}.LANGUAGE from a publisher's archives; return the numbers of pairs.
 
-    All files appear when all is right, or none does.
+    All files are written, or none.
 
     Args:
-        name: the corpus', for messages.
-        format: the module of synmask.corpora that says how its archives become text.
+        name: the corpus' name, for messages.
+        format: the module of synmask.corpora that converts its archives.
         archives: its files, known by their base names.
         pairs: for each split how many pairs there should be: a number, or the least and the most.
     Raises:

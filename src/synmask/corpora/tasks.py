@@ -1,4 +1,4 @@
-"""The tasks of language understanding: GLUE's of the paper (Wang et al. 2019), and the demo's like them.
+"""Language understanding tasks: those of GLUE in the paper (Wang et al. 2019), and similar demo tasks.
 
 A task's files are TSV: a header, then sentence1, sentence2 if there are two, label; nothing is quoted.
 """
@@ -15,10 +15,10 @@ INFERENCE = ("entailment", "neutral", "contradiction")
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be told about one sentence, or about a pair."""
+    """A task on one sentence or on a pair."""
 
     sentences: int
-    labels: tuple[str, ...]  # none: a score from 0 to 5
+    labels: tuple[str, ...]  # empty: a score from 0 to 5
 
     @property
     def columns(self) -> list[str]:
@@ -90,7 +90,7 @@ def task_lines(task: str, rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def read_task(task: str, path: str | Path) -> Examples:
-    """Read what `write_task` wrote.
+    """Read a file of `write_task`.
 
     Raises:
         UserError: no such task or file; other columns than the task's; no rows; an unknown label.
@@ -114,14 +114,15 @@ def read_task(task: str, path: str | Path) -> Examples:
 
 
 def write_sentences(task: str, parts: Sequence[Path], output: Path, number: int, files: int) -> int:
-    """Write file `number`, from 1, of `files` of like length that hold each sentence of a task once, in the
-    order of their first use; return how many the file has.
+    """Write file `number` (from 1) of `files` with the distinct sentences of a task; return their number.
+
+    Sentences are in the order of their first occurrence; files have similar lengths.
 
     Args:
-        parts: what `write_task` wrote.
+        parts: files of `write_task`.
 
     Raises:
-        UserError: as `read_task`.
+        UserError: as for `read_task`.
     """
     examples = (read_task(task, part).texts for part in parts)
     sentences = list(dict.fromkeys(text for texts in examples for example in texts for text in example))

@@ -1,4 +1,4 @@
-"""Dependency accuracy of induced heads, beside trivial ones."""
+"""Dependency accuracy of induced heads and of trivial ones."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +12,12 @@ RANDOM_SEEDS = range(5)
 
 
 def read_heads(path: Path, lengths: Sequence[int]) -> list[list[int]]:
-    """Gold heads: a line a sentence, for each word the number of its head, from 1, 0 = root.
+    """Gold heads, one sentence per line: for each word the number of its head, from 1, 0 = root.
 
     Args:
-        lengths: the words of each sentence.
+        lengths: the number of words of each sentence.
     Raises:
-        UserError: a line is not such a line, or there are more or fewer lines than sentences.
+        UserError: a line is malformed, or there are more or fewer lines than sentences.
     """
     rows = []
     for line, text in enumerate(read_lines(path), start=1):
@@ -44,21 +44,22 @@ def evaluate(
     counted: np.ndarray,
     lengths: Sequence[int],
 ) -> dict | None:
-    """How many words have the right head, in percent, of the words for which `counted` holds.
+    """The percentage of words with the right head, among those for which `counted` holds.
 
-    Directed: the induced head is the gold head (the root's is 0). Undirected: or its gold head is the word
-    itself (Klein and Manning 2004). Rows beside "induced": "left-neighbour" and "right-neighbour", the
-    counted word before or after (the first, or last, is the root), and "random", any other word of the
-    sentence or the root (mean of 5 seeds).
+    Directed: the induced head is the gold head (the root's is 0). Undirected: also right if the word is the
+    gold head of the induced head (Klein and Manning 2004). Rows beside "induced": "left-neighbour" and
+    "right-neighbour", the counted word before or after (the first, or last, is the root), and "random", any
+    other word of the sentence or the root (mean of 5 seeds).
 
     Args:
         gold, induced: for each sentence its words' heads, from 1, 0 = root.
         counted: (W,) of all words; punctuation is left out.
-        lengths: the words of each sentence.
+        lengths: the number of words of each sentence.
     Returns:
-        {"words": how many count, "rows": {row: {"directed", "undirected"}}}; None without induced heads.
+        {"words": number of counted words, "rows": {row: {"directed", "undirected"}}}; None without induced
+        heads.
     Raises:
-        UserError: a sentence's induced heads are not as many as its words; it names the line.
+        UserError: a sentence has more or fewer induced heads than words; the message names the line.
     """
     if any(heads is None for heads in induced):
         return None
@@ -66,7 +67,7 @@ def evaluate(
         if len(heads) != words or any(not 0 <= head <= words for head in heads):
             raise UserError(f"line {line}: {len(heads)} induced heads for {words} words; parse again")
     sizes = np.asarray(lengths)
-    first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # of each word: the first word of its sentence
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
     truth = _joined(gold)
     left, right = _neighbours(counted, first)
     rows = [("induced", _joined(induced)), ("left-neighbour", left), ("right-neighbour", right)]
@@ -98,7 +99,7 @@ def _accuracy(
 
 
 def _neighbours(counted: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The heads, if each counted word hangs on the counted word before it, or after it."""
+    """The heads if each counted word depends on the counted word before it, or after it."""
     words = np.flatnonzero(counted)
     same = first[words[1:]] == first[words[:-1]]
     left, right = np.zeros((2, len(counted)), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Translation scores by sacreBLEU, each with the signature that says how it was computed."""
+"""Translation scores by sacreBLEU, each with its signature."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
     """sacreBLEU as all scores, tests of significance and figures use it.
 
     Args:
-        metric: "sacrebleu", of plain text, or "bleu_tokenised", of tokens, which stay as they are.
-        language: the target's, which decides how sacreBLEU tokenises: Chinese zh, Japanese MeCab, else 13a.
+        metric: "sacrebleu" for plain text, or "bleu_tokenised" for tokens, used as they are.
+        language: the target's; it selects sacreBLEU's tokeniser: zh for Chinese, MeCab for Japanese, or 13a.
         lowercase: compare without case.
     """
     if metric == "bleu_tokenised":
@@ -23,10 +23,10 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
 
 
 def bleu_of_counts(matches: Sequence[int], ngrams: Sequence[int], words: int, reference: int) -> float:
-    """The score that `bleu` gives texts with these sums of counts.
+    """The score of `bleu` for texts with these sums of counts.
 
     Args:
-        matches, ngrams: right ones and all, of 1 to 4 words.
+        matches, ngrams: matching n-grams and all n-grams, for n from 1 to 4.
         words, reference: the lengths of hypotheses and references.
     """
     return BLEU.compute_bleu(
@@ -43,12 +43,12 @@ def score(
     language: str,
     lowercase: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Score a translated test set; all four files have a sentence a line and the same number of lines.
+    """Score a translated test set; all four files have one sentence per line, and equally many lines.
 
     Args:
         hypothesis_detok: the detokenised hypotheses, for sacreBLEU and chrF2.
         reference_raw: the references as the corpus gives them.
-        hypothesis_tok, reference_tok: both tokenised, without sub-words, for BLEU on tokens (the paper's).
+        hypothesis_tok, reference_tok: both tokenised, without sub-words, for tokenised BLEU (the paper's).
         language: the target's (see `bleu`).
         lowercase: the corpus is lower-cased, so compare in lower case; the signatures say case:lc.
     Returns:
@@ -79,15 +79,15 @@ def score(
 def score_texts(
     hypotheses: Path, references: Path, *, language: str, lowercase: bool = False
 ) -> list[tuple[str, float, str]]:
-    """Score plain translations, a sentence a line: (metric, score, signature) of each metric.
+    """Score plain translations, one sentence per line: (metric, score, signature) of each metric.
 
-    Tokenised BLEU is that of both texts after Moses' tokeniser; it is left out where words are not separated
-    by spaces (zh, ja).
+    For tokenised BLEU, Moses' tokeniser tokenises both texts; it is left out for languages without spaces
+    between words (zh, ja).
 
     Raises:
         UserError: a file is missing, empty or not UTF-8, or the line counts differ.
     """
-    from synmask.text.tokenise import tokenise  # here: the workflow's scores do not depend on that file
+    from synmask.text.tokenise import tokenise  # imported here: the workflow's scores do not depend on it
 
     ours, theirs = _read_pair(hypotheses, references)
     metrics = {
@@ -113,6 +113,6 @@ def _read_pair(hypothesis: str | Path, reference: str | Path) -> tuple[list[str]
     if len(hypotheses) != len(references):
         raise UserError(
             f"{hypothesis} has {len(hypotheses)} lines, {reference} {len(references)}; "
-            "give one hypothesis a reference"
+            "give one hypothesis per reference"
         )
     return hypotheses, references

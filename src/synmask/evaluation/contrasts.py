@@ -1,4 +1,4 @@
-"""How large a difference between two systems is, how sure it is, and how many seeds would tell."""
+"""The size and certainty of a difference between two systems, and the seeds needed to detect it."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from typing import Literal, NamedTuple
 
 LEVEL = 0.05
 POWER = 0.8
-MOST = 10_000  # seeds; more are not counted
+MOST = 10_000  # seeds; the search stops there
 Verdict = Literal["holds", "does not hold", "cannot tell"]
 
 
 class Effect(NamedTuple):
-    """A difference of means, with its 95% interval over seeds (infinite with one seed a side)."""
+    """A difference of means, with its 95% interval over seeds (infinite with one seed per side)."""
 
     difference: float
     low: float
@@ -20,11 +20,11 @@ class Effect(NamedTuple):
 
 
 def effect(system: Sequence[float], baseline: Sequence[float] | float) -> Effect:
-    """The mean of `system` minus that of `baseline`, a score a seed, or one number that has no seeds.
+    """The mean of `system` minus that of `baseline`, each with one score per seed, or one constant.
 
-    The interval is Welch's, or Student's where the baseline is one number.
+    The interval is Welch's, or Student's if the baseline is a constant.
     """
-    from scipy import stats  # here, because it takes a second
+    from scipy import stats  # imported here, as it takes a second
 
     constant = not isinstance(baseline, Sequence)
     difference = fmean(system) - (baseline if constant else fmean(baseline))
@@ -50,14 +50,14 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def verdict(found: Effect, p: float, gain: float | None) -> Verdict:
-    """What a contrast says of a claimed gain.
+    """Whether a contrast confirms a claimed gain.
 
-    It holds if the difference is positive and significant. It does not if it is negative and significant, or
-    if the whole interval lies below the gain that the paper reports. Else there is too little evidence.
+    It "holds" if the difference is positive and significant. It "does not hold" if the difference is negative
+    and significant, or if the whole interval lies below the paper's gain. Else we "cannot tell".
 
     Args:
         p: adjusted for the number of contrasts.
-        gain: None where the claim has no number.
+        gain: None if the claim has no number.
     """
     if p < LEVEL:
         return "holds" if found.difference > 0 else "does not hold"
@@ -65,7 +65,7 @@ def verdict(found: Effect, p: float, gain: float | None) -> Verdict:
 
 
 def together(parts: Sequence[Verdict]) -> Verdict:
-    """A claim holds if all its contrasts do, and does not if one does not."""
+    """A claim holds if all its contrasts hold, and does not hold if one of them does not."""
     if "does not hold" in parts:
         return "does not hold"
     return "holds" if {*parts} == {"holds"} else "cannot tell"
@@ -74,10 +74,10 @@ def together(parts: Sequence[Verdict]) -> Verdict:
 def seeds_needed(
     system: Sequence[float], baseline: Sequence[float] | float, gain: float, level: float
 ) -> int | None:
-    """The fewest seeds a side with which a t-test finds a true difference of `gain` in 4 of 5 experiments.
+    """The fewest seeds per side with which a t-test detects a true difference of `gain` 4 times out of 5.
 
-    By the noncentral t distribution, with the variances of the scores that are there; None: there are too few
-    of them, or it takes more than 10,000.
+    Computed from the noncentral t distribution with the variances of the given scores. None if there are too
+    few scores, or if it takes more than 10,000 seeds.
 
     Args:
         level: two-sided, of one contrast (0.05 divided by the number of contrasts).

@@ -1,4 +1,4 @@
-"""Scores of the tasks of language understanding, by scikit-learn and SciPy, beside trivial baselines."""
+"""Scores of language understanding tasks, by scikit-learn and SciPy, and trivial baselines."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,19 +30,19 @@ METRICS = {  # the first one is a task's score in GLUE's average, and chooses th
     "entailment": ("accuracy",),
     "similarity": ("pearson", "spearman"),
 }
-TRIALS = 10_000  # of a test, as sacreBLEU has it
+TRIALS = 10_000  # per test, as in sacreBLEU
 TOKEN = r"(?u)\w+|[^\w\s]"  # scikit-learn's own pattern would drop "a" and "I"
 
 
 def score(task: str, gold: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
-    """The task's metrics of N predictions, in percent; F1 is that of label 1.
+    """The task's metrics for N predictions, in percent; F1 is for label 1.
 
-    Where a correlation is not defined, because one side is constant, it is 0.
+    A correlation that is undefined, because one side is constant, counts as 0.
 
     Args:
-        gold, predicted: (N), labels, or numbers of a regression, as the files have them.
+        gold, predicted: (N), labels, or numbers for a regression, as written in the files.
     Raises:
-        ValueError: there are none, or not as many on both sides.
+        ValueError: there are none, or the sides differ in length.
     """
     if not gold or len(gold) != len(predicted):
         raise ValueError(f"predicted: {len(predicted)} given for {len(gold)} gold labels")
@@ -74,9 +74,9 @@ def compare(
 ) -> dict[str, Any]:
     """Paired approximate randomisation of two systems' answers to N examples (Riezler and Maxwell 2005).
 
-    In each trial the answers to an example are swapped, or not, at random; p is how often the task's own
-    score then differs by at least as much as it really does. All scores are made of sums over examples, so a
-    trial only moves what the swapped ones contribute.
+    Each trial swaps the answers to an example at random; p is the share of trials in which the task's own
+    score differs by at least the real difference. All scores follow from sums over examples, so a trial only
+    moves the contributions of swapped examples.
 
     Returns:
         {"difference" (percent, `predicted` minus `baseline`), "p", "signature"}: see `significance.compare`.
@@ -99,7 +99,7 @@ def compare(
 
 
 def _contributions(task: str, gold: Sequence[str], answers: Sequence[str]) -> np.ndarray:
-    """(N, k) what each example adds to the sums that the task's own score is made of."""
+    """(N, k) each example's contribution to the sums from which the task's own score follows."""
     if METRICS[task][0] == "pearson":
         truth, given = (np.array(side, dtype=np.float64) for side in (gold, answers))
         return np.stack([given, given**2, given * truth], axis=1)
@@ -109,14 +109,14 @@ def _contributions(task: str, gold: Sequence[str], answers: Sequence[str]) -> np
 
 
 def _from_sums(task: str, gold: np.ndarray, count: int, sums: np.ndarray) -> np.ndarray:
-    """The task's own score, of 1, from sums (..., k) of `_contributions`; `gold`: those of right answers."""
+    """The task's own score (0 to 1) from sums (..., k) of `_contributions`; `gold`: the gold labels' sums."""
     first, second, third = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
     match METRICS[task][0]:
         case "accuracy":
             return first / count
         case "f1":
             return 2 * second / (third + gold[2])
-        case "matthews":  # second: true positives, third: predicted ones
+        case "matthews":  # second: true positives, third: predicted positives
             spread = third * (count - third) * gold[2] * (count - gold[2])
             return _ratio(second * count - third * gold[2], spread)
         case "pearson":
@@ -126,20 +126,20 @@ def _from_sums(task: str, gold: np.ndarray, count: int, sums: np.ndarray) -> np.
 
 
 def _ratio(numerator: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """numerator / √spread, 0 where there is no spread."""
+    """numerator / √spread, or 0 without spread."""
     return np.where(spread > 1e-9, numerator / np.sqrt(np.maximum(spread, 1e-9)), 0.0)
 
 
 def majority(task: str, train: Examples, dev: Examples) -> dict[str, float]:
-    """Scores of answering always with the training set's most frequent label, or its mean."""
+    """Scores of always answering the training set's most frequent label, or its mean."""
     labels = TASKS[task].labels
     mean = "" if labels else str(fmean(map(float, train.labels)))
-    answer = max(labels, key=train.labels.count, default=mean)  # of equals the first
+    answer = max(labels, key=train.labels.count, default=mean)  # the first if there are several
     return score(task, dev.labels, [answer] * len(dev.labels))
 
 
 def bag_of_words(task: str, train: Examples, dev: Examples) -> dict[str, float]:
-    """Scores of a linear model that sees which words there are, but not their order.
+    """Scores of a linear model that sees the words but not their order.
 
     A sentence is its tf-idf vector of lower-cased words and marks (scikit-learn's TfidfVectorizer, fitted on
     all training sentences); a pair is u, v, |u - v| and u * v, side by side. LogisticRegression (C = 1), or
@@ -166,10 +166,10 @@ def _features(vectors: TfidfVectorizer, examples: Examples) -> csr_matrix:
 
 
 def read_predictions(task: str, path: str | Path, gold: Examples) -> list[str]:
-    """A label, or for a regression a number, a line; as many as `gold` has.
+    """Read predictions for `gold`: one label, or for a regression one number, per line.
 
     Raises:
-        UserError: no such file, other lines than that, or another number of lines.
+        UserError: no such file, malformed lines, or another number of lines.
     """
     labels = task_named(task).labels
     lines = list(read_lines(path))
@@ -181,7 +181,7 @@ def read_predictions(task: str, path: str | Path, gold: Examples) -> list[str]:
         if labels and line not in labels:
             raise UserError(f"{path}, line {number}: unknown label {line!r}; expected {', '.join(labels)}")
         if not labels and not _finite(line):
-            raise UserError(f"{path}, line {number}: {line!r} is no finite number")
+            raise UserError(f"{path}, line {number}: {line!r} is not a finite number")
     return lines
 
 

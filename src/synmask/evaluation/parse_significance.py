@@ -1,4 +1,4 @@
-"""Do two kinds of trees differ in F1? A paired bootstrap over sentences and seeds."""
+"""Test whether two kinds of trees differ in F1: a paired bootstrap over sentences and seeds."""
 
 import functools
 from collections.abc import Sequence
@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+SAMPLES = 1000
+
 
 class Counts(NamedTuple):
-    """Spans of one run's trees: `matched`, and `both`, predicted + gold; (N,) each, a number a sentence."""
+    """Span counts of one run's trees, (N,) per sentence: `matched`, and `both`, predicted + gold."""
 
     matched: np.ndarray
     both: np.ndarray
@@ -20,14 +22,14 @@ class Difference(NamedTuple):
 
 
 def paired_bootstrap(
-    ours: Sequence[Counts], theirs: Sequence[Counts], *, samples: int = 1000, seed: int = 1
+    ours: Sequence[Counts], theirs: Sequence[Counts], *, samples: int = SAMPLES, seed: int = 1
 ) -> Difference:
     """Test the difference of the mean (over runs) of the corpus F1.
 
-    A sample draws N sentences with replacement, the same for all runs, and of each side as many runs as it
-    has, with replacement: so p covers the sentences and the seeds (with one run a side, the sentences alone).
-    p is the share of samples whose difference is at least as far from the samples' mean as the real one is
-    from 0, the real one counted as one more sample (as sacreBLEU does it, but that equal systems get p = 1).
+    Each sample draws N sentences with replacement, the same for all runs, and for each side as many runs as
+    it has, with replacement. So p covers sentences and seeds (with one run per side, sentences only). p is
+    the share of samples whose difference is at least as far from the samples' mean as the real difference is
+    from 0, with the real one counted as a sample (as in sacreBLEU, except that equal systems get p = 1).
 
     Args:
         ours, theirs: the runs (seeds) of each side, of the same N sentences.
@@ -50,14 +52,14 @@ def paired_bootstrap(
 
 @functools.lru_cache(maxsize=4)
 def _weights(count: int, samples: int, seed: int) -> np.ndarray:
-    """(S, N) how often each sample holds each sentence."""
+    """(S, N) how often each sample contains each sentence."""
     rng = np.random.default_rng(seed)
     draws = (rng.integers(0, count, count) for _ in range(samples))
     return np.stack([np.bincount(draw, minlength=count) for draw in draws]).astype(np.float64)
 
 
 def _f1(runs: Sequence[Counts], weights: np.ndarray) -> np.ndarray:
-    """(S, N) how often each sample holds each sentence → (S, K) the corpus F1 of each run, in percent."""
+    """(S, N) how often each sample contains each sentence → (S, K) corpus F1 of each run, in percent."""
     matched, both = (np.stack(arrays).astype(np.float64) for arrays in zip(*runs, strict=True))
     return 200 * (weights @ matched.T) / np.maximum(weights @ both.T, 1)
 

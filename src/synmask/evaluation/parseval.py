@@ -1,4 +1,4 @@
-"""Unlabelled constituency scores of induced trees, beside those of trivial trees under the same rules."""
+"""Unlabelled constituency scores of induced trees, and of trivial trees under the same rules."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +15,10 @@ from synmask.syntax.parses import check_words, read_predictions
 from synmask.syntax.tree import balanced, left_branching, right_branching, spans_of_distances, spans_of_forest
 from synmask.syntax.treebank import FLAT, read_trees
 
-WITH_PUNCTUATION = "-with-punctuation"  # ends the names of rows
-COUNTED = ("induced", "right-branching", "balanced")  # sentence by sentence, for tests
+WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
+COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
 RANDOM_SEEDS = range(5)
-SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # the least length of each bin
+SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # minimum of each bin
 SENTENCE_LENGTHS = [1, 11, 21, 31, 41]
 PROTOCOLS: dict[str, Callable[[Corpus], View]] = {
     "words": protocols.words,
@@ -31,10 +31,10 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     """`evaluate` for a treebank (see `read_trees`) and predictions (see `read_predictions`).
 
     Args:
-        heads: gold dependency heads, a line a sentence: for each word the number of its head, from 1, 0 =
-            root.
+        heads: gold dependency heads, one sentence per line: for each word the number of its head, from 1,
+            0 = root.
     Raises:
-        UserError: the files do not fit each other, or a line is damaged; one line that names file and line.
+        UserError: the files do not fit together, or a line is damaged; the message names file and line.
     """
     trees = list(read_trees(gold))
     parses = read_predictions(predicted, trees)
@@ -62,27 +62,27 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
 def evaluate(corpus: Corpus) -> tuple[dict, dict]:
     """Precision, recall and F1 of binary trees against n-ary gold trees, by each protocol of `protocols`.
 
-    `precision`, `recall` and `f1` are of the corpus' span counts; `sentence_f1` is the mean of the sentences'
-    F1, which is, as in Compound PCFG's scorer, 1 where neither tree has a span that counts. All are
+    `precision`, `recall` and `f1` are computed from the corpus' span counts; `sentence_f1` is the mean of the
+    sentences' F1. As in Compound PCFG's scorer, F1 is 1 if neither tree has a span that counts. All are
     percentages.
 
     Rows: "induced"; trivial trees over the protocol's leaves: "right-branching", "left-branching",
-    "balanced", "random" (mean of 5 seeds); where punctuation is among the leaves, their names end in
-    "-with-punctuation", and "right-branching-punctuation-high" has the final punctuation (and `</s>`) at the
-    top; and "oracle", the gold tree made binary.
+    "balanced", "random" (mean of 5 seeds); and "oracle", the binarised gold tree. If punctuation is among the
+    leaves, names of trivial trees end in "-with-punctuation", and "right-branching-punctuation-high" has the
+    final punctuation (and `</s>`) at the top.
 
     Args:
         corpus: N sentences.
     Returns:
         The result: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall", "f1",
         "sentence_f1"}}, "recall_by_length", "f1_by_length", "f1_by_sentence_length", for "words" also
-        "recall_by_label"}}, "cut_words": how many words the sub-word trees cut of those that are split,
-        "ties": how many splits there are and how many are only decided by the rule for equal distances,
+        "recall_by_label"}}, "cut_words": number of split words, and of those that sub-word trees cut,
+        "ties": number of splits, and of those that only the rule for equal distances decides,
         "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
-        BPE labels on both sides of a gap explain: 1 where trees say no more than which words are split; None
-        where each sentence's are equal}. Of trees in brackets the last three are None, and there is no
-        protocol "paper": both are about sub-words. For `parse_significance`: {name: {"gold": (N,), row:
-        {"matched", "predicted": (N,)}}}, of `COUNTED` rows.
+        BPE labels on both sides of a gap explain (1 if trees only say which words are split; None if each
+        sentence's distances are equal)}. For bracketed trees the last three are None, and the protocol
+        "paper" is missing, as these concern sub-words. For `parse_significance`: {name: {"gold": (N,), row:
+        {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
     Raises:
         UserError: no sentence can be scored.
     """
@@ -94,7 +94,7 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
 
 
 def _score(view: View) -> tuple[dict, dict]:
-    """One protocol's scores, and the sentences' counts."""
+    """One protocol's scores, and counts per sentence."""
     if not (view.kept >= 2).any():
         raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
     gold, times = view.distinct(view.spans)
@@ -131,10 +131,10 @@ def _score(view: View) -> tuple[dict, dict]:
 
 
 class _Found:
-    """What a kind of tree has of the gold spans.
+    """The gold spans that a kind of tree finds.
 
     Attributes:
-        hits: (G,) how often it has each of the distinct gold spans, at most as often as the gold tree.
+        hits: (G,) how often it has each distinct gold span, at most as often as the gold tree.
         matched, predicted: (N,) spans of each sentence.
     """
 
@@ -151,7 +151,7 @@ class _Found:
         }
 
     def spans_of(self, length: str) -> int:
-        """How many spans of a bin of lengths it has."""
+        """Number of spans in a bin of lengths."""
         return self._by_length.get(length, 0)
 
     def scores(self, expected: np.ndarray, part: np.ndarray) -> dict[str, float]:
@@ -167,7 +167,7 @@ class _Found:
 
 
 def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
-    """The rows' names, and the spans of all their trees, (S, 2)."""
+    """The rows' names and the spans (S, 2) of all their trees."""
     inside = np.isfinite(view.slots)
     leaves = "" if view.high is None else WITH_PUNCTUATION
     yield "induced", spans_of_forest(view.slots)[inside] if view.predicted is None else view.predicted
@@ -183,7 +183,7 @@ def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndarray:
-    """The spans of trees that depend on their numbers of leaves (and, if given, on a second number) alone."""
+    """The spans of trees that depend only on the number of leaves (and on a second number, if given)."""
     offsets = np.cumsum(shapes[0]) - shapes[0]
     kinds, which = np.unique(np.stack(shapes, axis=1), axis=0, return_inverse=True)
     spans = [np.empty((0, 2), dtype=np.int64)]
@@ -194,7 +194,7 @@ def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndar
 
 
 def _parts(values: np.ndarray, edges: list[int], among: np.ndarray | bool = True) -> dict[str, np.ndarray]:
-    """Where the values lie in each bin, if any does; a bin is called "2", "4–5" or "21+"."""
+    """Masks of the values in each non-empty bin; bins are called "2", "4–5" or "21+"."""
     parts = {}
     for low, high in itertools.zip_longest(edges, edges[1:]):
         part = (values >= low) & (True if high is None else values < high) & among
@@ -205,17 +205,17 @@ def _parts(values: np.ndarray, edges: list[int], among: np.ndarray | bool = True
 
 
 def _sizes(keys: np.ndarray) -> np.ndarray:
-    """How many leaves each span has."""
+    """Number of leaves of each span."""
     return np.diff(spans_of_keys(keys), axis=1)[:, 0]
 
 
 def _percent(part: float, whole: float) -> float:
-    """Nothing out of nothing is all of it."""
+    """100 if `whole` is 0."""
     return float(100 * part / whole) if whole else 100.0
 
 
 def _by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The rows, numbers or dicts of numbers, by name; of rows with one name (the random ones) their mean."""
+    """The rows, numbers or dicts of numbers, by name; rows with the same name (random) are averaged."""
     groups: dict[str, list] = {}
     for name, row in rows:
         groups.setdefault(name, []).append(row)
@@ -242,7 +242,7 @@ def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[
 
 
 def _sub_words(corpus: Corpus) -> dict:
-    """What the trees over sub-words without `</s>` do to words, and how many of their splits are ties."""
+    """Words that trees over sub-words (without `</s>`) cut, and splits that are ties."""
     if corpus.predicted is not None:
         return {"cut_words": None, "ties": None, "explained_by_labels_within_sentences": None}
     spans = spans_of_forest(corpus.distances)
@@ -250,7 +250,7 @@ def _sub_words(corpus: Corpus) -> dict:
     split = corpus.piece_end - corpus.piece_start > 1
     words = keys_of(np.stack((corpus.piece_start, corpus.piece_end), axis=1)[split])
     whole = np.isin(words, keys_of(spans[inside]))
-    before = spans[inside, 0] - 1  # the gap that the part to its right hangs on
+    before = spans[inside, 0] - 1  # the gap above the part to its right
     tied = (before >= 0) & (corpus.distances[before] == corpus.distances[inside])
     return {
         "cut_words": {"cut": int((~whole).sum()), "split": int(split.sum())},
@@ -260,10 +260,10 @@ def _sub_words(corpus: Corpus) -> dict:
 
 
 def _explained_by_labels(corpus: Corpus) -> float | None:
-    """R² of the two labels beside a gap within sentences; they make four kinds of gaps.
+    """R² of the two labels beside a gap (four kinds of gaps) within sentences.
 
-    Distances and indicators of the kinds are centred per sentence before the kinds' effects are fitted by
-    least squares: neither a sentence's level, which no tree depends on, nor its mix of kinds counts.
+    Distances and indicators of the kinds are centred per sentence before the effects are fitted by least
+    squares: neither a sentence's level, which trees do not depend on, nor its mix of kinds counts.
     """
     inside = np.isfinite(corpus.distances)
     if not inside.any():
@@ -274,8 +274,8 @@ def _explained_by_labels(corpus: Corpus) -> float | None:
     sentence = np.repeat(np.arange(len(corpus.pieces)), corpus.pieces)[inside]
     columns = np.column_stack((corpus.distances[inside], np.eye(4)[kinds]))
     _, first, gaps = np.unique(sentence, return_index=True, return_counts=True)
-    with np.errstate(over="ignore", invalid="ignore"):  # an infinite distance is the largest number here
-        columns = columns - np.repeat(columns[first], gaps, axis=0)  # so that equal ones become exactly 0
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite distances are the largest number here
+        columns = columns - np.repeat(columns[first], gaps, axis=0)  # equal ones become exactly 0
         means = np.add.reduceat(columns, first) / gaps[:, None]
         columns -= np.repeat(means, gaps, axis=0)
         distances, kinds = columns[:, 0], columns[:, 1:]

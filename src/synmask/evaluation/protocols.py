@@ -1,7 +1,8 @@
-"""What is counted when an induced tree is compared with a gold tree: the protocols `words`, `paper`, `evalb`.
+"""The protocols `words`, `paper` and `evalb`: which spans count when induced and gold trees are compared.
 
-All sentences of a corpus lie end to end in flat arrays, and a span is one number (`keys_of`), so that almost
-nothing here or in `parseval` loops over spans. Half-open spans are counted in leaves of the whole corpus.
+All sentences of a corpus are concatenated in flat arrays, and a span is one number (`keys_of`), so that
+hardly anything here or in `parseval` loops over spans. Half-open spans are counted in leaves of the whole
+corpus.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,21 +13,21 @@ import numpy as np
 
 from synmask.syntax.parses import Parse
 from synmask.syntax.tree import not_punctuation, spans_of_forest, word_starts
-from synmask.syntax.treebank import Tree
+from synmask.syntax.treebank import Tree, words_of
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
-# Penn's tags of currency signs, no words to PRPN, ON-LSTM and StructFormer. (The reader also leaves "$" of
-# STTS' tag "$(", which is punctuation.)
+# Penn's tags of currency signs, which PRPN, ON-LSTM and StructFormer drop. ("$" is also what the reader
+# leaves of STTS' tag "$(", punctuation.)
 CURRENCY_TAGS = frozenset({"$", "#"})
-# Gold distances of the protocol `paper`: a gap between words of a tree has minus the number of the
-# constituent that it splits, numbered from the root down; these are below and above all such.
+# Gold distances of the protocol `paper`: a gap between words has minus the number of the constituent that it
+# splits, numbered from the root down; these constants are below and above all such distances.
 INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = -1e18, 1.0, 2.0
 SENTENCE_ENDS = frozenset(".!?。！？")  # words after which a line is cut into parts
 
 
 def keys_of(spans: np.ndarray) -> np.ndarray:
-    """(S, 2) spans → (S,) int64, a number a span, in the order of their starts."""
+    """(S, 2) spans → (S,) int64, one number per span, in the order of their starts."""
     return (spans[:, 0] << 32) | spans[:, 1]
 
 
@@ -37,21 +38,21 @@ def spans_of_keys(keys: np.ndarray) -> np.ndarray:
 
 @dataclass
 class View:
-    """A corpus of N sentences as one protocol sees it.
+    """A corpus of N sentences under one protocol.
 
     Attributes:
         lengths: (N,) the leaves of each sentence, over which trees are built.
         slots: (L,) the induced distances (`syntax.tree.spans_of_forest`).
-        keep: (L,) bool; the other leaves are taken out of the trees before spans are compared.
+        keep: (L,) bool; other leaves are removed from the trees before spans are compared.
         spans: (S, 2) all gold constituents.
         oracle: (O, 2) the spans of the gold tree as a binary tree.
         trivial: whether spans of one leaf and of the whole sentence count.
-        doubled: whether equal spans of one tree count as often as they come.
-        extra: spans that every predicted tree has more per sentence, and that match nothing.
+        doubled: whether equal spans of one tree count each time.
+        extra: additional spans per sentence of every predicted tree that match nothing.
         high: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the top;
-            None where punctuation is no leaf.
-        labels: (S,) of the gold constituents; None where they are not asked for.
-        predicted: (P, 2) the predicted constituents; None where they follow from `slots`.
+            None if punctuation is not among the leaves.
+        labels: (S,) of the gold constituents; None if not needed.
+        predicted: (P, 2) the predicted constituents; None if they follow from `slots`.
     """
 
     lengths: np.ndarray
@@ -68,12 +69,12 @@ class View:
 
     def __post_init__(self) -> None:
         self._sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        self._position = np.concatenate(([0], np.cumsum(self.keep)))  # of a leaf, among those that are kept
+        self._position = np.concatenate(([0], np.cumsum(self.keep)))  # of a leaf, among kept leaves
         self.kept = np.bincount(self._sentence[self.keep], minlength=len(self.lengths))
         self.scored = self.kept >= (1 if self.trivial else 2)
 
     def counted(self, spans: np.ndarray) -> np.ndarray:
-        """(S, 2) spans of a tree → (S,) keys, in leaves that are kept; -1 for spans that do not count."""
+        """(S, 2) spans of a tree → (S,) keys, in kept leaves; -1 for spans that do not count."""
         kept = self._position[spans]
         size = kept[:, 1] - kept[:, 0]
         largest = self.kept[self._sentence[spans[:, 0]]] - (0 if self.trivial else 1)
@@ -86,7 +87,7 @@ class View:
         return keys, times if self.doubled else np.ones_like(times)
 
     def per_sentence(self, keys: np.ndarray, times: np.ndarray) -> np.ndarray:
-        """(N,) how many spans, each counted `times`, lie in each sentence."""
+        """(N,) number of spans, each counted `times`, in each sentence."""
         sentence = np.searchsorted(np.cumsum(self.kept), spans_of_keys(keys)[:, 0], side="right")
         return np.bincount(sentence, times, minlength=len(self.lengths)).astype(np.int64)
 
@@ -94,7 +95,7 @@ class View:
 class Corpus:
     """Gold trees and parses of the same sentences, as flat arrays.
 
-    Words are numbered through all sentences, and so are sub-words. Equal words are taken for granted
+    Words are numbered across all sentences, and so are sub-words. Trees and parses must have equal words
     (`syntax.parses.check_words`).
     """
 
@@ -102,7 +103,7 @@ class Corpus:
         tags = [tree.tags() for tree in trees]
         self.lengths = np.array([len(line) for line in tags])
         self.tags = np.array([tag for line in tags for tag in line], dtype=object)
-        self.words = [" ".join(parse.tokens).replace("@@ ", "").split() for parse in parses]
+        self.words = [words_of(parse.tokens) for parse in parses]
         self.counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
         self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
         self.predicted = None
@@ -125,12 +126,12 @@ class Corpus:
 
     @property
     def word_slots(self) -> np.ndarray:
-        """The induced distances between words: those inside words are dropped."""
+        """The induced distances between words, without those inside words."""
         return self.distances[self.piece_end - 1]
 
 
 def counted_words(tree: Tree) -> list[bool]:
-    """Which of the n leaves of a gold tree are words: neither punctuation nor currency signs, by the tags."""
+    """Which of the n leaves of a gold tree are words, by their tags: no punctuation, no currency signs."""
     return [
         word and tag not in CURRENCY_TAGS
         for word, tag in zip(not_punctuation(tree), tree.tags(), strict=True)
@@ -140,10 +141,10 @@ def counted_words(tree: Tree) -> list[bool]:
 def words(corpus: Corpus) -> View:
     """The convention of PRPN, ON-LSTM and StructFormer: trees over words (`counted_words`).
 
-    The distance between two of them is the largest of the gaps between them; gaps inside words are dropped.
-    So an induced tree is split with its punctuation, which the model reads, and then loses it; trivial trees
-    never have any. Spans of one word and of the whole sentence do not count; equal spans count once.
-    Sentences of fewer than two words are not scored.
+    The distance between two words is the largest of the gaps between them; gaps inside words are dropped. So
+    an induced tree is split with punctuation, which the model reads, and then loses it; trivial trees never
+    have any. Spans of one word and of the whole sentence do not count; equal spans count once. Sentences of
+    fewer than two words are not scored.
     """
     sentence = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
     lengths = np.bincount(sentence[corpus.counted], minlength=len(corpus.lengths))
@@ -169,12 +170,12 @@ def words(corpus: Corpus) -> View:
 
 
 def evalb(corpus: Corpus) -> View:
-    """What EVALB computes with COLLINS.prm on unlabelled brackets (LABELED 0).
+    """EVALB's scores with COLLINS.prm on unlabelled brackets (LABELED 0).
 
-    The tree over words, with its punctuation, has one bracket a constituent, none around single words. Then
-    words and brackets whose labels COLLINS.prm deletes are taken out. Every other bracket counts that still
-    holds a word, however long and however often its span comes (unary chains, single words, the whole
-    sentence, and a root called ROOT, too). Sentences without a word left are not scored.
+    The tree over words, with its punctuation, has one bracket per constituent, none around single words. Then
+    words and brackets whose labels COLLINS.prm deletes are removed. Every other bracket that still contains a
+    word counts, of any length and each time its span occurs (unary chains, single words, the whole sentence,
+    and a root called ROOT, too). Sentences without a word left are not scored.
     """
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
@@ -189,19 +190,19 @@ def evalb(corpus: Corpus) -> View:
 
 
 def paper(corpus: Corpus) -> View:
-    """The protocol of Kai et al. 2024, as their scripts have it: binary trees over sub-words and `</s>`, all
-    spans of two leaves or more.
+    """The protocol of the scripts of Kai et al. 2024: binary trees over sub-words and `</s>`, all spans of at
+    least two leaves.
 
-    The gold tree follows from distances, too (`_published_slots`). Every predicted tree gets one node more at
-    the top, which matches nothing. (The scripts hand EVALB the prediction as gold, so that the paper prints
-    our recall as precision, our precision as recall.)
+    The gold tree follows from distances, too (`_published_slots`). Every predicted tree gets one more node at
+    the top, which matches nothing. (The scripts pass the prediction to EVALB as gold, so the paper prints our
+    recall as precision and our precision as recall.)
     """
     pieces = corpus.pieces
     lengths = pieces + 1
     top = np.cumsum(lengths)
     slots = np.insert(corpus.distances, np.cumsum(pieces), np.inf)
     slots[top - 2] = corpus.eos_distances
-    shift = np.repeat(np.arange(len(pieces)), corpus.lengths)  # how many </s> stand before each word
+    shift = np.repeat(np.arange(len(pieces)), corpus.lengths)  # number of </s> before each word
     gold = np.full(top[-1], INSIDE_WORD)
     gold[corpus.piece_end - 1 + shift] = np.concatenate([*_published_slots(corpus)])
     gold[top - 1] = np.inf
@@ -214,10 +215,10 @@ def paper(corpus: Corpus) -> View:
 def _published_slots(corpus: Corpus) -> Iterator[list[float]]:
     """For each sentence the gold distances after each of its m words, the last of them before `</s>`.
 
-    As the published script makes them, but for the tree, which is the gold one instead of a parse of each
-    part: the line is cut after words in `SENTENCE_ENDS`; a part's tree is that of its words without "&"
-    (Moses' escapes), and after a word with "&" the distance is as low as inside words. A part with fewer than
-    two words without "&" gives no distances at all, so that those behind it move to the front.
+    As in the published script, except that the tree is the gold one, not a parse of each part. The line is
+    cut after words in `SENTENCE_ENDS`; a part's tree is over its words without "&" (Moses' escapes), and
+    after a word with "&" the distance is as low as inside words. A part with fewer than two words without "&"
+    gives no distances, so that later ones move to the front.
     """
     begin = 0
     for words in corpus.words:
@@ -236,8 +237,10 @@ def _published_slots(corpus: Corpus) -> Iterator[list[float]]:
 
 
 def _owners(spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(W,) for the gap after each word the number of the lowest constituent that has both its words; spans of
-    a sentence from the root down. What stands after a sentence's last word means nothing."""
+    """(W,) for the gap after each word, the number of the lowest constituent that contains both words.
+
+    Spans of a sentence are ordered from the root down. Values after a sentence's last word are undefined.
+    """
     owners = np.zeros(lengths.sum(), dtype=np.int64)
     for number, (start, end) in enumerate(spans.tolist()):
         owners[start : end - 1] = number
@@ -257,14 +260,14 @@ def right_factored(spans: np.ndarray, lengths: np.ndarray, owners: np.ndarray) -
     gaps = np.setdiff1d(np.arange(len(owners)), np.cumsum(lengths) - 1)
     gaps = gaps[np.argsort(owners[gaps], kind="stable")]
     split = owners[gaps]
-    begin = np.append(0, gaps[:-1] + 1)  # after the split before, or
+    begin = np.append(0, gaps[:-1] + 1)  # after the previous split, or
     first = np.append(True, split[1:] != split[:-1])[: len(split)]
     begin = np.where(first, spans[split, 0], begin[: len(split)])  # where the constituent begins
     return np.stack((begin, spans[split, 1]), axis=1)
 
 
 def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:
-    """Slots: each sentence's distances, closed by +inf; infinite ones become the largest number."""
+    """Slots: each sentence's distances, followed by +inf; infinite distances become the largest number."""
     largest = np.finfo(np.float64).max
     closed = [value for line in distances for value in (*line, np.nan)]
     slots = np.clip(np.array(closed, dtype=np.float64), -largest, largest)
@@ -273,10 +276,8 @@ def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:
 
 
 def _final_punctuation(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(N,) how many leaves of punctuation each sentence ends in; its first leaf is never one of them."""
+    """(N,) number of punctuation leaves at the end of each sentence, its first leaf never included."""
     leaf = np.arange(len(counts))
     end = np.cumsum(lengths)
-    last = np.maximum.accumulate(np.where(counts, leaf, -1))[
-        end - 1
-    ]  # word that is none, in the whole corpus
+    last = np.maximum.accumulate(np.where(counts, leaf, -1))[end - 1]  # last word that is not punctuation
     return end - 1 - np.maximum(last, end - lengths)

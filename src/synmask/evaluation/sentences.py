@@ -1,7 +1,7 @@
 """BLEU sentence by sentence: confidence intervals, and BLEU of groups of sentences.
 
-BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). A file a run
-holds these ten counts of each test sentence, beside how long and how much split its source is.
+BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). One file per run
+holds these ten counts for each test sentence, and the length and number of split words of its source.
 """
 
 import itertools
@@ -15,14 +15,9 @@ import pandas as pd
 from synmask.evaluation.bleu import bleu, bleu_of_counts
 from synmask.files import UserError, read_lines, writing
 
-COUNTS = [
-    *(f"matches_{n}" for n in range(1, 5)),
-    *(f"ngrams_{n}" for n in range(1, 5)),
-    "words",
-    "reference",
-]
+COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 SOURCE = ["source_words", "split_words"]
-GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # where each begins
+GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
 SAMPLES = 1000
 
 
@@ -35,7 +30,7 @@ class Run(NamedTuple):
 def write_sentences(
     hypothesis: Path, reference: Path, source: Path, output: Path, *, language: str, lowercase: bool = False
 ) -> None:
-    """Write one row a test sentence: what sacreBLEU counts in it, the words of its source, the split ones.
+    """Write one row per test sentence: sacreBLEU's counts, the words of its source, the split ones.
 
     Args:
         hypothesis, reference: detokenised hypotheses and raw references, as for `bleu.score`.
@@ -51,7 +46,7 @@ def write_sentences(
         )
         raise UserError(f"lines differ, or there are none: {lines}; decode the test set again")
     metric = bleu("sacrebleu", language, lowercase=lowercase)
-    metric.effective_order = True  # matters for no count; without it, each sentence gives a warning
+    metric.effective_order = True  # does not affect counts; avoids a warning per sentence
     rows = []
     for line, expected, tokens in zip(*sides, strict=True):
         found = metric.sentence_score(line, [expected])
@@ -63,10 +58,10 @@ def write_sentences(
 
 
 def read_sentences(path: Path) -> pd.DataFrame:
-    """A file of `write_sentences`.
+    """Read a file of `write_sentences`.
 
     Raises:
-        UserError: no such file, or not such a file.
+        UserError: no such file, or of another kind.
     """
     try:
         rows = pd.read_csv(path, dtype=np.int64)
@@ -80,20 +75,20 @@ def read_sentences(path: Path) -> pd.DataFrame:
 
 
 def intervals(runs: Mapping[Run, Path]) -> pd.DataFrame:
-    """sacreBLEU of each run, and of each system its mean over seeds with a 95% interval.
+    """sacreBLEU of each run, and each system's mean over seeds with a 95% interval.
 
     The interval is a percentile bootstrap over the test sentences: all seeds of a system are scored on the
-    same resampled sentences, and their scores averaged. It says how far the score depends on which sentences
-    are in the test set, not on the seed: that is what the single runs show.
+    same resampled sentences, and their scores averaged. It shows how much the score depends on the choice of
+    test sentences, not on the seed; the single runs show the latter.
 
     Returns:
-        a row a run: direction, system, seed, sentences, bleu; mean, low, high of its system.
+        one row per run: direction, system, seed, sentences, bleu; mean, low, high of its system.
     """
     return _by_system(runs, lambda rows: pd.Series("all", rows.index)).drop(columns="group")
 
 
 def by_source(runs: Mapping[Run, Path], column: str) -> pd.DataFrame:
-    """As `intervals`, for groups of sentences by `column`: source_words or split_words.
+    """`intervals` for groups of sentences by `column`: source_words or split_words.
 
     Returns:
         the columns of `intervals` and `group` ("6–10"); empty groups are left out.

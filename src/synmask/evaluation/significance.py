@@ -1,4 +1,4 @@
-"""Is a system better than the baseline? Over the test set (sacreBLEU's paired test) and over the seeds."""
+"""Test a system against the baseline: over the test set (sacreBLEU's paired test) and over the seeds."""
 
 import logging
 from collections.abc import Sequence
@@ -11,32 +11,29 @@ from sacrebleu.significance import PairedTest
 
 from synmask.files import UserError, read_lines
 
-logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # stderr is for what is wrong
+logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # keep stderr for errors
 TRIALS = 10_000  # sacreBLEU's own number
 
 
 class Difference(NamedTuple):
-    """How sure it is that two systems differ: `p` is the larger of the two others."""
+    """The certainty of a difference between two systems: `p` is the larger of the other two."""
 
     p: float
     p_test_set: float
-    p_seeds: float | None  # None: one seed only
+    p_seeds: float | None  # None with one seed
 
 
 def compare(
-    hypothesis: str | Path,
-    baseline: str | Path,
-    reference: str | Path,
-    metric: BLEU,
+    hypothesis: str | Path, baseline: str | Path, reference: str | Path, metric: BLEU
 ) -> dict[str, Any]:
     """Paired approximate randomisation of two translations of one test set (Riezler and Maxwell 2005).
 
     sacreBLEU counts the shuffles with a *larger* difference than the real one, so identical translations
-    would come out at p = 1/10001. Of two translations that differ in k sentences, at least 2 of the 2^k ways
-    to swap them give exactly the real difference: p is never below 2^(1-k).
+    would get p = 1/10001. If two translations differ in k sentences, at least 2 of the 2^k ways to swap them
+    give exactly the real difference, so p is never below 2^(1-k).
 
     Args:
-        metric: of `bleu.bleu`, for plain text or tokens, as the three files have it.
+        metric: from `bleu.bleu`, for plain text or tokens, like the three files.
     Returns:
         {"difference": BLEU of the hypothesis minus that of the baseline, "p", "signature"}.
     Raises:
@@ -46,7 +43,7 @@ def compare(
     if len({len(side) for side in sides}) > 1 or not sides[0]:
         counts = ", ".join(str(len(side)) for side in sides)
         raise UserError(
-            f"{hypothesis}, {baseline}, {reference}: {counts} lines; give the same test set thrice"
+            f"{hypothesis}, {baseline}, {reference}: {counts} lines; give three files on the same test set"
         )
     ours, theirs, references = sides
     test = PairedTest([("baseline", theirs), ("system", ours)], {"BLEU": metric}, [references], "ar", TRIALS)
@@ -63,12 +60,12 @@ def compare(
 def over_seeds(
     pairs: Sequence[tuple[float, float]], system: Sequence[float], baseline: Sequence[float]
 ) -> Difference:
-    """Combine the tests of K pairs of runs, one a seed; significant is what is so by both p-values.
+    """Combine the tests of K pairs of runs, one per seed; significance requires both p-values.
 
     Over the test set: of the K two-sided p-values, those whose difference has another sign than the mean
     difference count as 1; then p = K/k · p_(k), where p_(k) is the k-th smallest and k = floor(K/2) + 1, so
-    that more than half of the pairs must agree. This bound (Rüger 1978) holds however the K tests depend on
-    each other, and they do: they share the test set. Sentences of several seeds are never pooled.
+    that more than half of the pairs must agree. This bound (Rüger 1978) holds under any dependence between
+    the K tests, which share the test set. Sentences of several seeds are never pooled.
     Over the seeds: Welch's t-test of the K + K scores, as two sets of random seeds; None for one seed.
 
     Args:
@@ -87,7 +84,7 @@ def over_seeds(
 
 
 def _welch(one: Sequence[float], other: Sequence[float]) -> float:
-    """Two-sided p; where neither side has any spread, 1 if the means are equal, else 0."""
+    """Two-sided p; if neither side has any spread, 1 for equal means, else 0."""
     if len({*one}) == len({*other}) == 1:
         return float(one[0] == other[0])
     from scipy.stats import ttest_ind  # here, because it takes a second

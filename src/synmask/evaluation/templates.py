@@ -1,4 +1,4 @@
-"""How well templates of the target are predicted (ST-NMT)."""
+"""Scores of predicted templates of the target (ST-NMT)."""
 
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,11 @@ from synmask.text.bpe import join_subwords
 
 
 def score_templates(predicted: Path, gold: Path, language: str) -> dict[str, Any]:
-    """Score predicted templates where there is a gold one; both files are in BPE, a template a line.
+    """Score predicted templates if there is a gold one; both files are in BPE, one template per line.
 
     Returns:
-        {"scores": {"bleu_tokenised" of words and labels, "exact": share of templates that are right, both
-        0-100}, "signatures", "sentences": how many were scored}.
+        {"scores": {"bleu_tokenised" of words and labels, "exact": share of templates that match, both
+        0-100}, "signatures", "sentences": number of scored templates}.
     Raises:
         UserError: the files differ in length, or there is no gold template.
     """

@@ -11,12 +11,19 @@ from matplotlib.axes import Axes
 from synmask.files import UserError, read_json
 from synmask.reporting.layout import arrow
 from synmask.reporting.runs import CHOICE, chosen, read_scores
-from synmask.reporting.style import COLOURS, DARK, in_style, legend_below, look, panels, save
+from synmask.reporting.style import (
+    COLOURS,
+    DARK,
+    beside,
+    in_style,
+    legend_below,
+    look,
+    panels,
+    save,
+    seed_dots,
+)
 
-GROUPS = {
-    "source_words": "Words in the source sentence",
-    "split_words": "Words of it that BPE splits",
-}
+GROUPS = {"source_words": "Words in the source sentence", "split_words": "Words of it that BPE splits"}
 SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 
 
@@ -24,11 +31,11 @@ SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 def bleu_dots(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> None:
     """sacreBLEU by system: large points are means over seeds, small ones single seeds, lines 95% intervals.
 
-    A panel a direction; a system without runs has a dash.
+    One panel per direction; a system without runs gets a dash.
 
     Args:
         results: `evaluation.sentences.intervals`.
-        labels: what each system is called, in the order of the lines.
+        labels: each system's label, in the order of the lines.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     directions = list(dict.fromkeys(results["direction"]))
@@ -65,25 +72,24 @@ def bleu_dots(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> No
 def _dots(axes: Axes, row: int, runs: pd.DataFrame) -> None:
     colour, first = COLOURS[row % len(COLOURS)], runs.iloc[0]
     axes.errorbar(first["mean"], row - 0.1, xerr=_reach(runs.iloc[:1]), color=colour, fmt="o", capsize=3)
-    axes.plot(runs["bleu"], [row + 0.2] * len(runs), "o", color=colour, markersize=4, alpha=0.6, mec="white")
-    edge = max(runs["bleu"].max(), first["high"])
-    axes.annotate(f"{first['mean']:.2f}", (edge, row), xytext=(7, 0), textcoords="offset points", va="center")
+    seed_dots(axes, runs["bleu"], row, colour)
+    beside(axes, f"{first['mean']:.2f}", max(runs["bleu"].max(), first["high"]), row, gap=7)
 
 
 def _reach(rows: pd.DataFrame) -> np.ndarray:
-    """How far intervals reach below and above the mean (2, rows); of few sentences one may leave it out."""
+    """(2, rows) how far intervals reach below and above the mean; with few sentences one may miss it."""
     return np.maximum(0, [rows["mean"] - rows["low"], rows["high"] - rows["mean"]])
 
 
 @in_style
 def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mapping[str, str]) -> None:
-    """sacreBLEU by length of the source sentence and by how many of its words are split.
+    """sacreBLEU by length of the source sentence and by the number of its words that are split.
 
-    Points are means over seeds, error bars 95% intervals; under each group the number of its sentences.
+    Points are means over seeds, error bars 95% intervals. Each group has its number of sentences below.
 
     Args:
         results: source_words, split_words → `evaluation.sentences.by_source`, of one direction.
-        labels: what each system is called.
+        labels: each system's label.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     figure, rows = panels(1, len(results), width=4.8, height=3.6, sharey=True)
@@ -109,12 +115,12 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mappi
 def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
     """Tokenised BLEU against a number in the systems' settings: means over seeds, their range, single seeds.
 
-    One line is of the validation set, which chooses a value, the other of the test set. A panel a direction.
-    Numbers that grow by factors stand on a logarithmic axis.
+    One line is for the validation set, which chooses a value, the other for the test set. One panel per
+    direction. Numbers that grow by factors get a logarithmic axis.
 
     Args:
         scores: scores.json files.
-        setting: where the number stands in their `settings`, e.g. system.options.bpe_dim.
+        setting: the number's key in their `settings`, such as system.options.bpe_dim.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: as `runs.read_scores`; the setting is missing or is not a number.
@@ -153,5 +159,5 @@ def _number(path: Path, setting: str) -> float:
     for key in setting.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise UserError(f"{path}: settings.{setting} is no number, but {value!r}; sweep another setting")
+        raise UserError(f"{path}: settings.{setting} is not a number, but {value!r}; sweep another setting")
     return value

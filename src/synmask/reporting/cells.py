@@ -1,4 +1,4 @@
-"""The cells of a table: what is published, the mean over our seeds, the test against the baseline."""
+"""The cells of a table: the published number, the mean over our seeds, the test against the baseline."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from synmask.reporting.runs import chosen
 
 
 class Metric(NamedTuple):
-    """How a metric is printed: its value times `scale`, to so many digits."""
+    """How a metric is printed: its value times `scale`, with `digits` decimals."""
 
     label: str
     digits: int = 2
     scale: float = 1.0
     contest: bool = True  # the highest is the best
-    spread: bool = True  # seeds differ in it
+    spread: bool = True  # it differs between seeds
 
 
 METRICS = {
@@ -44,7 +44,7 @@ METRICS = {
 
 @dataclass
 class Cell:
-    """One system, column and metric: what is published, what our runs say."""
+    """One system, column and metric: the published number and the result of our runs."""
 
     corpus: str
     column: str
@@ -65,16 +65,16 @@ class Cell:
     p: float | None
     p_test_set: float | None
     p_seeds: float | None
-    best: bool = False  # of our means; in a sweep: of the system that validation chooses
+    best: bool = False  # among our means; in a sweep: the system that validation chooses
     best_published: bool = False
 
 
 def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.DataFrame) -> list[Cell]:
-    """All cells of a table, by column, metric and row; best means, or what validation chooses, are marked.
+    """All cells of a table by column, metric and row; the best means, or validation's choice, are marked.
 
     Args:
-        runs: a row a run, as `runs.read_scores`.
-        tests: a row a run and metric, as `runs.read_comparisons`.
+        runs: one row per run, as from `runs.read_scores`.
+        tests: one row per run and metric, as from `runs.read_comparisons`.
     """
     cells = [
         _cell(plan, published, runs, tests, column, metric, system, label)
@@ -92,7 +92,7 @@ def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.
 
 
 def value_of(cell: Cell, run: tuple[str, str, str] | None, baseline: float | None) -> Value:
-    """A cell as a table shows it; `baseline`: the mean that it is compared with."""
+    """A cell as a table shows it; `baseline` is the mean to compare with."""
     return Value(
         cell.mean, METRICS[cell.metric].digits, cell.sd, cell.p, cell.p_test_set, cell.p_seeds,
         change=None if cell.p is None or baseline is None else cell.mean - baseline,
@@ -139,7 +139,7 @@ def _cell(
 
 
 def _values(runs: pd.DataFrame, corpus: str, direction: str, system: str, metric: str) -> pd.Series:
-    """A metric of a cell's runs by seed, as it is printed, without those that diverged."""
+    """A metric of a cell's runs by seed, scaled for print, without runs that diverged."""
     if metric not in runs:
         return pd.Series(dtype=float)
     chosen = runs[(runs["corpus"] == corpus) & (runs["direction"] == direction) & (runs["system"] == system)]
@@ -147,15 +147,9 @@ def _values(runs: pd.DataFrame, corpus: str, direction: str, system: str, metric
 
 
 def _test(
-    plan: Plan,
-    runs: pd.DataFrame,
-    tests: pd.DataFrame,
-    corpus: str,
-    direction: str,
-    system: str,
-    metric: str,
+    plan: Plan, runs: pd.DataFrame, tests: pd.DataFrame, corpus: str, direction: str, system: str, metric: str
 ) -> Difference | None:
-    """The cell against the baseline, over the seeds that both have; None where nothing was tested."""
+    """The cell against the baseline, over the seeds that both have; None if nothing was tested."""
     here = tests[
         (tests["corpus"] == corpus)
         & (tests["direction"] == direction)
@@ -172,7 +166,7 @@ def _test(
 
 
 def _mark_best(cells: Iterable[Cell]) -> None:
-    """The highest of each column's published numbers, and of ours; equal as printed is equal."""
+    """Mark the highest of each column's published numbers, and of ours, compared as printed."""
     columns: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         if METRICS[cell.metric].contest:

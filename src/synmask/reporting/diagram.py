@@ -1,4 +1,4 @@
-"""The method at a glance, drawn by code; its P_D is computed from the distances and heights shown."""
+"""A diagram of the method; its P_D is computed from the distances and heights shown."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def diagram(out: Path) -> None:
     _words(axes)
     _parser(axes)
     matrix = dependency_distribution(torch.tensor([DISTANCES]), torch.tensor([HEIGHTS]))[0].numpy()
-    np.fill_diagonal(matrix, 0)  # as the model does: a masked layer never attends to itself
+    np.fill_diagonal(matrix, 0)  # as in the model: in a masked layer no token attends to itself
     _bars(figure, 0.5, "Heights: one a sub-word", HEIGHTS, HEIGHT, np.arange(len(HEIGHTS)))
     _bars(figure, 2.7, "Distances: one a gap", DISTANCES, DISTANCE, np.arange(len(DISTANCES)) + 0.5)
     _heat_map(figure, matrix)
@@ -72,7 +72,7 @@ def _parser(axes: Axes) -> None:
 
 
 def _encoder(axes: Axes) -> None:
-    """The Transformer's encoder and what follows it."""
+    """The Transformer's encoder, decoder and MLM head."""
     _frame(axes, 7.95, 2.1, 2.5, 2.72)
     axes.text(8.1, 4.58, "Encoder", fontsize=11, fontweight="bold", va="center")
     _box(axes, (8.1, 3.7, 2.2, 0.55), "layers 2 … L\nsoftmax attention", DARK, size=9)
@@ -109,7 +109,7 @@ def _heat_map(figure: Figure, matrix: np.ndarray) -> None:
 
 
 def _inset(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:
-    """Axes at a place given in inches; their own data are in inches, too, until changed."""
+    """Axes at a place given in inches; their data coordinates are inches, too, until changed."""
     axes = figure.add_axes((x / SIZE[0], y / SIZE[1], width / SIZE[0], height / SIZE[1]))
     axes.set(xlim=(0, width), ylim=(0, height))
     return axes

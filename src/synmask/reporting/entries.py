@@ -1,4 +1,4 @@
-"""The runs of an experiment as the page shows them: what is there, what it says, what is missing."""
+"""The runs of an experiment as the page shows them: those that exist, their scores, those missing."""
 
 import json
 import math
@@ -19,7 +19,7 @@ METRICS = {
     "valid.sacrebleu": "validation sacreBLEU",
 }
 LOG_LINES = 12
-FILES = {  # what a run's entry links to, where it exists
+FILES = {  # that a run's entry links to, if they exist
     "scores.json": "scores",
     "parse.json": "parsing scores",
     "train.log": "training log",
@@ -32,7 +32,7 @@ FILES = {  # what a run's entry links to, where it exists
 
 @dataclass
 class Run:
-    """One training of an experiment; `scores` is empty where it has not been scored."""
+    """One training of an experiment; `scores` is empty if it has not been scored."""
 
     direction: str
     system: str
@@ -49,12 +49,14 @@ class Run:
 
     @property
     def target(self) -> str:
-        """What Snakemake is asked for to make it."""
+        """The Snakemake target that makes the run."""
         return str(self.folder / "scores.json")
 
     def value(self, metric: str) -> float | None:
-        """A translation score, such as test.chrf, or the task's own score on its part `metric`; None where it
-        is missing or no finite number (a run that diverged)."""
+        """A translation score, such as test.chrf, or the task's own score on its part `metric`.
+
+        None if it is missing or not finite (a run that diverged).
+        """
         part, _, name = metric.partition(".")
         value = self.scores.get("scores", {}).get(part)
         if isinstance(value, dict):
@@ -63,12 +65,12 @@ class Run:
 
     @property
     def minutes(self) -> float | None:
-        """How long the training took."""
+        """Duration of the training."""
         seconds = self.scores.get("train_seconds")
         return seconds / 60 if isinstance(seconds, int | float) else None
 
     def files(self) -> list[tuple[str, Path]]:
-        """What is there to look at, and where."""
+        """The names and paths of the files that exist."""
         there = [(name, self.folder / file) for file, name in FILES.items() if (self.folder / file).exists()]
         predictions = sorted(self.folder.glob("predictions.*.txt"))
         return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
@@ -106,7 +108,7 @@ def _read(run: Run) -> Run:
 
 
 def summary(runs: list[Run]) -> dict[str, Any]:
-    """What, when, where and with what the runs that are there were made."""
+    """How many runs exist, and when, on which devices and with which versions they were made."""
     there = [run for run in runs if run.there]
     return {
         "there": len(there),
@@ -125,7 +127,7 @@ def _all(runs: list[Run], key: str) -> list[str]:
 
 
 def _versions(runs: list[Run]) -> dict[str, str]:
-    """Package → version; all of them where runs differ."""
+    """Package → version, or all versions if runs differ."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         for package, version in (run.scores.get("versions") or {}).items():
@@ -135,15 +137,15 @@ def _versions(runs: list[Run]) -> dict[str, str]:
 
 @dataclass
 class Settings:
-    """The settings of an experiment's systems: those that all share, and those in which they differ."""
+    """The settings of an experiment's systems: shared ones, and those in which they differ."""
 
     systems: list[str]
     shared: dict[str, str]
-    differing: dict[str, list[str]]  # a value a system, "–" where it has no such setting
+    differing: dict[str, list[str]]  # one value per system, "–" if it has no such setting
 
 
 def settings(runs: list[Run]) -> Settings:
-    """Settings by their dotted names, of each system's first run that is there."""
+    """Settings by dotted name, from each system's first run that exists."""
     found: dict[str, dict[str, str]] = {}
     for run in runs:
         if run.there and run.label not in found:

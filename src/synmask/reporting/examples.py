@@ -1,4 +1,4 @@
-"""Translations sentence by sentence, as compare-mt shows them: scores, gains, words that differ."""
+"""Translations sentence by sentence, in the style of compare-mt: scores, gains, words that differ."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Name = tuple[str, int]  # a system's label and a seed
 
 @dataclass
 class Translation:
-    """One run's: runs of words, and whether the reference lacks them; scores, and gains on the baseline."""
+    """One run's translation: stretches of words, and whether the reference lacks them; scores and gains."""
 
     words: list[tuple[str, bool]]
     chrf: float
@@ -31,7 +31,7 @@ class Translation:
 class Example:
     """A test sentence: its number (from 1), source, reference, translations.
 
-    The reference is in runs of words, with the places of the translations that lack them.
+    The reference consists of stretches of words, with the indices of the translations that lack them.
     """
 
     number: int
@@ -45,12 +45,12 @@ def examples(
 ) -> list[Example]:
     """SHOWN of the sentences that the runs translate differently, the largest gain of the last system first.
 
-    All that differ are ordered by the gain in chrF of the last system on the first, in their first seeds, and
-    taken at equal steps, so that gains and losses are shown as they come, not picked. A run's gain is on the
-    first system's run of the same seed or, where that is missing, of its first seed.
+    All that differ are ordered by the gain in chrF of the last system over the first, in their first seeds,
+    and sampled at equal steps, so that gains and losses are representative. A run's gain is over the first
+    system's run with the same seed or, if that is missing, with its first seed.
 
     Args:
-        source, reference: plain text, a sentence a line.
+        source, reference: plain text, one sentence per line.
         hypotheses: the runs' detokenised translations, the baseline's first.
         language, lowercase: of the references, as for `bleu.bleu`.
     Raises:
@@ -90,7 +90,7 @@ def examples(
 
 
 def _baseline(names: Sequence[Name], place: int) -> int | None:
-    """The place of the run that a run's gain is on; None for the baseline's own."""
+    """The index of the run that a run's gain is measured against; None for the baseline's own runs."""
     system, seed = names[place]
     if system == names[0][0]:
         return None
@@ -105,7 +105,7 @@ def _gains(scores: Sequence[Sequence[float]], place: int, base: int | None) -> l
 
 
 def _differing(text: str, other: str) -> list[bool]:
-    """Of each word of a text, whether the other one lacks it, by their longest common runs of words."""
+    """For each word of a text, whether the other text lacks it, by their longest common stretches."""
     words = text.split()
     differs = [True] * len(words)
     for start, _, size in SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks():
@@ -114,13 +114,13 @@ def _differing(text: str, other: str) -> list[bool]:
 
 
 def _runs(words: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
-    """Neighbouring words with the same flag as one text."""
+    """Join neighbouring words with the same flag."""
     pairs = groupby(zip(words, flags, strict=True), key=lambda pair: pair[1])
     return [(" ".join(word for word, _ in group), flag) for flag, group in pairs]
 
 
 def _spread(ranked: list) -> list:
-    """SHOWN of a list at equal steps, its first and last among them; all of a shorter one."""
+    """SHOWN items of a list at equal steps, including first and last; all items of a shorter list."""
     if len(ranked) <= SHOWN:
         return ranked
     return [ranked[round(step * (len(ranked) - 1) / (SHOWN - 1))] for step in range(SHOWN)]

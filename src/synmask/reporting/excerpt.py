@@ -1,4 +1,4 @@
-"""A copy of a table in a page of the documentation, with its numbers in a file beside it."""
+"""Copy a table into a page of the documentation, and its numbers into a file beside it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ def write_excerpt(table: Path, page: Path, data: Path) -> None:
     """Put TABLE.md, without its title, between the page's marks, and TABLE.csv into `data`.
 
     Raises:
-        UserError: a file is missing, or the page does not have each mark once, in a line of its own.
+        UserError: a file is missing, or the page does not have each mark once, on a line of its own.
     """
     lines = list(read_lines(page))
     if lines.count(BEGIN) != 1 or lines.count(END) != 1 or lines.index(BEGIN) > lines.index(END):

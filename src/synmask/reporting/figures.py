@@ -3,28 +3,36 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from synmask.files import UserError, read_json
-from synmask.reporting.style import COLOURS, DARK, PARENTS, STYLE, in_style, legend_below, look, panels
-from synmask.reporting.style import save as _save
-from synmask.reporting.style import text_width as _text_width
+from synmask.reporting.style import (
+    COLOURS,
+    DARK,
+    PARENTS,
+    STYLE,
+    in_style,
+    legend_below,
+    look,
+    panels,
+    save,
+    text_width,
+)
 
 
 @in_style
 def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
     """Training and validation loss by epoch: a line per system (mean over seeds), a band from min to max.
 
-    Where a system has several seeds, each is a thin line in the band. Later lines are thinner, so that
-     none hides another; the axis leaves out what would flatten all others: losses above the
-    ninetieth percentile of the epochs' medians.
+    If a system has several seeds, each is a thin line in the band. Later lines are thinner, so that none
+    hides another. The axis ends at the 90th percentile of the epochs' median losses, so that outliers do not
+    flatten the rest.
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
-        labels: what each system is called.
+        labels: each system's label.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: a history is missing or lacks a column, or there is none.
@@ -53,19 +61,19 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
         if data["epoch"].nunique() > 2 and high > low:
             axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     legend_below(figure, rows[0, 0])
-    _save(figure, out, data)
+    save(figure, out, data)
 
 
 @in_style
 def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
-    """Time and memory of the encoder a sentence, against its length; a line a system.
+    """Time and memory of the encoder per sentence, by length; one line per system.
 
     Args:
         costs: the JSON file of `translation.speed.measure_files`.
-        labels: what each system is called; one that is not there keeps its name.
+        labels: each system's label; a system without one keeps its name.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: the file is missing or not such a file.
+        UserError: the file is missing or of another kind.
     """
     cost = read_json(costs)
     if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
@@ -96,15 +104,16 @@ def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
         axes.set_xticks(lengths, [*map(str, lengths)])
         axes.minorticks_off()
     legend_below(figure, rows[0, 0])
-    _save(figure, out, data.assign(device=cost["device"], threads=cost["threads"]))
+    save(figure, out, data.assign(device=cost["device"], threads=cost["threads"]))
 
 
+@in_style
 def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -> None:
     """P_D of one sentence as a heat map: row i is token i, column j its parent.
 
     Args:
         tokens: the n tokens.
-        matrix: (n, n); rows sum to 1, or to less where the diagonal was set to 0.
+        matrix: (n, n); rows sum to 1, or to less if the diagonal was set to 0.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
         title: the figure's heading.
     Raises:
@@ -114,44 +123,41 @@ def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: st
     matrix = np.asarray(matrix)
     if matrix.shape != (count, count):
         raise ValueError(f"matrix must be ({count}, {count}) for {count} tokens; got {matrix.shape}")
-    with mpl.rc_context(STYLE):
-        # all places in inches: the map is square, with as much room for labels at its left as below it
-        side, before = 0.32 * count, max(_text_width(token) for token in tokens) + 0.5
-        height = before + side + 0.4
-        width = max(before + side + 1.1, 1.2 * _text_width(title) + 0.2)
-        figure = Figure(figsize=(width, height))
-        axes = figure.add_axes((before / width, before / height, side / width, side / height))
-        scale = figure.add_axes(
-            ((before + side + 0.15) / width, before / height, 0.15 / width, side / height)
-        )
-        top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
-        image = axes.imshow(matrix, cmap=PARENTS, vmin=0, vmax=top)
-        axes.set_xticks(range(count), tokens, rotation=90)
-        axes.set_yticks(range(count), tokens)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        axes.grid(visible=False)
-        axes.set_xticks(np.arange(count + 1) - 0.5, minor=True)
-        axes.set_yticks(np.arange(count + 1) - 0.5, minor=True)
-        axes.grid(which="minor", color="white", linewidth=1)
-        axes.tick_params(which="minor", length=0)
-        axes.set(xlabel="Parent", ylabel="Token")
-        figure.text(0.5, 1 - 0.2 / height, title, ha="center", va="center", size=STYLE["axes.titlesize"])
-        for row, column in np.argwhere(matrix >= 0.095).tolist():
-            value = matrix[row, column]
-            colour = "white" if value > top / 2 else DARK
-            text = f"{value:.1f}".removeprefix("0")
-            axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
-        figure.colorbar(image, cax=scale, label="Probability")
-        rows, columns = np.indices(matrix.shape)
-        data = {
-            "token_position": rows.ravel() + 1,
-            "token": np.asarray(tokens, dtype=object)[rows.ravel()],
-            "parent_position": columns.ravel() + 1,
-            "parent": np.asarray(tokens, dtype=object)[columns.ravel()],
-            "probability": matrix.ravel(),
-        }
-        _save(figure, out, pd.DataFrame(data))
+    # all positions in inches: the map is square, with equal room for labels at its left and below
+    side, before = 0.32 * count, max(text_width(token) for token in tokens) + 0.5
+    height = before + side + 0.4
+    width = max(before + side + 1.1, 1.2 * text_width(title) + 0.2)
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((before / width, before / height, side / width, side / height))
+    scale = figure.add_axes(((before + side + 0.15) / width, before / height, 0.15 / width, side / height))
+    top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
+    image = axes.imshow(matrix, cmap=PARENTS, vmin=0, vmax=top)
+    axes.set_xticks(range(count), tokens, rotation=90)
+    axes.set_yticks(range(count), tokens)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.grid(visible=False)
+    axes.set_xticks(np.arange(count + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(count + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.set(xlabel="Parent", ylabel="Token")
+    figure.text(0.5, 1 - 0.2 / height, title, ha="center", va="center", size=STYLE["axes.titlesize"])
+    for row, column in np.argwhere(matrix >= 0.095).tolist():
+        value = matrix[row, column]
+        colour = "white" if value > top / 2 else DARK
+        text = f"{value:.1f}".removeprefix("0")
+        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
+    figure.colorbar(image, cax=scale, label="Probability")
+    rows, columns = np.indices(matrix.shape)
+    data = {
+        "token_position": rows.ravel() + 1,
+        "token": np.asarray(tokens, dtype=object)[rows.ravel()],
+        "parent_position": columns.ravel() + 1,
+        "parent": np.asarray(tokens, dtype=object)[columns.ravel()],
+        "probability": matrix.ravel(),
+    }
+    save(figure, out, pd.DataFrame(data))
 
 
 def _read_history(path: Path, system: str, seed: int) -> pd.DataFrame:

@@ -1,17 +1,17 @@
-"""A table's findings in words: which systems differ from the baseline, by how much, and how sure that is."""
+"""A table's findings in words: which systems differ from the baseline, by how much, how certainly."""
 
 from collections.abc import Sequence
 
 from synmask.reporting.layout import SIGNIFICANT, Layout, Value, signed
 
-TOLD = ("sacreBLEU", "F1")  # that findings are told in, if the table has them
+TOLD = ("sacreBLEU", "F1")  # metrics to report findings in, if the table has them
 
 
 def findings(tables: Sequence[Layout]) -> list[tuple[str, list[str]]]:
-    """For each column that is told: how many systems differ, and a sentence on each of them.
+    """For each reported column: how many systems differ, and a sentence on each of them.
 
     Args:
-        tables: the first one that tests something speaks, in one of `TOLD` if it has it.
+        tables: the first one with tests is reported, in the metrics `TOLD` if it has them.
     """
     for table in tables:
         names = [words[0] for words, _ in table.rows]

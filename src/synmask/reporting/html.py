@@ -1,4 +1,4 @@
-"""What all HTML pages have in common: styles and scripts of their own, and a policy against all others."""
+"""Parts that all HTML pages share: styles, scripts, and a policy that allows no others."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ def part(name: str) -> str:
 
 
 def policy(*scripts: str) -> str:
-    """A content security policy: only these scripts run, images are part of the page, nothing is loaded."""
+    """A content security policy: only these scripts run, images are inline, nothing is loaded."""
     sums = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii") for script in scripts)
     allowed = " ".join(f"'sha256-{sum_}'" for sum_ in sums)
     return (

@@ -38,16 +38,16 @@ SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
 @dataclass(frozen=True)
 class Value:
-    """A number of a table before it is printed: a mean over seeds, or what a paper prints.
+    """A number of a table before it is printed: a mean over seeds, or a paper's number as printed.
 
     Attributes:
-        mean: None where nobody has the number; `digits` of it and of `sd` are printed.
-        difference: to the published number.
-        p: of the test that gives the mark; `p_test_set` and `p_seeds`: the two that it is the larger of.
-        change: against the baseline.
-        seeds, asked: how many runs there are, and how many there should be.
+        mean: None if there is no number; it and `sd` are printed with `digits` decimals.
+        difference: from the published number.
+        p: decides the significance mark; the larger of `p_test_set` and `p_seeds`, if these are given.
+        change: from the baseline.
+        seeds, asked: how many runs exist, and how many the table asks for.
         run: corpus, direction (or task) and system of the runs.
-        printed: what a paper prints, instead of all this.
+        printed: a paper's number as printed, instead of all this.
     """
 
     mean: float | None = None
@@ -66,7 +66,7 @@ class Value:
 
     @property
     def text(self) -> str:
-        """Mean, sd, mark, difference, seeds if some lack: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
+        """Mean, sd, mark, difference, seeds if some are missing: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
         if self.mean is None:
             return self.printed or "–"
         text = f"{self.mean:.{self.digits}f}"
@@ -87,7 +87,7 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def highest(values: Iterable[float | None], digits: int) -> list[bool]:
-    """Which values are the highest: equal as printed is equal; one without rivals is not the highest."""
+    """Which values are the highest, compared as printed; a single value is not the highest."""
     printed = [None if value is None else round(float(value), digits) for value in values]
     rivals = [value for value in printed if value is not None]
     return [len(rivals) > 1 and value == max(rivals) for value in printed]
@@ -95,10 +95,10 @@ def highest(values: Iterable[float | None], digits: int) -> list[bool]:
 
 @dataclass
 class Layout:
-    """A table to print: `stubs` head the columns of words at its left, `heads` the columns of numbers.
+    """A table to print: `stubs` are the heads of the word columns at the left, `heads` of the number columns.
 
     A head has several levels, such as ("IWSLT14", "De→En", "sacreBLEU"); an empty level is not printed.
-    More than `WIDEST` columns are printed as one block under the other, one for each head of the first level.
+    More than `WIDEST` columns are printed as blocks below each other, one per head of the first level.
     """
 
     title: str
@@ -106,10 +106,10 @@ class Layout:
     heads: list[tuple[str, ...]]
     rows: list[tuple[list[str], list[Value]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    baseline: str = ""  # the row that changes are against
+    baseline: str = ""  # the row that changes are measured against
 
     def blocks(self) -> list[tuple[str, "Layout"]]:
-        """What stands above each block ("" for a single one), and the block as a table of its own."""
+        """Each block as a table of its own, with its heading ("" for a single block)."""
         names = dict.fromkeys(head[0] for head in self.heads)
         if len(self.heads) <= WIDEST or len(names) == 1:
             return [("", self)]
@@ -122,15 +122,15 @@ class Layout:
         return blocks
 
     def changes(self) -> bool:
-        """Whether it compares with the baseline."""
+        """Whether any value is compared with the baseline."""
         return any(value.change is not None for _, values in self.rows for value in values)
 
     def empty(self) -> list[str]:
-        """What heads the rows without any number."""
+        """The labels of rows without any number."""
         return [" ".join(words) for words, values in self.rows if not any(map(_shows, values))]
 
     def readable(self) -> "Layout":
-        """The same without rows and columns of dashes, and without columns that repeat their neighbour."""
+        """The table without rows and columns of dashes and without columns that repeat their neighbour."""
         rows = [(words, values) for words, values in self.rows if any(map(_shows, values))]
         kept: list[tuple[tuple[str, ...], list[Value]]] = []
         for head, *column in zip(self.heads, *(values for _, values in rows), strict=True):
@@ -148,7 +148,7 @@ def _shows(value: Value) -> bool:
 
 
 def arrow(direction: str) -> str:
-    """A direction as readers know it: "de-en" becomes "De→En"; other names stay as they are."""
+    """A direction for readers: "de-en" becomes "De→En"; other names stay as they are."""
     languages = direction.split("-")
     if len(languages) == 2 and all(language.isalpha() and language.islower() for language in languages):
         return "→".join(language.capitalize() for language in languages)
@@ -156,7 +156,7 @@ def arrow(direction: str) -> str:
 
 
 def write_markdown(path: Path, *tables: Layout) -> None:
-    """Tables under each other, each with its title above it and a paragraph a note below it."""
+    """Tables below each other, each with its title above and one paragraph per note below."""
     lines = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
     write_lines(path, itertools.islice(lines, 1, None))
 
@@ -164,13 +164,13 @@ def write_markdown(path: Path, *tables: Layout) -> None:
 def write_latex(path: Path, *tables: Layout) -> None:
     """Table environments for the packages booktabs and graphicx, with the notes in small print below.
 
-    What is wider than the line is scaled down to it.
+    Wide tables are scaled down to the width of the line.
     """
     write_lines(path, itertools.chain.from_iterable(map(_latex, tables)))
 
 
 def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:
-    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also has `more` tables."""
+    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`."""
     write_markdown(Path(f"{out}.md"), *tables)
     write_latex(Path(f"{out}.tex"), *tables)
     with writing(f"{out}.json") as handle:
@@ -178,10 +178,10 @@ def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] 
 
 
 def read_tables(path: Path) -> list[Layout]:
-    """The tables of `write_tables`' JSON.
+    """Read the tables in a JSON file of `write_tables`.
 
     Raises:
-        UserError: the file is not such a file.
+        UserError: the file is of another kind.
     """
     try:
         tables = [Layout(**table) for table in read_json(path)]
@@ -194,18 +194,18 @@ def read_tables(path: Path) -> list[Layout]:
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX prints it; what stands between backquotes is code."""
+    """Escape text for LaTeX; text between backquotes is code."""
     parts = ["".join(LATEX.get(character, character) for character in part) for part in text.split("`")]
     return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(parts))
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows letter by letter: no image, link, HTML or emphasis comes of it."""
+    """Escape text for Markdown, so that it makes no image, link, HTML or emphasis."""
     return re.sub(r"[\\`*\[\]|]|<(?=[A-Za-z/!?])|&(?=[#\w])|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
 def _note(text: str) -> str:
-    """A note: what stands between single backquotes stays code."""
+    """Escape a note for Markdown; text between single backquotes stays code."""
     parts = re.split(r"((?<!`)`[^`]+`(?!`))", text)
     return "".join(part if place % 2 else plain(part).replace(r"\|", "|") for place, part in enumerate(parts))
 
@@ -229,7 +229,7 @@ def _pipes(table: Layout) -> list[str]:
                 *map(plain, words),
                 *(
                     f"**{cell.text}**" if cell.best else cell.text for cell in cells
-                ),  # numbers and marks, ours
+                ),  # our own numbers and marks
             ]
         )
         for words, cells in table.rows
@@ -263,7 +263,7 @@ def _tabular(table: Layout) -> list[str]:
 
 
 def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[str]:
-    """One level of heads, each over its columns, and the rules under them; nothing if all are empty."""
+    """One level of heads, each above its columns, and the rules below; nothing if all are empty."""
     if not any(head[level] for head in heads):
         return []
     cells, rules, first = [""] * width, [], width + 1

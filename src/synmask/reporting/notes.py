@@ -1,4 +1,4 @@
-"""The notes below a table: how to read it, what is missing, where the numbers come from."""
+"""The notes below a table: how to read it, missing runs, sources of the numbers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,7 +19,7 @@ def notes(
     tests: pd.DataFrame,
     make: str,
 ) -> list[str]:
-    """One paragraph a note; `make` is the command that makes what is missing."""
+    """The notes, one paragraph each; `make` is the command that makes missing runs."""
     parts = [
         _how_to_read(plan, cells),
         _marks(plan, cells, tests),
@@ -79,7 +79,7 @@ def _marks(plan: Plan, cells: Sequence[Cell], tests: pd.DataFrame) -> str:
 
 
 def _published(published: Published, cells: Sequence[Cell]) -> str:
-    """Who printed the numbers, and whose the quoted ones are."""
+    """The papers that print the numbers, and the origin of quoted ones."""
     printed = [cell for cell in cells if cell.paper]
     papers = dict.fromkeys(cell.paper for cell in printed)
     quoted = dict.fromkeys((cell.label, cell.system) for cell in printed if cell.origin == "quoted")
@@ -94,7 +94,7 @@ def _published(published: Published, cells: Sequence[Cell]) -> str:
 
 
 def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
-    """The runs that are asked for and not there, and the command that makes them."""
+    """The missing runs, and the command that makes them."""
     there = set(runs[RUN].itertuples(index=False, name=None))
     parts, missing, asked = [], 0, len(asked_runs(plan))
     labels = dict(map(tuple, plan["rows"]))
@@ -124,7 +124,7 @@ def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
 
 
 def _signatures(plan: Plan, runs: pd.DataFrame) -> Iterator[str]:
-    """sacreBLEU's signature of each score; where corpora differ in it, the columns it is of."""
+    """sacreBLEU's signature of each score, with its columns if corpora differ in it."""
     for metric in dict.fromkeys(metric.removeprefix("valid_") for metric in plan["metrics"]):
         if metric not in SCORES or runs.empty:
             continue

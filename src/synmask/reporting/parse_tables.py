@@ -1,4 +1,4 @@
-"""Parsing scores of an experiment's runs, protocol by protocol, and of one parse in the terminal."""
+"""Tables of parsing scores: of an experiment's runs by protocol, and of one parse for the terminal."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,10 +7,19 @@ from typing import Any
 
 import pandas as pd
 
-from synmask.evaluation.parse_significance import Counts, paired_bootstrap
+from synmask.evaluation.parse_significance import SAMPLES, Counts, paired_bootstrap
 from synmask.files import UserError, read_json, writing
 from synmask.reporting.cells import METRICS
-from synmask.reporting.layout import Layout, Value, arrow, highest, signed, write_tables
+from synmask.reporting.layout import (
+    SIGNIFICANT,
+    VERY_SIGNIFICANT,
+    Layout,
+    Value,
+    arrow,
+    highest,
+    signed,
+    write_tables,
+)
 from synmask.reporting.runs import PARSE_SCORES, RUN, read_counts
 
 SCORES = {metric: METRICS[metric].label for metric in PARSE_SCORES}
@@ -24,7 +33,7 @@ PROTOCOLS = {
     "evalb": "what EVALB computes with COLLINS.prm on unlabelled brackets",
     DEPENDENCIES: "heads by the argmax of P_D, of words without punctuation",
 }
-RESTS = {  # of the diagnostics: head → what it means
+RESTS = {  # of the diagnostics: head → meaning
     "% of split words cut": "words in several sub-words that the tree does not keep together",
     "% of splits tied": "splits between equal distances, which a rule decides, not the parser",
     "% explained by labels": "the share of the distances' variance in a sentence that the BPE labels beside"
@@ -50,15 +59,14 @@ def write_parse_table(
 
     `output`.csv has a row for each kind of tree of each run; .md and .tex show means ± sample standard
     deviations over the seeds, the best of each column in bold (never the oracle), and marks of the paired
-    bootstrap on F1. A trivial tree depends on the sentences only, so it has one score a direction.
+    bootstrap on F1. Trivial trees depend on the sentences only, so they have one score per direction.
 
     Args:
         parses, counts: parse.json and parse_counts.json of the runs, in the same order.
         systems: the systems' names in the order of the rows, and the label of each.
     Raises:
         UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
-            of a
-            direction differ in their sentences or trivial trees.
+            of a direction differ in their sentences or trivial trees.
     """
     runs = pd.DataFrame(itertools.chain.from_iterable(map(_rows, parses)))
     if runs.empty:
@@ -125,7 +133,7 @@ def _lines(rows: dict[str, dict[str, float]], heads: dict[str, str]) -> list[str
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """A row for each protocol and tree of one parse.json."""
+    """The rows of one parse.json, one per protocol and tree."""
     run = read_json(path)
     try:
         head = {key: run[key] for key in RUN}
@@ -172,7 +180,7 @@ def _table(
     systems: Mapping[str, str],
     directions: Sequence[str],
 ) -> Layout:
-    """One protocol's table: means ± sd of the systems, then what does not depend on the system."""
+    """One protocol's table: means ± sd of the systems, then the trivial trees."""
     metrics = ATTACHMENT if protocol == DEPENDENCIES else SCORES
     if protocol == DEPENDENCIES:  # some systems induce no heads
         systems = {name: label for name, label in systems.items() if name in set(runs["system"])}
@@ -200,9 +208,8 @@ def _table(
             column = []
             for (_, _, system), one, best in zip(rows, values, highest(rivals, 2), strict=True):
                 run = (runs["corpus"].iloc[0], direction, system) if system else None
-                sd = one.std(ddof=1) if len(one) > 1 else None
                 test = tests.get(system, {}) if metric == "f1" and len(one) else {}
-                column.append(Value(_mean(one), sd=sd, best=best, run=run, **test))
+                column.append(Value(_mean(one), sd=_sd(one), best=best, run=run, **test))
             columns.append(column)
     cells = zip(*columns, strict=True)
     table.rows = [([name], list(row)) for (name, *_), row in zip(rows, cells, strict=True)]
@@ -211,7 +218,7 @@ def _table(
 
 
 def _values(runs: pd.DataFrame, tree: str, system: str | None, metric: str) -> pd.Series:
-    """A metric of a system's runs, or of a trivial tree; none at all if one is no number."""
+    """A metric of a system's runs, or of a trivial tree; empty if any value is missing."""
     here = runs[runs["tree"] == tree]
     values = (here[here["system"] == system] if system else here.drop_duplicates("tree"))[metric]
     return values if values.notna().all() else values[:0]
@@ -219,6 +226,10 @@ def _values(runs: pd.DataFrame, tree: str, system: str | None, metric: str) -> p
 
 def _mean(values: pd.Series) -> float | None:
     return float(values.mean()) if len(values) else None
+
+
+def _sd(values: pd.Series) -> float | None:
+    return values.std(ddof=1) if len(values) > 1 else None
 
 
 def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -> str:
@@ -233,8 +244,9 @@ def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -
     text += f"Mean ± sample standard deviation over seeds {seeds}; the best of each column is bold."
     if protocol != DEPENDENCIES:
         text += (
-            " F1 † differs from right-branching at p < 0.05, ‡ at p < 0.01 (paired bootstrap over sentences"
-            " and seeds, 1000 samples). The oracle is the gold tree made binary."
+            f" F1 † differs from right-branching at p < {SIGNIFICANT}, ‡ at p < {VERY_SIGNIFICANT} (paired"
+            f" bootstrap over sentences and seeds, {SAMPLES} samples). The oracle is the gold tree made"
+            " binary."
         )
     return text
 
@@ -263,7 +275,7 @@ def _significance(
 
 
 def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> list[str]:
-    """One line that names the runs that other systems or directions have."""
+    """One line on missing runs: those with seeds that other systems or directions have."""
     seeds = sorted(set(runs["seed"]))
     there = set(zip(runs["system"], runs["direction"], runs["seed"], strict=True))
     parts = []
@@ -276,7 +288,7 @@ def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequenc
 
 
 def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions: Sequence[str]) -> Layout:
-    """For the page alone: what induced trees rest on, in percent."""
+    """A table for the page alone: the diagnostics `RESTS` of induced trees."""
     read = {(run["direction"], run["system"], run["seed"]): run for run in map(read_json, parses)}
     table = Layout(
         "What the trees rest on", ["Trees"], [(arrow(name), head) for name in directions for head in RESTS]
@@ -287,14 +299,14 @@ def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions:
             runs = [run for (where, name, _), run in read.items() if (where, name) == (direction, system)]
             for shares in zip(*map(_rests_on, runs), strict=True) if runs else [()] * len(RESTS):
                 values = pd.Series([share for share in shares if share is not None], dtype=float)
-                row.append(Value(_mean(values), 1, values.std(ddof=1) if len(values) > 1 else None))
+                row.append(Value(_mean(values), 1, _sd(values)))
         table.rows.append(([label], row))
     table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
     return table
 
 
 def _rests_on(run: Mapping[str, Any]) -> list[float | None]:
-    """The shares of `RESTS` in percent; None where there is nothing to share."""
+    """The values of `RESTS` in percent; None if there is nothing to divide by."""
     cut, ties, explained = (
         run.get(key) for key in ("cut_words", "ties", "explained_by_labels_within_sentences")
     )

@@ -1,4 +1,4 @@
-"""What a page consists of."""
+"""The types of a page's plan."""
 
 from typing import NotRequired
 
@@ -7,14 +7,14 @@ from typing_extensions import TypedDict
 
 
 class ExperimentPlan(TypedDict):
-    """What a page says about one experiment, or about a benchmark, which has tasks as directions.
+    """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
 
     Attributes:
         systems: name and label of each.
         tables, figures: paths of Markdown and of SVG files.
         pages: heading and path of each HTML page that becomes a section (it must load nothing).
-        columns: of a benchmark the task of each column of its tables.
-        metrics: of a benchmark the heads of its parts' scores.
+        columns: for a benchmark, the task of each column of its tables.
+        metrics: for a benchmark, the heads of its parts' scores.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -33,7 +33,7 @@ class ExperimentPlan(TypedDict):
 
 
 class PagePlan(TypedDict):
-    """What a page consists of; `figures` belong to no experiment."""
+    """The contents of a page; `figures` are those of no experiment."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

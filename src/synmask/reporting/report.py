@@ -1,4 +1,4 @@
-"""One page on what was run, that opens without a network: findings, tables, figures, translations, runs."""
+"""The report: one HTML page that needs no network, with findings, tables, figures, translations, runs."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ TITLES = {
 
 @dataclass
 class Figure:
-    """A figure of the page: its heading, and an image that the page itself holds."""
+    """A figure of the page: its heading and an inline image."""
 
     name: str
     title: str
@@ -47,20 +47,12 @@ class Figure:
 
 
 def write_report(
-    plan: Mapping[str, Any],
-    output: Path,
-    *,
-    captions: Path,
-    results: Path = Path("results"),
+    plan: Mapping[str, Any], output: Path, *, captions: Path, results: Path = Path("results")
 ) -> None:
-    """Write the page from whatever exists of what `plan` names; the rest is called missing.
+    """Write the page from the files in `plan` that exist; list the others as missing.
 
     Args:
-        plan: `title`, `figures` (of no experiment) and `experiments`, each with `name`, `title`, `corpus`,
-            `directions`, `systems` (pairs of name and label), `seeds`, and the paths of its `tables`
-            (Markdown; what is read is the JSON beside it) and `figures` (SVG); if need be `pages`, a heading
-            and the path of each HTML page that becomes a section (it must load nothing). An experiment on a
-            benchmark has tasks as directions, and `metrics`, the heads of its parts' scores.
+        plan: a `plan.PagePlan`; of a table the JSON beside the Markdown is read.
         output: the HTML file; the results are linked relative to it.
         captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
@@ -102,7 +94,7 @@ def write_report(
 
 
 def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict[str, Any]:
-    """What the template says about one experiment."""
+    """The template's variables on one experiment."""
     entry = {**entry, "systems": dict(entry["systems"])}
     translates = "columns" not in entry
     runs = read_runs(entry, results)
@@ -142,12 +134,12 @@ def _card(run: Run) -> tuple[str, str]:
 
 
 def _absent(paths: Iterable[str]) -> list[str]:
-    """Paths that are not there, or are tables without their numbers."""
+    """The paths that do not exist, or are tables without their JSON."""
     return [path for path in paths if not Path(path.replace(".md", ".json")).exists()]
 
 
 def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figure]:
-    """The figures that are there: as images, so that their ids and styles stay their own."""
+    """The figures that exist, as images, so that their ids and styles do not clash."""
     figures = []
     for path in map(Path, paths):
         if path.exists():
@@ -162,7 +154,7 @@ def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figu
 
 
 def _body(page: Path) -> Markup:
-    """What an HTML page shows below its heading."""
+    """The body of an HTML page without its heading."""
     body = re.search(r"<body[^>]*>(.*)</body>", page.read_text(encoding="utf-8"), re.DOTALL)
     if body is None:
         raise UserError(f"{page}: not a whole HTML page; delete it and rerun")
@@ -171,7 +163,7 @@ def _body(page: Path) -> Markup:
 
 @dataclass
 class Compared:
-    """Sentences of a direction, and the runs that translate them, the baseline's first."""
+    """Sentences of a direction, and the runs that translate them, the baseline's runs first."""
 
     names: list[Name]
     examples: list[Example]

@@ -1,4 +1,4 @@
-"""What runs left behind, as tables: scores.json, parse.json, the tests against a baseline, peak memory."""
+"""Read the results of runs as tables: scores.json, parse.json, tests against a baseline, peak memory."""
 
 import json
 import math
@@ -18,17 +18,17 @@ from synmask.files import UserError, read_json
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
-CHOICE = "valid_bleu_tokenised"  # what a sweep chooses by: the paper's metric, never of the test set
+CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
 PARSE_SCORES = list(get_args(Parsing))
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit"]
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 
 
 def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
-    """The runs of scores.json files, one row each: what ran, its scores, signatures, settings and costs.
+    """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
 
     Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
-    training's peak, in MiB, by Snakemake's benchmark file beside scores.json (NaN: there is none);
+    training's peak in MiB, from Snakemake's benchmark file beside scores.json (NaN if there is none);
     `device_hours` counts all devices.
 
     Raises:
@@ -54,7 +54,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
 
 
 def read_parses(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
-    """The runs of parse.json files, one row each: what ran, and the scores of its `trees` by `protocol`.
+    """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`.
 
     Raises:
         UserError: a file is missing, is not JSON, or lacks a key.
@@ -74,7 +74,7 @@ def read_parses(paths: Iterable[Path], protocol: str, trees: str = "induced") ->
 
 
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
-    """Of parse_counts.json files, (direction, system, seed, protocol) → the spans of each kind of trees.
+    """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree.
 
     Raises:
         UserError: a file is missing, is not JSON, or lacks a key.
@@ -97,7 +97,7 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Tasks of language understanding, one row a run and column of a table: `glue` is the task's own score.
+    """Tasks of language understanding, one row per run and column; `glue` is the task's own score.
 
     Each file is a run's scores.json, or a task's baselines.json, whose rows have seed 0. `direction` is the
     name of the column.
@@ -136,7 +136,7 @@ def _named(columns: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], s
 
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """`runs` and, where the table has an average, a row of each system and seed that has all its columns."""
+    """`runs`, and if the table has an average, a row per system and seed that has all columns."""
     names = [column["column"] for column in columns if column["task"]]
     if len(names) == len(columns):
         return runs
@@ -151,7 +151,7 @@ def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.Dat
 def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(corpus, direction) → the system that validation chooses: that with the highest mean of `CHOICE`.
 
-    Runs without a finite score do not count; where fewer than two systems have one, nothing is chosen.
+    Runs without a finite score do not count. If fewer than two systems have one, nothing is chosen.
     """
     finite = runs.dropna(subset=[CHOICE]).astype({CHOICE: float})
     means = finite.groupby(["corpus", "direction", "system"], sort=False)[CHOICE].mean()
@@ -160,10 +160,10 @@ def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]] = ()) -> pd.DataFrame:
-    """The tests of runs against the baseline's run of the same seed, one row a run and metric.
+    """The tests of runs against the baseline's run with the same seed, one row per run and metric.
 
     Args:
-        columns: of a table, if it is a benchmark's; `direction` is the name of a task's column.
+        columns: of a benchmark's table; `direction` is then the name of a task's column.
 
     Raises:
         UserError: a file is missing, is not JSON, or lacks a key.
@@ -183,10 +183,10 @@ def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]
 
 
 def check_alike(runs: pd.DataFrame) -> None:
-    """Runs of one cell were trained alike, those of one column were decoded and scored alike.
+    """Check that runs of a cell were trained alike, and runs of a column decoded and scored alike.
 
     Raises:
-        UserError: a run is there twice, or settings, decoding or signatures differ; it names two runs.
+        UserError: a run is given twice, or settings, decoding or signatures differ; it names two runs.
     """
     twice = runs[runs.duplicated(RUN)]
     if len(twice):
@@ -224,12 +224,12 @@ def _first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
 
 
 def _finite(value: Any) -> float:
-    """NaN for what is no number: a training that diverged."""
+    """The value, or NaN if it is not a finite number (the training diverged)."""
     return value if isinstance(value, int | float) and math.isfinite(value) else math.nan
 
 
 def _peak_memory(benchmark: Path) -> float:
-    """max_rss of Snakemake's benchmark file, in MiB; it writes "-" or "NA" where it could not look."""
+    """max_rss of Snakemake's benchmark file, in MiB; it writes "-" or "NA" if it could not measure."""
     if not benchmark.exists():
         return math.nan
     column = pd.read_csv(benchmark, sep="\t")["max_rss"]

@@ -28,7 +28,7 @@ from synmask.reporting.runs import (
     read_tasks,
 )
 
-PROTOCOL = "paper"  # parsing scores are counted as the paper counted them
+PROTOCOL = "paper"  # the paper's own count of parsing scores
 
 
 def write_table(
@@ -44,9 +44,9 @@ def write_table(
 
     Args:
         plan: rows, columns and the runs that are asked for (`config.tables.plan`).
-        scores, parses: scores.json and parse.json of the runs that there are.
+        scores, parses: scores.json and parse.json of the runs that exist.
         tasks: scores.json and baselines.json of tasks of language understanding.
-        comparisons: their tests against the baseline (`synmask compare`).
+        comparisons: their tests against the baseline (`synmask significance`, `nlu-significance`).
     Raises:
         UserError: a file is missing or lacks a key; a run is given twice or is not of the table; runs of one
             cell were trained with different settings, or runs of one column decoded or scored differently.
@@ -99,7 +99,7 @@ def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
-    """Per system a line with what is published and a line with what is measured here."""
+    """Per system, a row of published numbers and a row of numbers measured here."""
     with_published = any(cell.published_text for cell in cells)
     places = [(column, metric) for column in plan["columns"] for metric in plan["metrics"]]
     heads = [
@@ -129,13 +129,13 @@ def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
 
 
 def _run(column: dict[str, Any], system: str) -> tuple[str, str, str] | None:
-    """What a number is of; None for an average over columns."""
+    """Corpus, direction (or task) and system of a number; None for an average over columns."""
     direction = column.get("task", column["column"])
     return (column["corpus"], direction, system) if direction else None
 
 
 def _named(metric: str, metrics: Sequence[str]) -> str:
-    """A metric's label, which names the test set where the validation set stands beside it."""
+    """A metric's label; it says "test" if the table also has the validation score."""
     return ("test " if f"valid_{metric}" in metrics else "") + METRICS[metric].label
 
 

@@ -1,13 +1,12 @@
-"""Scores on tasks of language understanding, drawn from their table."""
+"""A figure of scores on tasks of language understanding, from their table."""
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from synmask.config.tables import BASELINES
 from synmask.files import UserError
-from synmask.reporting.style import COLOURS, GREY, in_style, panels, save
+from synmask.reporting.style import COLOURS, GREY, beside, in_style, panels, save, seed_dots
 
 
 @in_style
@@ -18,7 +17,7 @@ def task_dots(table: Path, out: Path) -> None:
         table: prefix of a benchmark's table, whose .csv and .runs.csv are read.
         out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
-        UserError: it is no table of tasks, or has no number.
+        UserError: it is not a table of tasks, or has no numbers.
     """
     cells = _read(f"{table}.csv", {"column", "system", "label", "mean", "sd", "median", "seeds"})
     cells = cells[cells["mean"].notna()]
@@ -37,19 +36,8 @@ def task_dots(table: Path, out: Path) -> None:
             axes.plot(cell["mean"], place - 0.1, "o", color=colour, markersize=6)
             seeds = runs[(runs["direction"] == task) & (runs["system"] == cell["system"])]["glue"]
             if not trivial:
-                axes.plot(
-                    seeds,
-                    np.full(len(seeds), place + 0.2),
-                    "o",
-                    color=colour,
-                    markersize=4,
-                    alpha=0.6,
-                    mec="white",
-                )
-            edge = max(cell["mean"], seeds.max())
-            axes.annotate(
-                f"{cell['mean']:.1f}", (edge, place), xytext=(6, 0), textcoords="offset points", va="center"
-            )
+                seed_dots(axes, seeds, place, colour)
+            beside(axes, f"{cell['mean']:.1f}", max(cell["mean"], seeds.max()), place, gap=6)
         axes.set(title=task, yticks=range(len(systems)), yticklabels=systems, ylim=(len(systems) - 0.5, -0.5))
         drawn = pd.concat([cells[cells["column"] == task]["mean"], runs[runs["direction"] == task]["glue"]])
         room = max(drawn.max() - drawn.min(), 1)

@@ -1,4 +1,4 @@
-"""The trees of one sentence under each other, with distances and heights as bars, as SVG and PDF."""
+"""A figure of one sentence's trees below each other, with distances and heights as bars."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,9 +20,8 @@ BARS = 0.6  # inches
 def trees(gold: Tree | None, induced: Mapping[str, Parse], out: Path) -> None:
     """Draw the gold tree of one sentence, if there is one, above the induced trees over its sub-words.
 
-    Constituents that the gold tree has are coloured, words that are split are underlined. Below each induced
-    tree stand the heights of its sub-words and, between them, the distances, by one scale from their least to
-    their largest.
+    Constituents of the gold tree are coloured, split words are underlined. Below each induced tree are the
+    heights of its sub-words and, between them, the distances, on one scale from the least to the largest.
 
     Args:
         induced: title → parse; all have the same sub-words.
@@ -53,12 +52,12 @@ def trees(gold: Tree | None, induced: Mapping[str, Parse], out: Path) -> None:
 
 
 def _step(title: str, drawing: Drawing) -> float:
-    """Inches a level; deep trees without labels are drawn flatter."""
+    """Inches per level; deep trees without labels are drawn flatter."""
     return 0.28 if title == "gold" else min(0.28, 3.2 / drawing.levels)
 
 
 def _draw_tree(axes: Axes, drawing: Drawing, centres: np.ndarray, step: float) -> None:
-    """Each node as a bar over its children, with a line down to each of them; the leaves' words below."""
+    """Draw each node as a bar above its children, with a line down to each; the words are below."""
     leaves = [centres[start:end].mean() for start, end in drawing.bounds]
     for node, middle, below in branches(drawing, leaves):
         colour, width = (RIGHT, 2.2) if node.hit else (GREY, 1.3)
@@ -86,7 +85,7 @@ def _mark_split_words(axes: Axes, words: list[tuple[int, int]], centres: np.ndar
 
 
 def _draw_bars(axes: Axes, parse: Parse, centres: np.ndarray, width: float) -> None:
-    """Heights under the sub-words and distances under the gaps, the one before `</s>` at the end."""
+    """Draw heights below sub-words and distances below gaps, the one before `</s>` at the end."""
     gaps = np.append((centres[1:] + centres[:-1]) / 2, centres[-1] + 0.22)
     looks = {"height": (centres, HEIGHT), "distance": (gaps, DISTANCE)}
     for name, values in bars(parse).items():
@@ -98,7 +97,7 @@ def _draw_bars(axes: Axes, parse: Parse, centres: np.ndarray, width: float) -> N
 
 
 def _token_centres(sentence: Sentence) -> tuple[np.ndarray, float]:
-    """x of each sub-word in inches, so far apart that neither sub-words nor labels meet; the width in all."""
+    """x of each sub-word in inches, far enough apart for sub-words and labels; and the total width."""
     widths = np.array([text_width(token) for token in sentence.tokens])
     for drawing in sentence.drawings.values():
         for node in drawing.nodes:
@@ -109,7 +108,7 @@ def _token_centres(sentence: Sentence) -> tuple[np.ndarray, float]:
 
 
 def _data(sentence: Sentence, induced: Mapping[str, Parse]) -> pd.DataFrame:
-    """A row a node, with the distance that it splits at, and a row a sub-word, with its height."""
+    """One row per node, with the distance at its split, and one per sub-word, with its height."""
     rows = []
     for title, drawing in sentence.drawings.items():
         for node in drawing.nodes:

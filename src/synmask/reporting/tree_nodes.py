@@ -1,4 +1,4 @@
-"""Trees as nodes to draw: what each spans, how it is called, whether the gold tree has it, what is below."""
+"""Trees as nodes to draw: each with its span, label, gold match and children."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Node(NamedTuple):
     start: int  # in sub-words, half-open
     end: int
     label: str
-    hit: tuple[int, int] | None  # the gold span it is, in words that count
+    hit: tuple[int, int] | None  # the gold span that it matches, in words that count
     level: int  # above the leaves: one more than the highest node inside it
     children: tuple[int, ...]  # numbers of nodes, or, as ~number, of leaves
 
@@ -27,7 +27,7 @@ class Drawing:
     """One tree of a sentence.
 
     Attributes:
-        leaves: what stands below it, and `bounds`, the sub-words that each leaf covers.
+        leaves: the texts below it, and `bounds`, the sub-words that each leaf covers.
         nodes: children before parents.
     """
 
@@ -46,8 +46,8 @@ class Sentence:
 
     Attributes:
         words: the sub-words (start, end) of each word.
-        expected: the gold spans that count, by the protocol `words`; None without a gold tree.
-        counted: how many words count.
+        expected: the gold spans that count by the protocol `words`; None without a gold tree.
+        counted: the number of words that count.
     """
 
     tokens: list[str]
@@ -57,11 +57,11 @@ class Sentence:
     counted: int
 
     def found(self, title: str) -> int:
-        """How many of the gold spans that count a tree has."""
+        """The number of gold spans that count and that a tree has."""
         return len({node.hit for node in self.drawings[title].nodes if node.hit})
 
     def heading(self, title: str, how: str) -> str:
-        """What stands above a tree; `how` says how it shows what is found."""
+        """The heading of a tree; `how` says how matches are shown."""
         if self.expected is None:
             return title
         if title == "gold":
@@ -90,7 +90,7 @@ def branches(
 
 
 def bars(parse: Parse) -> dict[str, list[float]]:
-    """Heights, if there are some, and distances to the next sub-word (n each), from 0, the least, to 1."""
+    """Heights, if any, and distances to the next sub-word (n each), scaled from 0 (least) to 1."""
     columns = {"height": list(parse.heights)} if parse.heights else {}
     columns["distance"] = [*parse.distances, parse.eos_distance]
     values = [value for column in columns.values() for value in column]

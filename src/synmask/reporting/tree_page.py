@@ -1,4 +1,4 @@
-"""A browser of trees, sentence by sentence, gold and induced ones side by side: HTML that stands alone."""
+"""A page to browse trees sentence by sentence, gold and induced ones side by side."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from synmask.syntax.treebank import Tree
 
 FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
-STEP = 15  # pixels a level
+STEP = 15  # pixels per level
 BAR = 26  # pixels of the largest height or distance
 KEY = (
     '<p class="tree-key">Green: constituents that the gold tree has. '
@@ -24,10 +24,10 @@ KEY = (
 
 
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]], *, count: int = 20) -> str:
-    """`count` sentences, evenly drawn from the shortest to the longest, each with its trees side by side.
+    """`count` sentences, evenly spaced from the shortest to the longest, each with its trees side by side.
 
-    The piece has its own style and script, and no outside address; its classes begin with "tree-". Without
-    JavaScript every sentence opens by itself; with it one shows at a time, to step through, search and order.
+    The section has its own style and script and loads nothing; its classes begin with "tree-". Without
+    JavaScript every sentence unfolds by itself; with it, one is shown at a time, to step, search and order.
 
     Args:
         gold: the gold trees of N sentences.
@@ -109,7 +109,7 @@ def _sentence(number: int, sentence: Sentence, parses: Mapping[str, Parse], *, s
 
 
 def _svg(drawing: Drawing, sentence: Sentence, parse: Parse | None, name: str) -> str:
-    """One tree: paths for its constituents, its leaves, a line under words that are split, bars below."""
+    """One tree: paths for its constituents, leaves, lines under split words, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
@@ -139,7 +139,7 @@ def _svg(drawing: Drawing, sentence: Sentence, parse: Parse | None, name: str) -
 
 
 def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:
-    """A leaf, and arrows to its likely parents for when it is pointed at; `</s>` is the right edge."""
+    """A leaf, and arrows to its likely parents, shown when it is pointed at; `</s>` is the right edge."""
     text = f'<text x="{places[index]:.1f}" y="{y}">{escape(leaf)}</text>'
     if parse is None or not parse.parents:
         return text
@@ -158,7 +158,7 @@ def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, 
 
 
 def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:
-    """Heights at the left of each sub-word's place, distances at its right."""
+    """Bars: heights at the left of each sub-word's position, distances at its right."""
     shift = {"height": -4, "distance": 1}
     paths = []
     for name, values in bars(parse).items():
@@ -171,7 +171,7 @@ def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:
 
 
 def _places(drawing: Drawing) -> tuple[list[float], float]:
-    """x of each leaf, so far apart that words and labels do not meet; the width in all."""
+    """x of each leaf, far enough apart for words and labels; and the total width."""
     widths = [LETTER * max(len(leaf) + leaf.count("@"), 2) + 10 for leaf in drawing.leaves]  # @ is wide
     for node in drawing.nodes:
         covered = [leaf for leaf, (start, end) in enumerate(drawing.bounds) if node.start <= start < node.end]

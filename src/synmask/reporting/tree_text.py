@@ -1,17 +1,17 @@
-"""Trees in the terminal: a line a leaf, the root at the left, with bars for heights and distances."""
+"""Trees for the terminal: one line per leaf, the root at the left, bars for heights and distances."""
 
 from synmask.reporting.tree_nodes import Drawing, Sentence, bars
 from synmask.syntax.parses import Parse
 
-THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: the gold tree has it, too
+THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: constituents of the gold tree
 BAR = 12  # characters of the longest bar
 
 
 def draw(sentence: Sentence, parses: dict[str, Parse]) -> str:
     """All trees of a sentence.
 
-    Beside each sub-word of an induced tree stand its height and the distance to the next one, as bars from
-    the least to the largest of all of them. Constituents that the gold tree has are drawn thick.
+    Beside each sub-word of an induced tree are bars for its height and the distance to the next one, scaled
+    from the least to the largest. Constituents of the gold tree are drawn thick.
     """
     lines = []
     for title, drawing in sentence.drawings.items():
@@ -23,7 +23,7 @@ def draw(sentence: Sentence, parses: dict[str, Parse]) -> str:
 
 
 def _with_bars(texts: list[str], parse: Parse) -> list[str]:
-    """Beside each line the height, if there are heights, and the distance to the next sub-word."""
+    """Add to each line the height, if there are heights, and the distance to the next sub-word."""
     columns = bars(parse)
     width = max(map(len, texts))
     heads = [f"  {'distance to the next' if name == 'distance' else name:<{BAR}}" for name in columns]
@@ -34,7 +34,7 @@ def _with_bars(texts: list[str], parse: Parse) -> list[str]:
 
 
 def _tree(drawing: Drawing) -> list[str]:
-    """Lines of leaves with their branches: a column a depth, as wide as its widest label."""
+    """Lines of leaves with their branches: one column per depth, as wide as its widest label."""
     nodes = drawing.nodes
     depth = [0] * len(nodes)
     for number in reversed(range(len(nodes))):

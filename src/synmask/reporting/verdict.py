@@ -1,4 +1,4 @@
-"""Which claims hold: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
+"""Test claims: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -23,14 +23,14 @@ METRICS = {
     "f1_words": "F1 of trees (words)",
     "f1_paper": "F1 of trees (the paper's count)",
 }
-SMALL = {"sacrebleu": 0.5, "f1_words": 5.0, "f1_paper": 5.0}  # a gain worth finding where a claim names none
+SMALL = {"sacrebleu": 0.5, "f1_words": 5.0, "f1_paper": 5.0}  # a relevant gain, if a claim names none
 SHOWN = {"valid_sacrebleu": "sacreBLEU, validation", "sacrebleu": "sacreBLEU, test", "chrf": "chrF, test"}
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
 
 @dataclass
 class Found:
-    """One contrast in one direction: the scores of its seeds, and what the tests say."""
+    """One contrast in one direction: the scores of its seeds and the results of the tests."""
 
     claim: str
     direction: str
@@ -47,13 +47,13 @@ class Found:
     p_test_set: float
     p_seeds: float
     gain: float | None
-    needed: int | None = None  # seeds a side
-    p: float = 1.0  # the larger of the two, adjusted for the number of contrasts
+    needed: int | None = None  # seeds per side
+    p: float = 1.0  # the larger p, adjusted for the number of contrasts
     verdict: str = ""
 
 
 class _Runs:
-    """What the runs under a folder left behind."""
+    """The results of the runs in a folder."""
 
     def __init__(self, folder: Path, corpus: str) -> None:
         self.folder = folder / corpus
@@ -61,7 +61,7 @@ class _Runs:
             raise UserError(f"{self.folder}: no such folder; give the folder that holds the runs' corpora")
 
     def seeds(self, direction: str, system: str, name: str) -> dict[int, Path]:
-        """The file of this name of each seed that has it."""
+        """Seed → its file of this name, if it exists."""
         paths = self.folder.glob(f"{direction}/{system}/seed*/{name}")
         return dict(sorted((int(path.parent.name.removeprefix("seed")), path) for path in paths))
 
@@ -72,7 +72,7 @@ class _Runs:
         return sorted(path.name for path in (self.folder / direction).iterdir() if path.is_dir())
 
     def scores(self, direction: str, system: str) -> pd.DataFrame:
-        """A row a seed; empty where there is none."""
+        """One row per seed; empty if there are none."""
         paths = self.seeds(direction, system, "scores.json")
         if not paths:
             return pd.DataFrame(columns=SHOWN)
@@ -81,11 +81,11 @@ class _Runs:
         return scores
 
     def bleu(self, direction: str, system: str) -> list[float]:
-        """sacreBLEU of the test set, a number a seed."""
+        """sacreBLEU of the test set per seed."""
         return [*self.scores(direction, system)["sacrebleu"]]
 
     def pairs(self, direction: str, system: str, baseline: str) -> list[tuple[float, float]]:
-        """Difference and p-value of each pair of translations with one seed.
+        """Difference and p-value of each pair of translations with the same seed.
 
         Raises:
             UserError: a pair has not been tested.
@@ -107,12 +107,12 @@ class _Runs:
         return found
 
     def f1(self, direction: str, system: str, protocol: str, row: str = "induced") -> list[float]:
-        """A number a seed."""
+        """F1 of trees per seed."""
         paths = self.seeds(direction, system, "parse.json").values()
         return [*read_parses(paths, protocol, row)["f1"]]
 
     def spans(self, direction: str, system: str, protocol: str, row: str = "induced") -> list[Counts]:
-        """A seed each."""
+        """Span counts per seed."""
         paths = self.seeds(direction, system, "parse_counts.json").values()
         counts = read_counts(paths)
         return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
@@ -135,7 +135,7 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
 
 
 def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
-    """All contrasts of all directions that have runs of both sides."""
+    """All contrasts in all directions that have runs of both sides."""
     found = [
         one
         for claim in claims.claims
@@ -157,7 +157,7 @@ def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
 def _scores(
     direction: str, system: str, rival: str, metric: str, trivial: bool, runs: _Runs
 ) -> tuple[list[float], list[float] | float]:
-    """A score a seed of both sides; of trees that need no parser, one number."""
+    """The scores per seed of both sides; trivial trees have one number."""
     if metric == "sacrebleu":
         return runs.bleu(direction, system), runs.bleu(direction, rival)
     protocol = metric.removeprefix("f1_")
@@ -194,7 +194,7 @@ def _contrast(claim: str, contrast: Contrast, direction: str, runs: _Runs) -> Fo
 def _tests(
     contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, runs: _Runs
 ) -> tuple[float, float]:
-    """p over the sentences, and p over the seeds; 1 where there are too few seeds to test."""
+    """p over the sentences and p over the seeds; 1 if there are too few seeds to test."""
     from scipy.stats import ttest_1samp, ttest_ind
 
     if contrast.metric == "sacrebleu":
@@ -264,7 +264,7 @@ def _detail(one: Found) -> str:
 
 
 def _systems(runs: _Runs) -> Iterator[str]:
-    """All systems that were run, the best on the validation set first: mean and sample deviation of seeds."""
+    """All systems that were run, best validation score first: mean and sample deviation over seeds."""
     heads = [*SHOWN.values(), METRICS["f1_words"], METRICS["f1_paper"]]
     for direction in runs.directions():
         scores = {system: runs.scores(direction, system) for system in runs.systems(direction)}
@@ -279,7 +279,7 @@ def _systems(runs: _Runs) -> Iterator[str]:
 
 
 def _spread(values: Sequence[float]) -> str:
-    """40.00 ± 0.49; a dash for no values."""
+    """40.00 ± 0.49, or a dash without values."""
     if not values:
         return "–"
     return f"{fmean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
@@ -287,7 +287,7 @@ def _spread(values: Sequence[float]) -> str:
 
 @in_style
 def _draw(found: Sequence[Found], output: Path) -> None:
-    """A row a contrast: its interval, the paper's gain as a diamond, the verdict as colour."""
+    """One row per contrast: its interval, the paper's gain as a diamond, the verdict as colour."""
     kinds = [[one for one in found if (one.metric == "sacrebleu") == bleu] for bleu in (True, False)]
     kinds = [rows for rows in kinds if rows]
     figure, axes = panels(1, len(kinds), width=7.2, height=1.4 + 0.27 * max(map(len, kinds)))

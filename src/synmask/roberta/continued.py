@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary
-from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from torch import Tensor, nn
@@ -20,7 +18,14 @@ from synmask.files import UserError
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.roberta import synclm
-from synmask.roberta.labelled import Sentences, check_encoded, read_encoded, read_syntax, syntax_file
+from synmask.roberta.labelled import (
+    Sentences,
+    SentenceTask,
+    check_encoded,
+    read_encoded,
+    read_syntax,
+    syntax_file,
+)
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import MASK, Weights, load_weights, save_weights
 from synmask.training.checkpoints import finished, load
@@ -29,14 +34,14 @@ from synmask.training.losses import LoggedLoss
 from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
-KEPT, DRAWN = 0.1, 0.1  # of the masked tokens as many stand as they are, or are drawn; the others are <mask>
+KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
 
 class ParsedSentences(Sentences):
-    """Sentences with BERT's masking and, where there are contrastive losses, their choices.
+    """Sentences with BERT's masking and, for contrastive losses, their samples.
 
-    The batch gains `phrases` and `subtrees` (`synclm.joined`). All is drawn from seed, epoch and sentence; on
-    data to validate on from seed and sentence alone.
+    Batches also contain `phrases` and `subtrees` (`synclm.joined`). All random choices depend on seed, epoch
+    and sentence; for validation, on seed and sentence only.
     """
 
     def __init__(self, *args: Any, losses: Sequence[str], **how: Any) -> None:
@@ -76,7 +81,7 @@ class ParsedSentences(Sentences):
 
 
 class _Watch(Guide):
-    """Plain attention in all layers, of which the last one's weights are kept: (B, n, n), mean over heads."""
+    """Plain attention that keeps the weights of the last layer: (B, n, n), mean over heads."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(GuideOptions(), shape)
@@ -94,7 +99,7 @@ class _Watch(Guide):
 
 
 class ContrastiveRoberta(GuidedRoberta):
-    """A RoBERTa that also gives its last attention and, with `contrast`, what the tree loss compares."""
+    """A RoBERTa that also returns its last attention and, from `contrast`, features for the tree loss."""
 
     @classmethod
     def continued(cls, weights: Weights, args: Namespace) -> "ContrastiveRoberta":
@@ -118,12 +123,12 @@ class ContrastiveRoberta(GuidedRoberta):
 
 
 class ContrastiveLoss(LoggedLoss):
-    """L = L_MLM + L_phrase + L_tree, each a mean over what a batch has of it; 0 where it has none."""
+    """L = L_MLM + L_phrase + L_tree, each a mean over the batch; 0 if the batch has no samples for it."""
 
     losses = ("loss", "phrase_loss", "tree_loss")
 
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
-        """→ loss, 1 (a batch), and what to log (nats)."""
+        """→ loss, sample size 1 (a batch), values to log (nats)."""
         output = model(**sample["net_input"])
         hidden = sample["masked_target"]
         mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
@@ -141,23 +146,8 @@ def _of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Te
     return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
 
 
-class ContinuedPretraining(FairseqTask):
-    """fairseq's task: PART.npz and its annotations in the folder `data`, for `weights`."""
-
-    def __init__(self, data: Path, settings: ContinuedRun, weights: Weights, seed: int) -> None:
-        super().__init__(Namespace())
-        self.data, self.settings, self.weights, self.seed = data, settings, weights, seed
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.weights.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.weights.dictionary
-
-    def max_positions(self) -> int:
-        return self.weights.shape.max_positions
+class ContinuedPretraining(SentenceTask):
+    """Parsed sentences: PART.npz and its annotations."""
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         part = self.data / f"{split}.npz"
@@ -171,7 +161,7 @@ class ContinuedPretraining(FairseqTask):
 
 @dataclass(frozen=True)
 class Continuing(Stage):
-    """A RoBERTa that goes on from `weights`; its last model is kept. `data` holds {train,valid}.npz."""
+    """Continued pre-training from `weights`; the last model is kept. `data` holds {train,valid}.npz."""
 
     settings: ContinuedRun
     data: Path
@@ -221,8 +211,7 @@ class Continuing(Stage):
         torch.manual_seed(self.seed)
         weights, training = load_weights(self.weights), self.settings.training
         task = ContinuedPretraining(self.data, self.settings, weights, self.seed)
-        rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-        model = ContrastiveRoberta.continued(weights, Namespace(**vars(weights.shape.settings()), **rates))
+        model = ContrastiveRoberta.continued(weights, weights.shape.settings(training))
         task.load_dataset("valid")
         return Trainer(cfg, task, model, ContrastiveLoss(task))
 
@@ -248,7 +237,7 @@ class Continuing(Stage):
 def continue_pretraining(
     data: Path, weights: Path, run: Path, settings: ContinuedRun, seed: int, **how: Any
 ) -> None:
-    """Go on pre-training, or go on where an earlier call stopped; `run` becomes a weights folder.
+    """Continue pre-training, or resume an interrupted call; `run` becomes a weights folder.
 
     Args:
         data: folder of {train,valid}.npz and their annotations (`task_syntax.encode_parses`).

@@ -1,4 +1,4 @@
-"""Fine-tuning RoBERTa on a task of language understanding, and what its best model predicts."""
+"""Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ BEST = "best.pt"
 
 @dataclass(frozen=True)
 class FineTuning(Stage):
-    """One system on one task, with one seed; the model that does best on the part `valid` is kept.
+    """One system on one task with one seed; the model with the best score on the part `valid` is kept.
 
     `data` holds PART.npz of each part, `weights` is a weights folder.
     """
@@ -59,7 +59,7 @@ class FineTuning(Stage):
 
     @property
     def batches(self) -> int:
-        return 1  # of a few sentences: nothing to share among workers
+        return 1  # a few sentences: too few to share among workers
 
     @property
     def task(self) -> str:
@@ -71,16 +71,17 @@ class FineTuning(Stage):
 
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
-        for part in (self.data / f"{name}.npz" for name in ("train", self.valid)):
+        for part in self._parts():
             check_encoded(part, weights)
             if GUIDES[self.settings.system.guide].reads:
                 read_syntax(part, read_encoded(part))
         return {}
 
+    def _parts(self) -> list[Path]:
+        return [self.data / f"{name}.npz" for name in ("train", self.valid)]
+
     def files(self) -> list[Path]:
-        names = ("train", self.valid)
-        parts = [self.data / f"{name}.npz" for name in names]
-        read = GUIDES[self.settings.system.guide].reads
+        parts, read = self._parts(), GUIDES[self.settings.system.guide].reads
         return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
 
     def config(self, run: Path, processes: int) -> DictConfig:
@@ -134,7 +135,7 @@ class FineTuning(Stage):
         return f"{self.metric} {row[self.metric]:.2f}"
 
     def best(self, history: History) -> int | None:
-        """The epoch that does best, the first of several."""
+        """The first epoch with the best score."""
         scores = [row[self.metric] for row in history]
         return scores.index(max(scores)) + 1 if scores else None
 
@@ -151,10 +152,8 @@ class FineTuning(Stage):
 
 
 def model_arguments(weights: Weights, settings: FinetuningSettings) -> Namespace:
-    """What fairseq wants to know of a RoBERTa that is fine-tuned."""
-    training = settings.training
-    rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-    return Namespace(**vars(weights.shape.settings()), **rates)
+    """fairseq's arguments for a RoBERTa that is fine-tuned."""
+    return weights.shape.settings(settings.training)
 
 
 def finetune(
@@ -168,15 +167,15 @@ def finetune(
     keep_checkpoints: bool = True,
     **how: Any,
 ) -> None:
-    """Fine-tune one system on one task with one seed, or go on where an earlier call stopped.
+    """Fine-tune one system on one task with one seed, or resume an interrupted call.
 
-    Writes what `loop.run_stage` does, and `run`/best.pt: the model that did best, and its settings.
+    Writes the files of `loop.run_stage`, and `run`/best.pt: the best model and its settings.
 
     Args:
-        data: folder of PART.npz (`encode_file`), and of syntax.PART.npy for systems that read a parser;
+        data: folder of PART.npz (`encode_file`), and of syntax.PART.npy for systems that read parses;
             `valid`: the part that chooses the best epoch.
         weights: a weights folder (roberta/weights.py).
-        keep_checkpoints: False: remove all but the best epoch's model.
+        keep_checkpoints: if False, remove all but the best epoch's model.
         how: for `run_stage`.
     """
     stage = FineTuning(settings, seed, data, valid, weights)
@@ -195,7 +194,7 @@ def finetune(
 
 
 def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa reads them, at most `most` tokens each."""
+    """A task's examples as RoBERTa's input, at most `most` tokens each."""
     loaded = load_weights(weights)
     if most > loaded.shape.max_positions:
         raise UserError(f"{weights}: takes {loaded.shape.max_positions} tokens, not {most}; lower max_tokens")
@@ -208,11 +207,11 @@ def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Enco
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
-    """Write the model's answer to each example of a part, a label or a number a line.
+    """Write the model's prediction for each example of a part, one label or number per line.
 
     Args:
-        model: best.pt of a fine-tuning; `weights`: the folder that it was trained from (for its sizes).
-        data: PART.npz; beside it syntax.PART.npy, if the system reads a parser.
+        model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
+        data: PART.npz, with syntax.PART.npy beside it if the system reads parses.
     """
     torch.set_num_threads(threads)
     tuned, task = _tuned(model, weights, data)
@@ -247,10 +246,10 @@ def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, Sente
 def model_outputs(
     model: GuidedRoberta, task: FairseqTask, encoded: Encoded, syntax: np.ndarray | None, sentences: int = 64
 ) -> torch.Tensor:
-    """The head's outputs for all examples, (N, C) in their order, on the CPU; in batches of like length.
+    """The head's outputs for all examples, (N, C) in their order, on the CPU; batched by length.
 
     Args:
-        syntax: the annotations of the examples' tokens, where the model's guide reads them.
+        syntax: the annotations of the examples' tokens, if the model's guide reads them.
     """
     order = np.argsort(encoded.sizes, kind="stable")
     device, pad = next(model.parameters()).device, task.source_dictionary.pad()

@@ -11,7 +11,7 @@ from synmask.roberta.weights import MASK, RobertaShape, save_weights
 from synmask.text.gpt2 import HEAD, read_encoder, read_merges, tokenizer
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq gives them the first rows, in this order
-# What fairseq's RoBERTa is fixed to. Where a config.json says nothing, the first ones are so.
+# Fixed values of fairseq's RoBERTa; the first ones are the defaults of a config.json.
 DEFAULTS = {
     "bos_token_id": 0,
     "pad_token_id": 1,
@@ -38,14 +38,14 @@ NAMES = (  # in fairseq, in transformers
 
 
 def convert_huggingface(source: str | Path, output: str | Path) -> RobertaShape:
-    """Make a weights folder of a folder with config.json, model.safetensors, and vocab.json with merges.txt
-    or, as transformers 5 writes them, both in tokenizer.json.
+    """Convert a folder with config.json, model.safetensors, and vocab.json with merges.txt or, as
+    transformers 5 writes it, tokenizer.json, to a weights folder.
 
-    The model is a RobertaForMaskedLM; hidden states and logits stay what they were. The embedding of its only
-    token type, which fairseq's RoBERTa has not, is added to those of the positions. Weights become float32.
+    The model is a RobertaForMaskedLM; hidden states and logits stay the same. The embedding of its only token
+    type, which fairseq's RoBERTa lacks, is added to the position embeddings. Weights become float32.
 
     Raises:
-        UserError: a file is missing or damaged, or the model is one that fairseq's RoBERTa cannot be.
+        UserError: a file is missing or damaged, or fairseq's RoBERTa cannot represent the model.
     """
     source = Path(source)
     for name in ("config.json", "model.safetensors"):
@@ -76,7 +76,7 @@ def _shape(path: Path) -> tuple[RobertaShape, int]:
         embed_dim=size("hidden_size"),
         ffn_dim=size("intermediate_size"),
         heads=size("num_attention_heads"),
-        max_positions=size("max_position_embeddings") - 2,  # two rows lie before that of the first position
+        max_positions=size("max_position_embeddings") - 2,  # two rows precede the first position
     )
     return shape, size("vocab_size")
 
@@ -103,7 +103,7 @@ def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
 
 
 def _theirs(name: str) -> list[str]:
-    """The names that fairseq's parameter `name` may have in transformers. Of tied ones a file holds one."""
+    """Possible names of fairseq's parameter `name` in transformers; files store tied ones once."""
     for ours, theirs in NAMES:
         name = name.replace(ours, theirs)
     if name == "lm_head.weight":
@@ -130,8 +130,8 @@ def _vocabulary(source: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
 def _write_vocabulary(source: Path, folder: Path, words: int) -> None:
     """Write encoder.json, vocab.bpe and dict.txt, where row n of `words` is the token with id n, as a string.
 
-    Rows that no text leads to keep their names: fillers and <mask>, which is not listed where it is the last
-    one, as in RoBERTa's own dict.txt: fairseq adds it there.
+    Rows that no text is encoded to keep their names: fillers and <mask>. A final <mask> is left out, as in
+    RoBERTa's own dict.txt, since fairseq adds it.
     """
     ids, merges = _vocabulary(source)
     tokens = {number: token for token, number in ids.items()}

@@ -1,4 +1,4 @@
-"""Sentences and pairs of sentences with a label or a score: data, task and objective of fine-tuning."""
+"""Sentences and sentence pairs with a label or score: data, task and objective of fine-tuning."""
 
 import io
 import zipfile
@@ -28,8 +28,8 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Encoded:
-    """Examples as ids: `tokens` (T,) of all of them, example i from starts[i] to starts[i+1]; `targets` (N,),
-    class numbers or, of a regression, scores."""
+    """Examples as ids: `tokens` (T,) of all examples, example i from starts[i] to starts[i+1]; `targets`
+    (N,), class numbers or, for a regression, scores."""
 
     tokens: np.ndarray
     starts: np.ndarray
@@ -42,7 +42,7 @@ class Encoded:
         return self.part(self.tokens, index)
 
     def part(self, values: np.ndarray, index: int) -> np.ndarray:
-        """What of `values` (T, ...), one for each token, belongs to an example."""
+        """The part of `values` (T, ...), one per token, that belongs to an example."""
         return values[self.starts[index] : self.starts[index + 1]]
 
     @property
@@ -53,14 +53,14 @@ class Encoded:
 def encode(
     texts: Sequence[Sequence[Sequence[int]]], dictionary: Dictionary, most: int, targets: Sequence[float]
 ) -> Encoded:
-    """RoBERTa's input of each example: `<s> a </s>`, of a pair `<s> a </s> </s> b </s>`.
+    """RoBERTa's input for each example: `<s> a </s>`, for a pair `<s> a </s> </s> b </s>`.
 
-    Of a pair with more than `most` tokens the longer sentence loses its end, token by token, until it fits
-    (as BERT did); of a single sentence, too.
+    An example with more than `most` tokens is truncated: the longer sentence loses its last token until the
+    example fits (as in BERT).
 
     Args:
-        texts: of each example one or two sentences, each as GPT-2 BPE ids.
-        most: how many tokens an example has at most, with the marks.
+        texts: one or two sentences per example, each as GPT-2 BPE ids.
+        most: maximum number of tokens per example, special ones included.
     """
     rows = [_row([_ids(sentence, dictionary) for sentence in example], dictionary, most) for example in texts]
     return Encoded(
@@ -97,7 +97,7 @@ def write_encoded(path: Path, encoded: Encoded) -> None:
 
 
 def read_encoded(path: Path) -> Encoded:
-    """What `write_encoded` wrote.
+    """Read a file of `write_encoded`.
 
     Raises:
         UserError: missing or damaged.
@@ -116,7 +116,7 @@ def read_encoded(path: Path) -> Encoded:
 
 
 def syntax_file(part: Path) -> Path:
-    """Where the syntax of PART.npz lies, beside it."""
+    """The path of the syntax of PART.npz, beside it."""
     return part.with_name(f"syntax.{part.stem}.npy")
 
 
@@ -137,13 +137,13 @@ def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
 
 
 def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
-    """Annotations (n, 4) of some examples as a guide reads them: "words" (B, n, 4), -1 at pads."""
+    """A guide's input from annotations (n, 4) of examples: "words" (B, n, 4), -1 at pads."""
     words = [torch.from_numpy(row.astype(np.int64)) for row in rows]
     return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
 
 
 def check_encoded(path: Path, weights: Weights) -> None:
-    """Raises UserError unless the examples in `path` are such as `weights` take."""
+    """Raise a UserError unless the examples in `path` fit `weights`."""
     encoded = read_encoded(path)
     ids, sizes = encoded.tokens, encoded.sizes
     fits = len(encoded) and ids.min() >= 0 and ids.max() < len(weights.dictionary)
@@ -155,11 +155,11 @@ class Sentences(FairseqDataset):
     """Examples as batches, padded on the right.
 
     Args:
-        syntax: annotations (T, 4) of the examples' tokens; `net_input` gains them (`batched`).
-        mask_rate: share of tokens (but for the marks) replaced by `<mask>`; then `net_input` gains `masked`
-            (m,), positions in the flattened (B, n), and the batch `masked_target` (m,), what stood there. It
-            depends on seed, epoch and example alone.
-        order: of the examples before they are put into batches.
+        syntax: annotations (T, 4) of the examples' tokens, added to `net_input` (`batched`).
+        mask_rate: share of tokens, special ones excepted, replaced by `<mask>`. `net_input` then contains
+            `masked` (m,), positions in the flattened (B, n), and the batch `masked_target` (m,), the original
+            tokens. Masking depends on seed, epoch and example only.
+        order: of the examples before batching.
     """
 
     def __init__(
@@ -226,20 +226,12 @@ class Sentences(FairseqDataset):
         return self.order
 
 
-class SentencePrediction(FairseqTask):
-    """A class or a score for each example, by a RoBERTa that may be guided.
+class SentenceTask(FairseqTask):
+    """fairseq's task for PART.npz files in the folder `data`, encoded for `weights`."""
 
-    Args:
-        data: the folder with train.npz and the NAME.npz of the other parts.
-        classes: how many labels the task has, 0 for a regression.
-    """
-
-    def __init__(
-        self, data: Path, valid: str, settings: FinetuningSettings, classes: int, weights: Weights, seed: int
-    ) -> None:
+    def __init__(self, data: Path, settings: Any, weights: Weights, seed: int) -> None:
         super().__init__(Namespace())
-        self.data, self.valid, self.settings = data, valid, settings
-        self.classes, self.weights, self.seed = classes, weights, seed
+        self.data, self.settings, self.weights, self.seed = data, settings, weights, seed
 
     @property
     def source_dictionary(self) -> Dictionary:
@@ -251,6 +243,21 @@ class SentencePrediction(FairseqTask):
 
     def max_positions(self) -> int:
         return self.weights.shape.max_positions
+
+
+class SentencePrediction(SentenceTask):
+    """A class or a score for each example, by a RoBERTa that may be guided.
+
+    Args:
+        valid: the part to validate on.
+        classes: how many labels the task has, 0 for a regression.
+    """
+
+    def __init__(
+        self, data: Path, valid: str, settings: FinetuningSettings, classes: int, weights: Weights, seed: int
+    ) -> None:
+        super().__init__(data, settings, weights, seed)
+        self.valid, self.classes = valid, classes
 
     def build_model(self, cfg: Namespace, from_checkpoint: bool = False) -> GuidedRoberta:
         return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings.system, max(1, self.classes))
@@ -269,15 +276,17 @@ class SentencePrediction(FairseqTask):
         )  # fmt: skip
 
     def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
-        """The annotations of PART.npz, where the system's guide reads them."""
+        """The annotations of PART.npz, if the system's guide reads them."""
         reads = GUIDES[self.settings.system.guide].reads
         return read_syntax(part, encoded) if reads else None
 
 
 class SentenceLoss(LoggedLoss):
-    """L = (1 − λ)·L_task + λ·L_MLM: cross-entropy, or of a regression the squared error, a mean over the
-    examples; the cross-entropy of the masked tokens, a mean over them (method.md, section 5). Logged in nats
-    (of a regression: squared errors) an example."""
+    """L = (1 − λ)·L_task + λ·L_MLM (method.md, section 5).
+
+    L_task is the cross-entropy (for a regression, the squared error), a mean over examples; L_MLM the
+    cross-entropy of the masked tokens, a mean over these. Logged per example in nats (squared errors).
+    """
 
     losses = ("loss", "task_loss")
 
@@ -286,7 +295,7 @@ class SentenceLoss(LoggedLoss):
         self.regression, self.mlm_weight = not task.classes, mlm_weight
 
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
-        """→ loss (a sum), its sample size (examples), and sums to log (nats)."""
+        """→ loss (a sum), sample size (examples), sums to log (nats)."""
         inputs = dict(sample["net_input"])
         if not self.mlm_weight:
             inputs.pop("masked", None)

@@ -44,15 +44,15 @@ class GuidedRoberta(RobertaModel):
         """A plain model with new weights.
 
         Args:
-            args: sizes and dropout as fairseq calls them (`RobertaShape.settings`).
+            args: sizes and dropout under fairseq's names (`RobertaShape.settings`).
         """
         return cls(args, _Encoder(args, dictionary))
 
     @classmethod
     def fine_tuned(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
-        """A model with pre-trained `weights`, a new head with so many outputs, and `system`'s guide.
+        """A model with pre-trained `weights`, a new head with `outputs` outputs, and `system`'s guide.
 
-        What all systems share is made before the guide, so that runs of one seed start from the same weights.
+        Shared parts are made before the guide, so that runs with the same seed start from the same weights.
 
         Raises:
             UserError: the weights do not fit the model.
@@ -81,9 +81,9 @@ class GuidedRoberta(RobertaModel):
         classification_head_name: str | None = None,
         **more: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """With `classification_head_name` → that head's outputs (B, C), and in the extras, if positions
-        `masked` (m,) of the flattened (B, n) are given, `mlm_logits` (m, V). Without: fairseq's own.
-        `annotations` are what the guide reads."""
+        """With `classification_head_name` → that head's outputs (B, C); if positions `masked` (m,) of the
+        flattened (B, n) are given, the extras contain `mlm_logits` (m, V). Without: as in fairseq.
+        `annotations` are the guide's input."""
         if classification_head_name is None:
             return super().forward(src_tokens, src_lengths=src_lengths, **more)
         features, extra = self.encoder.extract_features(src_tokens, annotations=annotations)
@@ -94,7 +94,7 @@ class GuidedRoberta(RobertaModel):
 
 
 def _load(model: GuidedRoberta, state: dict[str, Tensor]) -> None:
-    """Lay pre-trained weights into a model whose head is new."""
+    """Load pre-trained weights into a model with a new head."""
     wrong = model.load_state_dict(state, strict=False)
     missing = [name for name in wrong.missing_keys if not name.startswith("classification_heads.")]
     if missing or wrong.unexpected_keys:

@@ -1,7 +1,6 @@
-"""Pre-training a small RoBERTa as a masked language model, by fairseq's own task and objective."""
+"""Pre-train a small RoBERTa as a masked language model, with fairseq's own task and objective."""
 
 import math
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,8 @@ from synmask.training.loop import run_stage
 from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
-LN2 = math.log(2)  # fairseq's own loss counts in bits
-BASE_WIDTH = 768  # of the RoBERTa that fairseq's initial weights are made for
+LN2 = math.log(2)  # fairseq's own loss is in bits
+BASE_WIDTH = 768  # of the RoBERTa that fairseq's initialisation is made for
 
 
 class _MaskedLM(MaskedLMTask):
@@ -35,7 +34,7 @@ class _MaskedLM(MaskedLMTask):
 
 
 class _MaskedLoss(MaskedLmLoss):
-    """fairseq's, which does not count its tokens."""
+    """fairseq's loss, which also logs the number of tokens."""
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
@@ -69,7 +68,7 @@ class Pretraining(Stage):
         dictionary = read_dictionary(self.weights / "dict.txt")
         left_out = {}
         for split in ("train", "valid"):
-            sentences = read_binary(self.data / split, dictionary)  # its sizes live as long as it does
+            sentences = read_binary(self.data / split, dictionary)  # kept, as its sizes need it
             sizes = sentences.sizes + 1  # <s>
             left_out[split] = int((sizes > most).sum())
             if left_out[split] == len(sizes):
@@ -99,15 +98,14 @@ class Pretraining(Stage):
             "--max-tokens": training.batch.tokens,
             "--update-freq": self.batches // processes,
         }
-        flags = ["--skip-invalid-size-inputs-valid-test"]  # else fairseq would end at a line that is too long
+        flags = ["--skip-invalid-size-inputs-valid-test"]  # else fairseq stops at a line that is too long
         return fairseq_config(self.data, run, words, training, self.seed, processes, flags)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         task = _MaskedLM(cfg.task, read_dictionary(self.weights / "dict.txt"))
-        model, training = self.settings.model, self.settings.training
-        rates = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-        built = task.build_model(Namespace(**vars(_shape(model).settings()), **rates))
+        model = self.settings.model
+        built = task.build_model(_shape(model).settings(self.settings.training))
         _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
         task.load_dataset("valid")
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
@@ -134,8 +132,8 @@ class Pretraining(Stage):
 def _widen(model: GuidedRoberta, factor: float) -> None:
     """Multiply the initial weights of all layers.
 
-    fairseq draws them with a standard deviation of 0.02 whatever the width, with which a narrow layer adds
-    next to nothing to what passes by it, and hardly learns.
+    fairseq draws them with a standard deviation of 0.02 at any width. A narrow layer then adds almost nothing
+    to its residual connection and hardly learns.
     """
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -172,10 +170,10 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
 
 
 def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, seed: int, **how: Any) -> None:
-    """Pre-train, or go on where an earlier call stopped, and write model.pt into the folder `weights`.
+    """Pre-train, or resume an interrupted call; write model.pt into the folder `weights`.
 
     Args:
-        data: a folder of `encode_text`.
+        data: output of `encode_text`.
         weights: a folder with dict.txt.
         settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
         how: for `loop.run_stage`.

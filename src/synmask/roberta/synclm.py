@@ -1,8 +1,9 @@
 """SynCLM (Zhang et al., Findings of ACL 2022): contrastive losses by dependency trees, for pre-training.
 
-The phrase loss makes a head attend like a token of its own phrase, rather than like tokens around it. The
-tree loss makes a head's state like its subtree, rather than like other spans of about that length around it.
-Both follow the authors' published code, which has all the numbers; docs/systems.md says what differs.
+The phrase loss makes a head's attention similar to that of a token in its own phrase, and unlike that of
+tokens around it. The tree loss makes a head's state similar to its subtree, and unlike other spans of about
+that length around it. Both follow the authors' published code, with its constants; docs/systems.md lists the
+differences.
 """
 
 from collections.abc import Sequence
@@ -14,18 +15,18 @@ from torch import Tensor, nn
 
 NONE = -1
 TEMPERATURE = 0.1
-PHRASES = 0.15  # share of the heads that the phrase loss takes
-INSIDE, OUTSIDE = 3, 10  # how far from the head, or from its phrase, the phrase loss looks
+PHRASES = 0.15  # share of the heads that the phrase loss samples
+INSIDE, OUTSIDE = 3, 10  # maximum distance from the head, and from its phrase
 OTHERS = 10  # negatives of the phrase loss
-SUBTREE = 10  # tokens of the largest subtree
-SHIFTED = 30  # negatives of the tree loss, of which
-HARDEST = 3  # count
+SUBTREE = 10  # maximum number of tokens of a subtree
+SHIFTED = 30  # negatives of the tree loss
+HARDEST = 3  # negatives that count
 EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """P choices of the phrase loss; tokens by position, NONE where there are fewer negatives.
+    """P samples of the phrase loss; tokens by position, padded with NONE.
 
     Attributes:
         anchors, positives: (P,); negatives: (P, OTHERS).
@@ -38,7 +39,7 @@ class Phrases:
 
 @dataclass(frozen=True)
 class Subtrees:
-    """T choices of the tree loss; spans by their first and last token, NONE where there are fewer negatives.
+    """T samples of the tree loss; spans by their first and last token, padded with NONE.
 
     Attributes:
         anchors: (T,); positives: (T, 2); negatives: (T, SHIFTED, 2).
@@ -50,9 +51,10 @@ class Subtrees:
 
 
 def token_heads(words: np.ndarray) -> np.ndarray:
-    """(n,) the head of each token; its own place for a root, NONE for a token that no tree has.
+    """(n,) the head of each token; its own position for a root, NONE for a token outside of trees.
 
-    The first token of a word has the first token of the head's word, the word's other tokens have its first.
+    The head of a word's first token is the first token of the head word; the head of the word's other tokens
+    is its first token.
 
     Args:
         words: (n, 4), annotations of an example (roberta/task_syntax.py).
@@ -62,11 +64,11 @@ def token_heads(words: np.ndarray) -> np.ndarray:
 
 
 def spans(heads: np.ndarray) -> np.ndarray:
-    """(n, 2) the first and the last descendant of each token, of which it is one itself."""
+    """(n, 2) the first and the last descendant of each token, itself included."""
     found = np.repeat(np.arange(len(heads))[:, None], 2, axis=1)
     for token in np.flatnonzero(heads != NONE):
         above, seen = heads[token], {token}
-        while above not in seen:  # ends at a root; words that share a sub-word could make a circle
+        while above not in seen:  # ends at a root; words that share a sub-word can form a cycle
             found[above] = min(found[above, 0], token), max(found[above, 1], token)
             seen.add(above)
             above = heads[above]
@@ -74,10 +76,10 @@ def spans(heads: np.ndarray) -> np.ndarray:
 
 
 def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Phrases:
-    """Choose heads, a token of each one's phrase that is near, and tokens outside of it that are near.
+    """Sample heads, for each a nearby token of its phrase (positive) and nearby tokens outside (negatives).
 
-    Where a token outside lies beyond the one inside, seen from the head, the one inside is an anchor, too: it
-    is to be nearer to the head than to that. A head's own head is not among the negatives.
+    If outside tokens lie beyond the positive, seen from the head, the positive is an anchor, too: it should
+    be closer to the head than to them. A head's own head is never a negative.
     """
     found, inner = spans(heads), np.flatnonzero(heads != NONE)
     chosen: list[tuple[int, int, list[int]]] = []
@@ -104,9 +106,9 @@ def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Phrases:
 
 
 def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Subtrees:
-    """Each head but a sentence's root with its subtree, and the spans with the head in them that are moved.
+    """Each head except roots with its subtree (positive) and shifted spans that contain it (negatives).
 
-    They are as long as the subtree, a token longer or (of subtrees of 4 and more) a token shorter.
+    Shifted spans are as long as the subtree, one token longer or (for subtrees of at least 4) one shorter.
     """
     found, inner = spans(heads), np.flatnonzero(heads != NONE)
     chosen = []
@@ -128,20 +130,20 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Subtrees:
 
 
 def _heads(heads: np.ndarray) -> np.ndarray:
-    """The tokens of which others depend."""
+    """The tokens that have dependents."""
     places = np.arange(len(heads))
     return np.unique(heads[(heads != NONE) & (heads != places)])
 
 
 def _moved(head: int, first: int, last: int, least: int, most: int) -> list[tuple[int, int]]:
-    """The span, moved both ways for as long as the head is in it and it lies between `least` and `most`."""
+    """All shifts of the span that contain the head and lie between `least` and `most`."""
     left = range(1, min(first - least, last - head) + 1)
     right = range(1, min(head - first, most - last) + 1)
     return [(first - by, last - by) for by in left] + [(first + by, last + by) for by in right]
 
 
 def joined(parts: Sequence[Phrases] | Sequence[Subtrees], length: int) -> dict[str, Tensor]:
-    """The choices of all sentences of a batch (B, `length`), by positions in it when it is flattened."""
+    """The samples of all sentences of a batch (B, `length`), as positions in the flattened batch."""
     return {
         field.name: torch.cat(
             [
@@ -154,13 +156,13 @@ def joined(parts: Sequence[Phrases] | Sequence[Subtrees], length: int) -> dict[s
 
 
 def phrase_loss(attention: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-    """Mean of log(e^(J+/t) / (e^(J+/t) + Σ e^(J-/t))), J the Jensen–Shannon divergence of what two tokens
-    attend to.
+    """Mean of log(e^(J+/t) / (e^(J+/t) + Σ e^(J-/t))), J the Jensen–Shannon divergence of two tokens'
+    attention.
 
-    As published it is the logarithm itself, not its negative, that is made small: it falls as J+ does.
+    As published, the logarithm itself is minimised, not its negative: it decreases with J+.
 
     Args:
-        attention: (B, n, n), what each token attends to, mean over the heads of the last layer, 0 at pads.
+        attention: (B, n, n), mean over the heads of the last layer, 0 at pads.
         anchors, positives, negatives: of `joined`.
     """
     rows = attention.flatten(0, 1)
@@ -181,15 +183,17 @@ def _divergence(one: Tensor, other: Tensor) -> Tensor:
 
 
 class TreeHead(nn.Sequential):
-    """States (B, n, d) → what the tree loss compares, (B, n, d)."""
+    """States (B, n, d) → features for the tree loss, (B, n, d)."""
 
     def __init__(self, width: int) -> None:
         super().__init__(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width), nn.Linear(width, width))
 
 
 def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-    """Mean of −log(e^(c+/t) / (e^(c+/t) + Σ e^(c-/t))), c the cosine between a head and a span, of which the
-    attention of the head (a softmax of products) makes one vector; the sum is over the HARDEST negatives.
+    """Mean of −log(e^(c+/t) / (e^(c+/t) + Σ e^(c-/t))), c the cosine between a head and a span.
+
+    A span's vector is a weighted mean, by the head's attention to its tokens (a softmax of dot products). The
+    sum is over the HARDEST negatives.
 
     Args:
         features: (B, n, d), of `TreeHead`.
@@ -197,14 +201,14 @@ def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: T
     """
     tokens = features.flatten(0, 1)
     anchor = tokens[anchors]  # (T, d)
-    # All spans have the anchor in them and at most SUBTREE + 1 tokens: a window around it has them all.
+    # All spans contain the anchor and have at most SUBTREE + 1 tokens: a window around it covers them.
     around = torch.arange(-SUBTREE, SUBTREE + 1, device=tokens.device) + anchors[:, None]
     window = tokens[around.clamp(0, len(tokens) - 1)]  # (T, W, d)
     products = torch.einsum("td,twd->tw", anchor, window)
 
     def cosines(spans: Tensor) -> Tensor:  # (T, K, 2) → (T, K)
         inside = (around[:, None] >= spans[..., :1]) & (around[:, None] <= spans[..., 1:])
-        inside |= (spans == NONE).any(-1, keepdim=True)  # no span: some number, which is masked later
+        inside |= (spans == NONE).any(-1, keepdim=True)  # no span: any finite value, masked later
         weights = products[:, None].masked_fill(~inside, float("-inf")).softmax(-1)
         return torch.cosine_similarity(anchor[:, None], weights @ window, dim=-1)
 

@@ -1,9 +1,9 @@
-"""Syntax that guides read of RoBERTa's tasks: parses of sentences → annotations of the tokens of PART.npz.
+"""Syntax for guides on RoBERTa's tasks: parses of sentences → annotations of the tokens of PART.npz.
 
 An annotation file, syntax.PART.npy, is one array (T, 4) of int16 for the T tokens of PART.npz: the first
-sub-word of the token's own word; that of the word's head (of the own word for a root); which sentence of the
-example it is, 1 or 2; 1 for punctuation. Positions count from the start of the example. `<s>` and `</s>` have
--1, -1, 0, 0; where nothing is known of a word, its two positions are -1. It is opened memory-mapped.
+sub-word of the token's word; the first sub-word of the word's head (for a root, of the word itself); the
+sentence of the example, 1 or 2; 1 for punctuation. Positions count from the start of the example. `<s>` and
+`</s>` have -1, -1, 0, 0; unknown words have -1 for both positions. The file is memory-mapped.
 """
 
 from collections import Counter
@@ -24,15 +24,15 @@ END = Dictionary().eos()  # `</s>`, the same in all dictionaries
 
 
 def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Sequence[Path]) -> dict[str, int]:
-    """Write the annotations of PART.npz, and what is returned beside them, as .json.
+    """Write the annotations of PART.npz, and the returned counts beside them as .json.
 
     Args:
-        tsv: what `part` was encoded from, by the vocabulary in the folder `weights`.
-        parses: prefixes of parsed sentences (`pieces.read_parses`); in all they have those of `tsv`.
+        tsv: the examples that `part` was encoded from, with the vocabulary in the folder `weights`.
+        parses: prefixes of parsed sentences (`pieces.read_parses`); together they cover `tsv`.
 
     Returns:
-        How many "sentences" there are, how many of them are "empty" or otherwise "unparsed", how many "words"
-        the others have, and how many of these were "not_found" in the text.
+        The numbers of "sentences", of those that are "empty" or otherwise "unparsed", of "words" in the
+        others, and of words "not_found" in the text.
 
     Raises:
         UserError: a file is missing, a sentence has no parse there, or `part` is of other examples.
@@ -49,13 +49,13 @@ def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Seque
 
 
 def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) -> dict[str, int]:
-    """Write each different sentence that is parsed as an example of PART.npz, and its annotations beside it.
+    """Write each distinct parsed sentence as an example of PART.npz, and the annotations beside it.
 
     Args:
         parses: as for `annotate_task`; weights: a folder with a vocabulary; most: as for `encode`.
 
     Returns:
-        what `annotate_task` does.
+        the counts of `annotate_task`.
 
     Raises:
         UserError: a file is missing or does not fit, there is no sentence, or `most` is too small.
@@ -78,7 +78,7 @@ def _write(
     pieces: Iterable[Sequence[int]],
     known: Mapping[str, Parsed | None],
 ) -> dict[str, int]:
-    """Write the annotations of examples, whose sentences have `pieces` of so many bytes each."""
+    """Write the annotations of examples; `pieces` are the lengths in bytes of each sentence's pieces."""
     lengths = iter(pieces)
     counts = Counter({name: 0 for name in ("sentences", "empty", "unparsed", "words", "not_found")})
     table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
@@ -97,7 +97,7 @@ def _write(
 
 
 def _spans(row: np.ndarray) -> list[tuple[int, int]]:
-    """Where the sentence, or both, of an example stand: `<s> a </s>`, `<s> a </s> </s> b </s>`."""
+    """The spans of an example's sentences in `<s> a </s>` or `<s> a </s> </s> b </s>`."""
     first, *others = np.flatnonzero(row == END).tolist()
     return [(1, first), (first + 2, others[-1])] if others else [(1, first)]
 

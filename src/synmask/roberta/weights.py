@@ -1,7 +1,7 @@
 """A weights folder of RoBERTa: model.pt, dict.txt, encoder.json, vocab.bpe.
 
 model.pt is a fairseq checkpoint ({"args" or "cfg", "model": state}) and dict.txt its dictionary of GPT-2 BPE
-ids, as in the published roberta.base.tar.gz; the other two are GPT-2's, which fairseq publishes apart.
+ids, as in the published roberta.base.tar.gz; the other two are GPT-2's, which fairseq publishes separately.
 """
 
 import os
@@ -19,6 +19,7 @@ from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 from torch import Tensor
 
+from synmask.config.nlu import RobertaTraining
 from synmask.corpora.archive import unpack
 from synmask.files import UserError, machine_fault, renamed
 from synmask.text.gpt2 import read_encoder, read_merges, tokenizer
@@ -27,13 +28,13 @@ from synmask.training.checkpoints import fault, save
 VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
 MASK = "<mask>"
 TOKENS = "encoder.sentence_encoder.embed_tokens.weight"
-# fairseq 0.12.2 saves a second set of a layer's weights, for a fast path; translation/layers.py has none.
+# fairseq 0.12.2 saves layers' weights twice, for a fast path that translation/layers.py does not have.
 COPIES = re.compile(r"\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
 
 @dataclass(frozen=True)
 class RobertaShape:
-    """The sizes of a RoBERTa; `max_positions` counts tokens, <s> and </s> too."""
+    """The sizes of a RoBERTa; `max_positions` counts tokens, including <s> and </s>."""
 
     encoder_layers: int
     embed_dim: int
@@ -41,8 +42,9 @@ class RobertaShape:
     heads: int
     max_positions: int
 
-    def settings(self) -> Namespace:
-        """The sizes under the names that fairseq's architecture `roberta` reads."""
+    def settings(self, training: RobertaTraining | None = None) -> Namespace:
+        """The sizes, and the dropout of a training, under the names that fairseq's `roberta` reads."""
+        rates = training.model_dump(include={"dropout", "attention_dropout"}) if training else {}
         return Namespace(
             arch="roberta",
             task="masked_lm",
@@ -52,6 +54,7 @@ class RobertaShape:
             encoder_ffn_embed_dim=self.ffn_dim,
             encoder_attention_heads=self.heads,
             max_positions=self.max_positions,
+            **rates,
         )
 
     def parameters(self, words: int) -> dict[str, tuple[int, ...]]:
@@ -76,7 +79,7 @@ class RobertaShape:
 
 @dataclass(frozen=True)
 class Weights:
-    """What a weights folder holds.
+    """The contents of a weights folder.
 
     Attributes:
         dictionary: the rows of the embeddings: <s>, <pad>, </s>, <unk>, BPE ids as strings, <mask>.
@@ -90,12 +93,12 @@ class Weights:
 
 
 def load_weights(folder: str | Path) -> Weights:
-    """Read a weights folder. Checkpoints of 2019 are brought to today's names by fairseq's own rules.
+    """Read a weights folder. fairseq's own rules rename the parameters of checkpoints of 2019.
 
-    Heads for classification are left out. No code in the file is run (`weights_only`).
+    Classification heads are left out. No code in the file is run (`weights_only`).
 
     Raises:
-        UserError: a file is missing or damaged, is of another architecture, or they do not belong together.
+        UserError: a file is missing or damaged or of another architecture, or files do not fit together.
     """
     folder = Path(folder)
     return _read(folder, folder, read_encoder(folder / "encoder.json"))
@@ -107,7 +110,7 @@ def save_weights(
     """Write a weights folder that fairseq and `load_weights` read.
 
     Args:
-        state: holds all of `shape.parameters`; what else it holds, such as a guide, is left out.
+        state: contains all of `shape.parameters`; other parameters, such as a guide's, are left out.
         vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied; or `folder` itself.
     Raises:
         UserError: `state` is not of this shape, or not of this vocabulary.
@@ -116,20 +119,20 @@ def save_weights(
     words = len(_dictionary(vocabulary, vocabulary, read_encoder(vocabulary / "encoder.json")))
     kept = {name: value for name, value in state.items() if name in shape.parameters(words)}
     _check(kept, shape, words, folder)
-    kept["encoder.lm_head.weight"] = kept[TOKENS]  # the same tensor is saved once
+    kept["encoder.lm_head.weight"] = kept[TOKENS]  # one tensor, saved once
     if folder.resolve() != vocabulary.resolve():
         _copy(vocabulary, folder)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
-    rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq wants them
+    rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq requires them
     save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest})
 
 
 def unpack_archive(
     archive: str | Path, encoder_json: str | Path, vocab_bpe: str | Path, folder: str | Path
 ) -> Weights:
-    """Make a weights folder of GPT-2's files and fairseq's NAME.tar.gz (with NAME/model.pt, NAME/dict.txt).
+    """Make a weights folder from GPT-2's files and fairseq's NAME.tar.gz (NAME/model.pt, NAME/dict.txt).
 
-    Nothing is written unless all of it can be loaded; what was loaded is returned.
+    Nothing is written unless all of it can be loaded; returns the loaded weights.
 
     Raises:
         UserError: not such an archive, damaged, or as for `load_weights`.
@@ -152,7 +155,7 @@ def unpack_archive(
 
 
 def _read(folder: Path, called: Path, encoder: dict[str, int]) -> Weights:
-    """The weights in `folder`, which errors call `called`."""
+    """Read the weights in `folder`; error messages name it `called`."""
     dictionary = _dictionary(folder, called, encoder)
     saved = _checkpoint(folder / "model.pt", called)
     state = saved["model"]
@@ -173,7 +176,7 @@ def _dictionary(folder: Path, called: Path, encoder: dict[str, int]) -> Dictiona
         raise UserError(f"{called}: has no dict.txt; it comes with model.pt")
     try:
         dictionary = Dictionary.load(str(path))
-    except Exception as error:  # fairseq's are plain ones, too
+    except Exception as error:  # fairseq raises plain exceptions, too
         told = " ".join(str(error).split())
         raise UserError(f"{called}: dict.txt is no fairseq dictionary ({told})") from None
     dictionary.add_symbol(MASK)
@@ -191,7 +194,7 @@ def _checkpoint(path: Path, called: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{called}: has no model.pt, fairseq's checkpoint")
     with open(path, "rb") as handle:
-        packed = handle.read(2) == b"PK"  # those of 2019 are pickles, without checksums
+        packed = handle.read(2) == b"PK"  # checkpoints of 2019 are pickles without checksums
     problem = fault(path) if packed else None
     if problem is None:
         try:
@@ -199,7 +202,7 @@ def _checkpoint(path: Path, called: Path) -> dict[str, Any]:
             problem = _no_model(saved)
             if problem is None:
                 return saved
-        except Exception as error:  # what a damaged file makes of it is not limited
+        except Exception as error:  # a damaged file can raise anything
             if machine_fault(error):
                 raise
             problem = type(error).__name__
@@ -218,7 +221,7 @@ def _no_model(saved: Any) -> str | None:
 
 
 def _setting(saved: dict[str, Any], name: str) -> Any:
-    """A setting of the model: fairseq saved them as `args` up to 0.9, then in `cfg`; None if it has not."""
+    """A setting of the model, in `args` (fairseq up to 0.9) or `cfg` (later); None if missing."""
     settings = saved.get("args")
     if not settings and isinstance(saved.get("cfg"), dict):
         settings = saved["cfg"].get("model")
@@ -237,7 +240,7 @@ def _shape(saved: dict[str, Any], called: Path) -> RobertaShape:
     for name, value in sizes.items():
         if type(value) is not int or value < 1:
             raise UserError(f"{called}: the settings in model.pt do not say {name} (found {value!r})")
-    if sizes["encoder_layers"] > len(saved["model"]):  # before any work that depends on their number
+    if sizes["encoder_layers"] > len(saved["model"]):  # check before work that depends on it
         raise UserError(f"{called}: model.pt has too few parameters for {sizes['encoder_layers']} layers")
     if (activation := _setting(saved, "activation_fn") or "gelu") != "gelu":
         raise UserError(f"{called}: model.pt was trained with {activation}, RoBERTa has gelu")
@@ -245,18 +248,18 @@ def _shape(saved: dict[str, Any], called: Path) -> RobertaShape:
 
 
 def _upgrade(state: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """`state` with fairseq 0.12.2's names. Its rules look at names alone: the smallest model will do."""
+    """`state` with fairseq 0.12.2's names. Its rules depend on names only, so the smallest model does."""
     one = RobertaShape(layers, 1, 1, 1, 1)
     with torch.random.fork_rng(devices=[]):
         model = RobertaModel.build_model(one.settings(), Namespace(source_dictionary=Dictionary()))
     upgraded = {name: value for name, value in state.items() if not name.startswith("classification_heads.")}
     model.upgrade_state_dict(upgraded)
-    upgraded.pop("encoder.sentence_encoder.version", None)  # tells old names from new ones
+    upgraded.pop("encoder.sentence_encoder.version", None)  # marks the version of the names
     return {name: value for name, value in upgraded.items() if not COPIES.search(name)}
 
 
 def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called: Path) -> None:
-    """Raises UserError unless `state` is that of a RoBERTa of `shape` with `words` embeddings."""
+    """Raise a UserError unless `state` is of a RoBERTa of `shape` with `words` embeddings."""
     if shape.embed_dim % shape.heads:
         raise UserError(f"{called}: {shape.embed_dim} dimensions cannot be split into {shape.heads} heads")
     if TOKENS in state and len(state[TOKENS]) != words:

@@ -1,11 +1,10 @@
-"""Syntax that guides read, per sub-word: dependency heads and constituency distances, from parses of words.
+"""Syntax for guides, per sub-word: dependency heads and constituency distances, from parses of words.
 
-A file of annotations is one array (T, 3) of int16 for the T sub-words of a split, each sentence's with its
-`</s>`: first and last sub-word of the head's word, counted from the sentence's start, and the distance of the
-gap after the sub-word; -1 where there is none. It is opened memory-mapped and serves all systems.
+A file of annotations is one array (T, 3) of int16 for the T sub-words of a split, including each sentence's
+`</s>`: first and last sub-word of the head word, counted from the sentence's start, and the distance of the
+gap after the sub-word; -1 if there is none. The file is memory-mapped and shared by all systems.
 """
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -15,7 +14,7 @@ import numpy as np
 
 from synmask.files import UserError, read_lines, write_json, writing
 from synmask.syntax.tree import word_starts
-from synmask.syntax.treebank import FLAT, Tree, read_trees
+from synmask.syntax.treebank import FLAT, Tree, read_trees, same_word, words_of
 
 NONE = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
@@ -25,12 +24,12 @@ BEFORE_END = 2000  # the distance before </s>: above that of any tree
 def tree_distances(tree: Tree) -> list[int]:
     """The distance of each gap between the m words of a tree: (m-1), as in Distance-Transformer.
 
-    The tree is made binary from the right, A (B (C D)), chains of unary nodes count as one. The depth of a
-    word is 1, of a constituent 1 more than its deeper part's; the distance between two parts is the larger
-    of their depths.
+    The tree is binarised from the right, A (B (C D)); unary chains count as one node. The depth of a word is
+    1, that of a constituent 1 more than its deeper part's; the distance between two parts is the larger of
+    their depths.
     """
     done: list[tuple[int, list[int]]] = []  # depth and distances of the subtrees whose parent is still open
-    stack: list[Tree | int] = [tree]  # an int closes a constituent of so many children
+    stack: list[Tree | int] = [tree]  # an int closes a constituent with that many children
     while stack:
         node = stack.pop()
         if isinstance(node, int):
@@ -55,11 +54,11 @@ def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | No
 
     Args:
         tokens: its n-1 sub-words, without `</s>`.
-        heads: of its m words, from 1, 0 for the root's; None: not known.
-        tree: of its words; None: not known.
+        heads: of its m words, from 1, 0 for the root's; None if unknown.
+        tree: of its words; None if unknown.
 
     Returns:
-        (n, 3) int16, see above. A root's head is its own word, that of `</s>` is `</s>`.
+        (n, 3) int16, see above. The head of a root is its own word; the head of `</s>` is `</s>`.
     """
     starts = np.array([*word_starts(tokens), True])
     word = starts.cumsum() - 1  # the word of each sub-word, `</s>` too
@@ -81,20 +80,18 @@ def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | No
 def annotate_file(
     subwords: Path, output: Path, *, trees: Path | None, heads: Path | None, kept: Path | None = None
 ) -> dict[str, int]:
-    """Write the annotations of a file in BPE.
-
-    Writes `output` (.npy) and, beside it as .json, what is returned.
+    """Write the annotations of a file in BPE to `output` (.npy), and the returned counts beside it (.json).
 
     Args:
-        trees: a bracketed tree for each sentence, over its words; a FLAT one says that nobody parsed it.
-        heads: a line for each sentence, its words' heads, from 1, 0 for the root; empty counts as none.
+        trees: one bracketed tree per sentence, over its words; FLAT marks an unparsed sentence.
+        heads: one line per sentence with its words' heads, from 1, 0 for the root; empty if unknown.
         kept: the lines of `trees` and `heads` (from 1) that became sentences of `subwords`; None: all.
 
     Returns:
-        How many "sentences" there are, and how many of them are "without_heads", "without_distances".
+        The numbers of "sentences", and of those "without_heads" and "without_distances".
 
     Raises:
-        UserError: trees or heads do not fit the sentences; the message names the line.
+        UserError: trees or heads do not match the sentences; the message names the line.
     """
     columns = [
         map(str.split, read_lines(subwords)),
@@ -122,11 +119,11 @@ def annotate_file(
 
 
 class Annotations(Sequence):
-    """The annotations of a split, an (n, 3) array a sentence, memory-mapped.
+    """The annotations of a split, one (n, 3) array per sentence, memory-mapped.
 
     Args:
         path: a file of `annotate_file`.
-        sizes: (N,), the sub-words of each sentence, `</s>` counted.
+        sizes: (N,), the number of sub-words of each sentence, including `</s>`.
 
     Raises:
         UserError: no such file, or not of sentences of these sizes.
@@ -152,7 +149,7 @@ _END = object()
 
 
 def selected(rows: Iterable, kept: Path | None) -> Iterator:
-    """The rows with the numbers (from 1) that stand in the file `kept`; without it, all."""
+    """The rows whose numbers (from 1) are in the file `kept`; without it, all rows."""
     if kept is None:
         return iter(rows)
     numbers = {int(line) for line in read_lines(kept)}
@@ -167,16 +164,11 @@ def _read_heads(path: Path) -> Iterator[list[int] | None]:
 
 
 def check_words(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
-    """Raise a UserError that begins with `where` unless tree and heads are of the sub-words' words."""
-    words = " ".join(tokens).replace("@@ ", "").split()
+    """Raise a UserError that begins with `where` unless tree and heads match the sub-words' words."""
+    words = words_of(tokens)
     if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
         found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"
         raise UserError(f"{where}: {found}; parse the text again")
     leaves = words if tree is None else tree.leaves()
-    if [_plain(word) for word in words] != [_plain(leaf) for leaf in leaves]:
+    if len(words) != len(leaves) or not all(map(same_word, words, leaves)):
         raise UserError(f'{where}: its words are not the tree\'s, "{" ".join(leaves)}"; parse the text again')
-
-
-def _plain(word: str) -> str:
-    """Without Moses' escapes (&apos;), in lower case."""
-    return html.unescape(word).lower()

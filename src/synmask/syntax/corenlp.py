@@ -1,4 +1,4 @@
-"""Constituency trees and dependency heads of a file by Stanford CoreNLP; what is interrupted goes on."""
+"""Parse a file with Stanford CoreNLP: constituency trees and dependency heads; interrupted runs resume."""
 
 import hashlib
 import json
@@ -41,19 +41,20 @@ def parse_file(
 
     A line of .trees is a bracketed tree whose leaves are the tokens (`treebank.read_trees` gives them back),
     a line of .heads the tokens' heads (from 1, 0 = root). A sentence that is empty, has more than
-    `max_words` tokens or that CoreNLP cannot parse gets a flat tree, (FLAT (X a) (X b)), in which all words
-    hang on the first. The JSON says how many got one and why, the speed, versions and the jars' checksums.
+    `max_words` tokens or cannot be parsed gets a flat tree, (FLAT (X a) (X b)), in which all words depend on
+    the first. The JSON contains the number of flat trees by reason, the speed, versions and the jars'
+    checksums.
 
-    What is finished stands in `output`.partial until all is, so that an interrupted run goes on; it
-    belongs to these sentences, models and jars, and is dropped if any of them changes.
+    Finished sentences are kept in `output`.partial until all are done, so that an interrupted run resumes.
+    That file is dropped if sentences, models or jars change.
 
     Args:
-        sentences: what the parser reads: Moses tokens in their true case.
-        tokens: what stands in the trees: the same tokens as the corpus has them (perhaps lower-cased).
-        language: its code; English has a rule of its own (`parser_words`).
+        sentences: input of the parser: Moses tokens in their true case.
+        tokens: leaves of the trees: the same tokens as in the corpus (perhaps lower-cased).
+        language: language code; English has a special rule (`parser_words`).
     Raises:
-        UserError: the files do not fit each other, a token cannot stand in a tree, a jar is missing, Java is
-            absent or too old, CoreNLP does not start, was killed or ran out of memory.
+        UserError: the files do not match, a token cannot be written in a tree, a jar is missing, Java is
+            missing or too old, CoreNLP does not start, was killed or ran out of memory.
     """
     words, leaves = _read(sentences, tokens, language)
     report = {
@@ -72,7 +73,7 @@ def parse_file(
     except UserError as error:
         if not finished:
             side.unlink(missing_ok=True)
-        kept = f"; {len(finished):,} sentences are kept, run again to go on" if finished else ""
+        kept = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
         raise UserError(f"{error}{kept}") from None
     trees, heads, fates = _lines(leaves, finished, max_words)
     write_lines(f"{output}.trees", trees)
@@ -82,7 +83,7 @@ def parse_file(
 
 
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
-    """Moses tokens as CoreNLP's models know them: escapes undone, English "isn 't" as "is n't"."""
+    """Moses tokens in the form of CoreNLP's models: unescaped, English "isn 't" as "is n't"."""
     words = unescaped(tokens)
     if language == "en":
         for before, word in enumerate(words[1:]):
@@ -92,12 +93,12 @@ def parser_words(tokens: Sequence[str], language: str) -> list[str]:
 
 
 def unescaped(tokens: Sequence[str]) -> list[str]:
-    """Moses tokens as they stand in the text."""
+    """Moses tokens without escapes."""
     return [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
 
 
 def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[str]], list[list[str]]]:
-    """The words for the parser by line number, and the leaves of every tree."""
+    """The parser's input by line number, and the leaves of every tree."""
     cased, leaves = ([line.split() for line in read_lines(path)] for path in (sentences, tokens))
     if len(cased) != len(leaves):
         raise UserError(
@@ -123,13 +124,13 @@ def _checksum(jar: Path) -> str:
 
 
 def _resume(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
-    """What an earlier run finished of the same work; `side` is left ready for more lines."""
+    """The answers of an earlier run with the same input; prepares `side` for more lines."""
     work = json.dumps([words, settings, files.sha256(PROGRAM)], sort_keys=True)
     digest = hashlib.sha256(work.encode()).hexdigest().encode()
     lines = side.read_bytes().split(b"\n") if side.exists() else [b""]
     if lines[0] != digest or len(lines) == 1:
         lines = [digest, b""]
-    whole = lines[:-1]  # the last one is empty, or was cut off
+    whole = lines[:-1]  # the last line is empty or truncated
     with files.writing(side, "wb") as handle:
         handle.writelines(line + b"\n" for line in whole)
     rows = (line.decode().split("\t") for line in whole[1:])
@@ -145,7 +146,7 @@ def _parse(
     jars: Sequence[Path],
     machine: Machine,
 ) -> dict:
-    """Add the answers of `todo` to `finished` and, as they come, to `side`; return versions and speed."""
+    """Parse `todo`: add the answers to `finished` and at once to `side`; return versions and speed."""
     if not todo:
         return {}
     if finished:
@@ -178,7 +179,7 @@ def _parse(
 def _lines(
     leaves: Sequence[Sequence[str]], finished: Answers, max_words: int
 ) -> tuple[list[str], list[str], dict]:
-    """The lines of trees and of heads, and how many trees are flat, by reason."""
+    """The lines of trees and heads, and the number of flat trees by reason."""
     trees, heads = [], []
     fates = Counter({"empty": 0, "long": 0, "failed": 0})
     for line, words in enumerate(leaves, start=1):

@@ -1,4 +1,4 @@
-"""The other side of Parse.java: starts the JVM that parses, reads its answers, says why it failed."""
+"""The interface to Parse.java: start the JVM, read its answers, report failures."""
 
 import os
 import re
@@ -14,14 +14,14 @@ from pathlib import Path
 from synmask.files import UserError
 
 PROGRAM = Path(__file__).with_name("Parse.java")
-OLDEST_JAVA = 11  # the first that runs a source file
+OLDEST_JAVA = 11  # the first version that runs a source file
 CAUSES = re.compile(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred .*\n)(.*)", re.M)
-HEAP = 0.85  # the heap's share of the memory; the rest is the JVM's own
+HEAP = 0.85  # the heap's share of memory; the JVM needs the rest
 
 
 @dataclass(frozen=True)
 class Models:
-    """Names of CoreNLP's models inside its jars; without `dependencies` heads are converted from the tree."""
+    """Names of CoreNLP's models in its jars; without `dependencies`, heads are converted from trees."""
 
     tagger: str
     parser: str
@@ -30,7 +30,7 @@ class Models:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the JVM may use: `threads` sentences at once, `memory` MB in all."""
+    """Resources of the JVM: `threads` sentences at a time, `memory` MB in total."""
 
     threads: int
     memory: int
@@ -39,16 +39,16 @@ class Machine:
 def answers(
     sentences: Mapping[int, Sequence[str]], name: str, models: Models, jars: Sequence[Path], machine: Machine
 ) -> Iterator[list[str]]:
-    """Parse sentences, yielding Parse.java's answers in the order in which they are finished.
+    """Parse sentences; yield Parse.java's answers in the order of completion.
 
     Args:
         sentences: line number → words.
-        name: their file, for messages.
+        name: the sentences' file, for messages.
     Yields:
         ["ready", CoreNLP's version, Java's version] when the models are loaded, then for each sentence
         [number, "ok", tree, heads] or [number, "failed", why].
     Raises:
-        UserError: no Java or too old a one; CoreNLP does not start, was killed or ran out of memory.
+        UserError: Java is missing or too old; CoreNLP does not start, was killed or ran out of memory.
     """
     command = [
         _java(),
@@ -69,7 +69,7 @@ def answers(
         jvm = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said)
         try:
             for line in jvm.stdout:
-                if not line.endswith(b"\n"):  # the JVM was killed while it wrote
+                if not line.endswith(b"\n"):  # the JVM was killed while writing
                     break
                 answer = line.decode().removesuffix("\n").split("\t")
                 if answer[1:] == ["memory"]:
@@ -112,7 +112,7 @@ def _memory(name: str, number: str, machine: Machine) -> str:
 def _fault(name: str, code: int, said: str) -> str:
     """Why the JVM ended early; what it said itself goes to the log if the cause is not found in it."""
     if code < 0:
-        return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for want of memory"
+        return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for lack of memory"
     if "error: compilation failed" in said:  # of Parse.java, which knows its classes
         return f"{name}: CoreNLP failed (it is not in --jars); give all of its jars"
     if causes := CAUSES.findall(said):

@@ -1,6 +1,5 @@
-"""What `synmask parse` writes: a JSON object a sentence, and whether it is of a gold tree's words."""
+"""Read the output of `synmask parse`, one JSON object per sentence, and compare it with gold trees."""
 
-import html
 import itertools
 import json
 import math
@@ -13,16 +12,21 @@ from typing import Any, Self
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
 
 from synmask.files import UserError, read_json, read_lines
-from synmask.syntax.treebank import Tree, read_trees, trees_of
+from synmask.syntax.treebank import Tree, read_trees, same_word, trees_of, words_of
 
 
 @dataclass(frozen=True)
 class Parse:
-    """One line of `synmask parse`: n sub-words without `</s>`, the n-1 distances between them, the distance
-    before `</s>`, the head of each word, from 1, 0 = root (None for a system without heads), and the heights
-    of the sub-words and their likely parents (`translation.decode.likely_parents`), for pictures.
+    """One line of `synmask parse`, or another parser's tree over n words.
 
-    Or another parser's tree over n words: `spans`, (start, end, label), and distances that mean nothing."""
+    Attributes:
+        tokens: n sub-words without `</s>`, or n words.
+        distances: n-1, between the tokens; `eos_distance`: before `</s>`. Undefined for other parsers' trees.
+        heads: of each word, from 1, 0 = root; None for a system without heads.
+        heights: of the sub-words; `parents`: their likely parents (`translation.decode.likely_parents`); both
+            for figures.
+        spans: (start, end, label) of another parser's tree.
+    """
 
     tokens: Sequence[str]
     distances: Sequence[float]
@@ -34,10 +38,10 @@ class Parse:
 
 
 def read_parses(path: Path) -> Iterator[Parse]:
-    """The lines of a file of `synmask parse`.
+    """Read a file of `synmask parse`.
 
     Raises:
-        UserError: a line is not one, its numbers of tokens and distances differ, or one is not a number.
+        UserError: a line is malformed, its numbers of tokens and distances do not match, or one is NaN.
     """
     for line, text in enumerate(read_lines(path), start=1):
         try:
@@ -52,19 +56,19 @@ def read_parses(path: Path) -> Iterator[Parse]:
         if len(parse.distances) != max(len(parse.tokens) - 1, 0):
             raise UserError(
                 f"{path}, line {line}: {len(parse.distances)} distances for {len(parse.tokens)} tokens; "
-                "one a gap is needed"
+                "one per gap is needed"
             )
         yield parse
 
 
 def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
-    """The predictions that a file holds for gold trees: by `synmask parse`, or any parser's in brackets.
+    """Read the predictions for gold trees: output of `synmask parse`, or any parser's bracketed trees.
 
-    Brackets have labels (`treebank.read_trees`), or none: a line a sentence, (the (dog barks)), which is
-    recognised by its having as many words as the gold tree, and no more.
+    Bracketed trees have labels (`treebank.read_trees`) or, one per line, none: (the (dog barks)). A file is
+    of the latter kind if each line has as many words as the gold tree.
 
     Raises:
-        UserError: it is neither, or a line is damaged.
+        UserError: the file is of neither kind, or a line is damaged.
     """
     if path.is_dir() or path.suffix == ".zip":
         return _of_trees(read_trees(path), path)
@@ -88,7 +92,7 @@ def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
             raise
     labelled = (re.sub(r"\(|[^\s()]+", _with_label, line) for line in lines)
     parses = _of_trees(trees_of(labelled, str(path)), path)
-    # brackets around single words, or twice around the same, say nothing here
+    # drop brackets around single words, and repeated ones
     return [
         replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1})) for one in parses
     ]
@@ -111,8 +115,8 @@ def _of_trees(trees: Iterable[Tree], path: Path) -> list[Parse]:
 
 
 class Shown(BaseModel):
-    """The sentence that `synmask parse --distribution` chose: its number from 1, its n tokens with `</s>`,
-    and P_D (n, n); without the last two if the guide induces no P_D."""
+    """The sentence chosen by `synmask parse --distribution`: its number from 1, its n tokens with `</s>`, and
+    P_D (n, n); tokens and P_D are empty if the guide induces no P_D."""
 
     sentence: int = Field(ge=1)
     tokens: list[str] = []
@@ -127,10 +131,10 @@ class Shown(BaseModel):
 
 
 def read_distribution(path: Path) -> Shown:
-    """A file of `synmask parse --distribution`.
+    """Read a file of `synmask parse --distribution`.
 
     Raises:
-        UserError: it is missing, or is not one.
+        UserError: it is missing, or of another kind.
     """
     try:
         return Shown.model_validate(read_json(path))
@@ -153,12 +157,12 @@ def parse_of(row: dict[str, Any]) -> Parse:
 
 
 def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
-    """Raise a UserError that names the line unless the parses are of the gold trees' words (case aside)."""
+    """Raise a UserError that names the line unless parses and gold trees have equal words (case aside)."""
     for line, (tree, parse) in enumerate(itertools.zip_longest(trees, parses), start=1):
         if tree is None or parse is None:
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
-            raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse a gold tree")
-        words = " ".join(parse.tokens).replace("@@ ", "").split()
+            raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse per tree")
+        words = words_of(parse.tokens)
         leaves = tree.leaves()
         if len(words) != len(leaves):
             raise UserError(
@@ -171,8 +175,3 @@ def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
                     f'line {line}, word {position}: "{word}" in the parse, "{leaf}" in the gold tree; '
                     "give both the same sentences, tokenised alike"
                 )
-
-
-def same_word(one: str, other: str) -> bool:
-    """Whether two words are the same but for case and Moses' escapes (&apos;)."""
-    return one == other or html.unescape(one).lower() == html.unescape(other).lower()

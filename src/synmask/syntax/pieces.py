@@ -1,7 +1,7 @@
-"""Dependency heads of words, carried to sub-words that are pieces of the text itself (GPT-2's).
+"""Transfer dependency heads of words to sub-words that are pieces of the raw text (GPT-2's).
 
-A piece is a run of the text's bytes, often with the space before a word; it may hold a part of a word, a
-word, or several (`."`). It belongs to the word of its first byte; spaces count to the word after them.
+A piece is a sequence of the text's bytes, often with the space before a word; it may be part of a word, a
+word, or several (`."`). It belongs to the word of its first byte; spaces belong to the word after them.
 """
 
 import string
@@ -21,18 +21,18 @@ NONE = -1
 
 
 class Parsed(NamedTuple):
-    """The m words of a sentence as they stand in its text, and their heads from 1, 0 for the root's."""
+    """The m words of a sentence as in its text, and their heads, from 1, 0 for the root's."""
 
     words: Sequence[str]
     heads: Sequence[int]
 
 
 def read_parses(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]:
-    """Each sentence of PREFIX.text with its parse, from PREFIX.tokens (Moses'), .trees and .heads; None where
-    the tree is flat, so that nobody parsed it.
+    """Each sentence of PREFIX.text with its parse from PREFIX.tokens (Moses'), .trees and .heads; None if the
+    sentence is unparsed (its tree is flat).
 
     Raises:
-        UserError: a file is missing, or they do not fit each other.
+        UserError: a file is missing, or the files do not match.
     """
     for prefix in prefixes:
         files = [read_lines(f"{prefix}.{ending}") for ending in ("text", "tokens", "trees", "heads")]
@@ -49,10 +49,10 @@ def read_parses(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]
 
 
 def find_words(text: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
-    """Where each word and the spaces before it stand in the text, in bytes of UTF-8; None: not found.
+    """The span of each word, including the spaces before it, in bytes of UTF-8; None if not found.
 
-    Words are sought from left to right. After one that is not found, the next is sought no farther on than
-    both could reach.
+    Words are searched from left to right. After a word that is not found, the next is searched only as far as
+    both could extend.
     """
     found: list[tuple[int, int] | None] = []
     place = lost = 0
@@ -78,13 +78,13 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
     """Words and heads of a sentence's pieces, and how many of its words were not found.
 
     Args:
-        pieces: the bytes that each of the k pieces takes, from the start of the text; without those that
-            were cut off at its end.
+        pieces: the number of bytes of each of the k pieces, from the start of the text, without truncated
+            ones.
 
     Returns:
-        (k, 3) int16: the first piece of the piece's own word; the first piece of that word's head, which is
-        the own word for a root, and where the head was cut off or not found; 1 in pieces of punctuation, else
-        0. -1, -1, 0 in pieces that belong to no word. A word without a piece of its own is one with the
+        (k, 3) int16: the first piece of the piece's word; the first piece of that word's head (the word
+        itself for a root, and if the head was truncated or not found); 1 for pieces of punctuation, else 0.
+        Pieces that belong to no word have -1, -1, 0. A word without a piece of its own is merged with the
         word that its first piece belongs to.
     """
     table = np.full((len(pieces), 3), [NONE, NONE, 0], dtype=np.int16)
@@ -93,7 +93,7 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
     spans = find_words(text, parsed.words)
     ends = list(accumulate(pieces))
     owner = [NONE] * len(pieces)  # the word of each piece
-    first = [NONE] * len(spans)  # the first piece that holds a part of the word
+    first = [NONE] * len(spans)  # the first piece with a part of the word
     piece = 0
     for number, span in enumerate(spans):
         if span is None:
@@ -111,7 +111,7 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
     node = [
         begins.get(number, begins[owner[index]]) if index != NONE else NONE
         for number, index in enumerate(first)
-    ]  # the piece that stands for each word
+    ]  # the piece that represents each word
     heads: dict[int, int] = {}
     for number, head in enumerate(parsed.heads):
         there = node[head - 1] if head else NONE
@@ -125,5 +125,5 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
 
 
 def punctuation(word: str) -> bool:
-    """Whether a word has no characters but punctuation (Unicode's, and ASCII's symbols, as $ and <)."""
+    """Whether a word consists of punctuation (Unicode's, and ASCII symbols such as $ and <)."""
     return all(c in string.punctuation or unicodedata.category(c).startswith("P") for c in word)

@@ -9,17 +9,17 @@ from synmask.syntax.annotations import check_words, selected
 from synmask.syntax.tree import word_starts
 from synmask.syntax.treebank import FLAT, Tree, read_trees
 
-ROOT = "ROOT"  # what CoreNLP writes above each sentence
+ROOT = "ROOT"  # CoreNLP's label above each sentence
 
 
 def frontier(tree: Tree, depth: float) -> list[str | int]:
-    """What a tree has at its lower edge once all nodes deeper than `depth` (at least 1) are cut off.
+    """The lower edge of a tree when all nodes deeper than `depth` (at least 1) are cut off.
 
     The constituent of the whole sentence has depth 1, its children 2 and so on; words are nodes, too. A ROOT
     above the sentence does not count.
 
     Returns:
-        from left to right a cut constituent's label, or a word's number, from 0.
+        from left to right, labels of cut constituents and numbers of words, from 0.
     """
     if tree.label == ROOT and not tree.is_preterminal() and len(tree.children) == 1:
         tree = tree.children[0]
@@ -70,21 +70,21 @@ def template_file(
 ) -> dict[str, int]:
     """Write the templates of the target side of a text in BPE.
 
-    Writes `output`, a template a line, empty where there is no parse; `pairs`, the source sentences and the
-    templates of all others, from which a model learns to predict templates; and, beside `output` as .json,
-    what is returned.
+    Writes `output`, one template per line, empty without a parse; `pairs`, source sentences and templates of
+    parsed sentences, from which a model learns to predict templates; and the returned counts beside `output`
+    as .json.
 
     Args:
         sides: source and target in BPE.
-        trees: a bracketed tree of each target sentence's words; a FLAT one says that nobody parsed it.
+        trees: one bracketed tree of words per target sentence; FLAT marks an unparsed sentence.
         kept: the lines of `trees` (from 1) that became sentences; None: all.
         ratio, least, most: see `template`.
 
     Returns:
-        How many "sentences" there are, and how many of them are "without_template".
+        The numbers of "sentences", and of those "without_template".
 
     Raises:
-        UserError: trees do not fit the sentences (the message names the line), or no sentence has a parse.
+        UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
     rows = zip_longest(*map(read_lines, sides), selected(read_trees(trees), kept))
     counts = {"sentences": 0, "without_template": 0}

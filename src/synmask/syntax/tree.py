@@ -1,7 +1,7 @@
 """Syntactic distances as binary trees: spans, sub-words and words, punctuation, trivial baselines.
 
-A tree over n leaves is given by its n-1 distances, one per gap between neighbours: every constituent
-splits at its largest distance (the paper's appendix). Spans are half-open, (start, end).
+A tree over n leaves is given by its n-1 distances, one per gap between neighbours: every constituent is split
+at its largest distance (the paper's appendix). Spans are half-open, (start, end).
 """
 
 import html
@@ -10,18 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmask.syntax.treebank import FLAT, Tree, escaped
+from synmask.syntax.treebank import FLAT, Tree, escaped, words_of
 
 # Penn, Penn Chinese, STTS and universal tags of punctuation.
 PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "PU", "$,", "$.", "$(", "PUNCT"})
-# Tags that say nothing: of words nobody tagged, and what the treebank reader leaves of "$-LRB-".
+# Tags without information: of untagged words, and what the treebank reader leaves of "$-LRB-".
 UNKNOWN_TAGS = frozenset({"X", "XX", "$"})
 
 
 def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
     """The spans of the binary tree that splits every constituent at its largest distance.
 
-    Of equal distances the first splits first. Time and memory are O(n), whatever the tree's shape.
+    Of equal distances the first one splits first. Time and memory are O(n), whatever the tree's shape.
 
     Args:
         distances: (n-1), from left to right; infinite ones are allowed.
@@ -38,14 +38,14 @@ def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
 
 
 def spans_of_forest(slots: np.ndarray) -> np.ndarray:
-    """`spans_of_distances` for many sentences at once, laid end to end.
+    """`spans_of_distances` for many concatenated sentences at once.
 
     Args:
         slots: (L), one for each of the L leaves of all sentences: the distance from it to the next leaf, and
             +inf after the last leaf of a sentence. No distance inside a sentence is infinite.
     Returns:
-        (L, 2) int; row g is the constituent that the gap after leaf g splits, in leaves counted through all
-        sentences. Rows of last leaves mean nothing.
+        (L, 2) int; row g is the constituent that the gap after leaf g splits, in leaves numbered across all
+        sentences. Rows of last leaves are undefined.
     """
     start, end = [], [0] * len(slots)
     values = slots.tolist()
@@ -75,7 +75,7 @@ def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[
     """
     starts = word_starts(tokens)
     between = [distance for distance, start in zip(distances, starts[1:], strict=True) if start]
-    words = " ".join(tokens).replace("@@ ", "").split()
+    words = words_of(tokens)
     plain = [html.unescape(word) for word in words]
     return between, [one if one.split() == [one] else word for one, word in zip(plain, words, strict=True)]
 
@@ -83,8 +83,8 @@ def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[
 def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
     """The most probable head of each of the m words of a sentence, from 1, 0 = root.
 
-    The probability of a word as head is the sum over its sub-words, taken together over the sub-words of the
-    word that seeks its head. No word is its own head; `</s>` stands for the root.
+    The probability of a word as head is the sum over its sub-words and over the sub-words of the dependent.
+    No word is its own head; `</s>` represents the root.
 
     Args:
         distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
@@ -97,7 +97,7 @@ def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
 
 
 def is_punctuation(word: str, tag: str) -> bool:
-    """By its tag; where that says nothing ("X"), a word of punctuation characters only."""
+    """Judge by the tag; if it has no information ("X"), by whether all characters are punctuation."""
     if tag in UNKNOWN_TAGS:
         return all(unicodedata.category(character).startswith("P") for character in word)
     return tag in PUNCTUATION_TAGS
@@ -111,7 +111,7 @@ def not_punctuation(tree: Tree) -> list[bool]:
 def restricted_spans(tree: Tree, keep: Sequence[bool]) -> dict[tuple[int, int], set[str]]:
     """The constituents of `tree`, with their labels, counted in the kept leaves only.
 
-    Spans of fewer than two kept leaves and the span of all of them are left out: no tree can miss them.
+    Spans of fewer than two kept leaves and the span of all leaves are left out: every tree has them.
     """
     before = np.concatenate(([0], np.cumsum(keep))).tolist()
     spans: dict[tuple[int, int], set[str]] = {}
@@ -150,7 +150,7 @@ def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
     """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) without words.
 
     Raises:
-        ValueError: the numbers of distances and words do not fit.
+        ValueError: the numbers of distances and words do not match.
     """
     if not words:
         return f"({FLAT})"

@@ -1,5 +1,6 @@
 """Constituency trees, and bracketed (Penn-style) files of them."""
 
+import html
 import re
 import zipfile
 import zlib
@@ -10,15 +11,15 @@ from pathlib import Path
 from synmask.files import UserError, read_lines
 
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
-FLAT = "FLAT"  # the label of trees that nobody parsed
+FLAT = "FLAT"  # the label of trees of unparsed sentences
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """A constituency tree. Every word stands alone under its preterminal: `Tree("NN", ("dog",))`.
+    """A constituency tree. Every word is the only child of its preterminal: `Tree("NN", ("dog",))`.
 
-    Only the flat tree of an empty sentence has no words. No method recurses, so that trees of any depth
-    work; trees are equal if they are written the same.
+    Only the flat tree of an empty sentence has no words. No method recurses, so trees can have any depth;
+    trees are equal if their brackets are.
     """
 
     label: str
@@ -28,7 +29,7 @@ class Tree:
         return bool(self.children) and isinstance(self.children[0], str)
 
     def preterminals(self) -> Iterator["Tree"]:
-        """The subtrees that hold one word each, from left to right."""
+        """The subtrees with one word each, from left to right."""
         stack: list[Tree] = [self]
         while stack:
             tree = stack.pop()
@@ -91,28 +92,38 @@ class Tree:
         return hash(str(self))
 
 
+def words_of(tokens: Sequence[str]) -> list[str]:
+    """Join sub-words to words."""
+    return " ".join(tokens).replace("@@ ", "").split()
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words are the same but for case and Moses' escapes (&apos;)."""
+    return one == other or html.unescape(one).lower() == html.unescape(other).lower()
+
+
 def escaped(word: str) -> str:
-    """The word as it stands in a bracketed file."""
+    """The word as written in a bracketed file."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 def flat_tree(words: Sequence[str]) -> Tree:
-    """The tree of a sentence that nobody parsed: (FLAT (X a) (X b)); (FLAT) if it is empty."""
+    """The tree of an unparsed sentence: (FLAT (X a) (X b)); (FLAT) if it is empty."""
     return Tree(FLAT, tuple(Tree("X", (word,)) for word in words))
 
 
 def read_trees(path: str | Path) -> Iterator[Tree]:
-    """Yield the trees of a bracketed file, one tree a line or many lines a tree (.gz or plain).
+    """Yield the trees of a bracketed file (.gz or plain) with one or more lines per tree.
 
-    Of a folder or a .zip, those of all its files that end in .mrg, at any depth, in the order of their names.
+    For a folder or a .zip, yield the trees of all files that end in .mrg, at any depth, in order of names.
 
-    An outer bracket without a label is taken off. Function tags and indices (NP-SBJ-1, NP=2) are cut from
+    An outer bracket without a label is removed. Function tags and indices (NP-SBJ-1, NP=2) are cut from
     labels, traces (-NONE-) and constituents without words are removed, and bracket words are unescaped.
-    Empty lines mean nothing; the tree of an empty sentence is written (FLAT).
+    Empty lines are ignored; the tree of an empty sentence is written (FLAT).
 
     Raises:
-        UserError: with file and line: brackets that do not close or were not opened, text outside of
-            brackets, a word that shares its constituent, a tree without words, a file without trees.
+        UserError: unbalanced brackets, text outside of brackets, a word that shares its constituent, a tree
+            without words, a file without trees; the message names file and line.
     """
     path = Path(path)
     if path.is_dir():
@@ -172,7 +183,7 @@ def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:
 
 @dataclass
 class _Bracket:
-    """What was read of a constituent since its "(" on `line`; None stands for a removed child."""
+    """The constituent read since its "(" on `line`; None marks a removed child."""
 
     line: int
     label: str = ""

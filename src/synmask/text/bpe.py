@@ -19,12 +19,12 @@ def learn(
 ) -> int:
     """Learn one list of merge operations on all `inputs` (joint BPE), write it as `codes`, return its length.
 
-    For each input a file of `vocabularies` gets the sub-words that the codes make of it, "sub-word count"
-    a line, the most frequent first, as `subword-nmt get-vocab` counts them.
+    For each input, a file of `vocabularies` lists its sub-words as lines "sub-word count", the most frequent
+    first, with the counts of `subword-nmt get-vocab`.
 
-    The same codes as `subword-nmt learn-bpe -s MERGES` on the files one after the other, in any order: of
-    pairs that are as frequent, the one last in code point order is merged. It stops before `merges`, with a
-    line on stderr, when no pair is left that occurs twice.
+    The codes equal those of `subword-nmt learn-bpe -s MERGES` on the concatenated files, in any order: of
+    equally frequent pairs, the last one in code point order is merged. Learning stops before `merges`, with a
+    line on stderr, when no pair occurs twice.
 
     Raises:
         UserError: an input cannot be read, or no pair of characters in them occurs twice.
@@ -35,7 +35,7 @@ def learn(
     counts = [_count_words(path) for path in inputs]
     words = sum(counts, Counter())
     learned = io.StringIO()
-    if any(len(word) > 1 for word in words):  # else the library fails
+    if any(len(word) > 1 for word in words):  # else the library raises
         with redirect_stderr(io.StringIO()):  # its progress bar
             learn_bpe((f"{word} {count}" for word, count in words.items()), learned, merges, is_dict=True)
     text = learned.getvalue()
@@ -84,12 +84,12 @@ def apply_file(
 ) -> None:
     """Split the words of `input` into sub-words: "unglaublich" → "un@@ glaub@@ lich".
 
-    The same as `subword-nmt apply-bpe`; spaces at the ends of a line are dropped. With a `vocabulary`
-    (lines "sub-word count", as `subword-nmt get-vocab` writes on text with BPE), sub-words that it does not
-    hold at least `vocabulary_threshold` times are split further.
+    The same as `subword-nmt apply-bpe`; spaces at line ends are dropped. With a `vocabulary` (lines "sub-word
+    count", as `subword-nmt get-vocab` writes for text in BPE), sub-words that occur in it less than
+    `vocabulary_threshold` times are split further.
 
     Raises:
-        UserError: a file cannot be read, or `codes` or `vocabulary` is not such a file.
+        UserError: a file cannot be read, or `codes` or `vocabulary` is of another kind.
     """
     known = None if vocabulary is None else frequent(vocabulary, vocabulary_threshold)
     try:
@@ -100,10 +100,10 @@ def apply_file(
 
 
 def frequent(vocabulary: str | Path, threshold: int | None) -> set[str]:
-    """The sub-words that a vocabulary file holds at least `threshold` times (None: all).
+    """The sub-words with counts of at least `threshold` in a vocabulary file (None: all).
 
     Raises:
-        UserError: not such a file.
+        UserError: not a vocabulary file.
     """
     try:
         return read_vocabulary(read_lines(vocabulary), threshold)
@@ -119,21 +119,21 @@ def join_subwords(line: str) -> str:
 
 
 class Splitter:
-    """Splits the words of lines; keeps each word's sub-words ready as a string, which is several times
-    faster than the library's own cache.
+    """Splits the words of lines; caches each word's sub-words as a string, which is several times faster than
+    the library's own cache.
 
     Args:
         codes: the merge operations, as text.
         vocabulary: sub-words outside it are split further, down to characters.
     Raises:
-        ValueError: `codes` is no list of merge operations.
+        ValueError: `codes` is not a list of merge operations.
     """
 
     def __init__(self, codes: str, vocabulary: set[str] | None = None) -> None:
         try:
             with redirect_stderr(io.StringIO()):
                 self._bpe = BPE(io.StringIO(codes), vocab=vocabulary)
-        except SystemExit:  # the library's way to say that a line is not a pair
+        except SystemExit:  # how the library reports a line that is not a pair
             raise ValueError("not a list of BPE merges") from None
         self._known = {"": ""}
 

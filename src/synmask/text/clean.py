@@ -1,4 +1,4 @@
-"""Drop sentence pairs that are too short, too long or too unlike in length."""
+"""Drop sentence pairs that are too short, too long or too different in length."""
 
 from pathlib import Path
 
@@ -16,10 +16,9 @@ def clean_files(
     max_tokens: int | None,
     max_ratio: float | None,
 ) -> dict[str, int]:
-    """Copy the pairs that Moses' clean-corpus-n.perl keeps (see `fate`); return how many had which fate.
+    """Copy the pairs that Moses' clean-corpus-n.perl keeps (see `fate`); return the number of pairs by fate.
 
-    Their line numbers (from 1) go to `kept_out`, so that what belongs to the lines, such as trees, can be
-    selected alike.
+    Their line numbers (from 1) are written to `kept_out`, to select trees and other data of the same lines.
 
     Raises:
         UserError: the files differ in length or cannot be read, or no pair is kept.
@@ -45,16 +44,16 @@ def clean_files(
             raise UserError(
                 f"{source_in}, {target_in}: cleaning keeps none of {sum(counts.values())} pairs "
                 f"({counts['too_short']} too short, {counts['too_long']} too long, "
-                f"{counts['ratio']} of unlike length); check the files or widen the limits"
+                f"{counts['ratio']} of different length); check the files or widen the limits"
             )
     return counts
 
 
 def fate(source: int, target: int, min_tokens: int, max_tokens: int | None, max_ratio: float | None) -> str:
-    """What becomes of a pair with so many tokens a side: "kept", "too_short", "too_long" or "ratio".
+    """The fate of a pair with these numbers of tokens: "kept", "too_short", "too_long" or "ratio".
 
-    Kept are pairs with `min_tokens` to `max_tokens` tokens on both sides, neither side having more than
-    `max_ratio` times as many as the other; None is no limit.
+    A pair is kept if both sides have `min_tokens` to `max_tokens` tokens, and neither has more than
+    `max_ratio` times as many as the other; None means no limit.
     """
     shorter, longer = sorted((source, target))
     if shorter < min_tokens:

@@ -1,8 +1,8 @@
-"""GPT-2's byte-level BPE (Radford et al. 2019), which RoBERTa reads, by the library `tokenizers`.
+"""GPT-2's byte-level BPE (Radford et al. 2019), used by RoBERTa, with the library `tokenizers`.
 
-A vocabulary is two files as GPT-2 publishes them: encoder.json, a JSON object of tokens and their ids, and
-vocab.bpe, a head line and the merge operations. In tokens each byte is one printable character; a space is Ġ.
-RoBERTa adds a third, dict.txt (fairseq's dictionary, "ID COUNT" a line): the rows of its embeddings.
+A vocabulary consists of two files, as published for GPT-2: encoder.json, a JSON object of tokens and ids, and
+vocab.bpe, a head line and the merge operations. In tokens, each byte is one printable character; a space is
+Ġ. RoBERTa adds a third, dict.txt (fairseq's dictionary, "ID COUNT" a line): the rows of its embeddings.
 """
 
 import json
@@ -22,18 +22,18 @@ from synmask.files import UserError, read_json, read_lines, write_json, write_li
 
 HEAD = "#version: 0.2"
 SPECIAL = re.compile("<.*>|madeupword.*")  # tokens that no merge makes
-BATCH = 10_000  # lines that are encoded at once, which limits memory
+BATCH = 10_000  # lines encoded at a time, to limit memory
 
-# One thread encodes SST-2 in 3 s, and the library then says nothing when a process forks later. It reads this
-# at every call; where the user has set it to true, RAYON_NUM_THREADS limits the threads.
+# One thread encodes SST-2 in 3 s, and avoids the library's warning when a process forks later. The library
+# reads this at every call; if users set it to true, RAYON_NUM_THREADS limits the threads.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def encode(lines: Sequence[str], encoder_json: str | Path, vocab_bpe: str | Path) -> list[list[int]]:
-    """The ids of each line's tokens, the same as fairseq's `GPT2BPE` gives; none for an empty line.
+    """The ids of each line's tokens, as from fairseq's `GPT2BPE`; none for an empty line.
 
-    No special token and no leading space is added, and none is recognised in the text: "<s>" is three
-    characters. Decoding the ids gives the line back, byte for byte.
+    No special token or leading space is added, and no special token is recognised in the text: "<s>" is three
+    characters. Decoding the ids gives the same bytes.
 
     Raises:
         UserError: a file is missing or not of this kind, or they do not belong together.
@@ -43,17 +43,17 @@ def encode(lines: Sequence[str], encoder_json: str | Path, vocab_bpe: str | Path
 
 
 def lengths(pieces: Sequence[Sequence[int]], encoder_json: str | Path) -> list[list[int]]:
-    """How many bytes of the text each token of each line of `encode` takes."""
+    """The number of bytes of each token of each line of `encode`."""
     bytes_of = {number: len(token) for token, number in read_encoder(encoder_json).items()}
     return [[bytes_of[number] for number in line] for line in pieces]
 
 
 def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
-    """Learn merge operations on lines of text; write encoder.json, vocab.bpe and dict.txt; return how many.
+    """Learn merge operations on lines of text; write encoder.json, vocab.bpe, dict.txt; return their number.
 
-    The 256 bytes come first, so that any text can be encoded, then the merges. dict.txt holds every id,
-    with 0 where it does not occur in `texts`. It stops before `merges`, with a line on stderr, when no pair
-    is left that occurs twice.
+    The 256 bytes come first, so that any text can be encoded, then the merges. dict.txt lists every id, with
+    count 0 if it does not occur in `texts`. Learning stops before `merges`, with a line on stderr, when no
+    pair occurs twice.
 
     Raises:
         UserError: there is no text.
@@ -66,10 +66,7 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
         raise UserError(f"{folder}: no text to learn its byte-level BPE from; give some")
     learner = _split(Tokenizer(BPE()))
     trainer = BpeTrainer(
-        vocab_size=256 + merges,
-        min_frequency=2,
-        initial_alphabet=ByteLevel.alphabet(),
-        show_progress=False,
+        vocab_size=256 + merges, min_frequency=2, initial_alphabet=ByteLevel.alphabet(), show_progress=False
     )
     learner.train_from_iterator(texts, trainer)
     model = json.loads(learner.to_str())["model"]
@@ -90,7 +87,7 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
 
 
 def read_encoder(path: str | Path) -> dict[str, int]:
-    """Tokens and their ids, of an encoder.json (or Hugging Face's vocab.json).
+    """Read tokens and ids from an encoder.json (or Hugging Face's vocab.json).
 
     Raises:
         UserError: no such file, or not of this kind.
@@ -102,7 +99,7 @@ def read_encoder(path: str | Path) -> dict[str, int]:
 
 
 def read_merges(path: str | Path) -> list[tuple[str, str]]:
-    """The merge operations of a vocab.bpe (or Hugging Face's merges.txt), the first one first.
+    """Read the merge operations of a vocab.bpe (or Hugging Face's merges.txt), in order.
 
     Raises:
         UserError: no such file, or not of this kind.
@@ -119,11 +116,10 @@ def read_merges(path: str | Path) -> list[tuple[str, str]]:
 
 
 def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called: str) -> Tokenizer:
-    """The library's tokenizer of a vocabulary, which errors call `called`.
+    """The library's tokenizer for a vocabulary, named `called` in error messages.
 
     Raises:
-        UserError: one of the 256 bytes is missing, a token that a merge is made of, or makes, or the merge
-            that makes a token: those at the end of a cut file are.
+        UserError: one of the 256 bytes, a token in or from a merge, or a token's merge is missing.
     """
     if missing := sorted(set(ByteLevel.alphabet()) - set(encoder)):
         raise UserError(f"{called}: no token {missing[0]!r}, but each of the 256 bytes must have one")
@@ -138,7 +134,7 @@ def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called
 
 
 def _split(words: Tokenizer) -> Tokenizer:
-    """With GPT-2's regular expression, that cuts text into words, each with the space before it."""
+    """Set GPT-2's regular expression, which splits text into words, each with the space before it."""
     words.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=True)
     return words
 

@@ -6,7 +6,7 @@ import numpy as np
 
 WHOLE = 0  # a whole word, or </s>
 PADDING = 1
-PIECE = 2  # a piece of a split word: ends in "@@", or follows a token that does
+PIECE = 2  # a piece of a split word: ends in "@@", or follows such a token
 
 
 def bpe_labels(tokens: Sequence[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Answering text line by line: from a file, from a pipe that may stay open, or at a terminal."""
+"""Answer text line by line: from a file, an open pipe or a terminal."""
 
 import os
 import queue
@@ -18,16 +18,16 @@ Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the f
 
 
 def answer(reply: Reply, *, input: Path | None, output: Path | None, most: int | None, prompt: str) -> None:
-    """Write the answer to each line as soon as it is there.
+    """Write the answer to each line as soon as it is available.
 
-    A terminal is asked with `prompt`, line by line. A file is read once before, so that a damaged line is
-    found first, and how far it has got stands on stderr if it takes long.
+    At a terminal, `prompt` asks for each line. A file is read once in advance, to find damaged lines early;
+    if it takes long, stderr shows the progress.
 
     Args:
         input: a file, .gz or plain; None: standard input.
         output: a file, written as a whole or not at all; None: standard output.
-        most: how many lines are answered at once at most, of those that are there; None: all, once the last
-            has come.
+        most: maximum number of available lines answered together; None: all lines, after the last has
+            arrived.
     Raises:
         UserError: the input is missing, damaged or not UTF-8.
     """
@@ -35,7 +35,7 @@ def answer(reply: Reply, *, input: Path | None, output: Path | None, most: int |
     path = input or STDIN
     total = None if asked or not _is_file(path) else sum(1 for _ in read_lines(path))
     groups = ([line] for line in _prompted(prompt)) if asked else as_they_come(read_lines(path), most)
-    seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no bar that moves
+    seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no moving bar
     quiet = total is None or (output is None and os.isatty(1))
     bar = tqdm(total=total, unit="line", delay=seconds, mininterval=seconds, leave=False, disable=quiet)
     with bar, writing(output) if output else nullcontext(sys.stdout) as handle:
@@ -49,9 +49,9 @@ def answer(reply: Reply, *, input: Path | None, output: Path | None, most: int |
 
 
 def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
-    """Yield the lines that are there, at most `most` at once, and wait only where there is none.
+    """Yield the available lines, at most `most` together; wait only if there are none.
 
-    With None for `most` all lines come at once. What `lines` raises is raised after the lines before it.
+    If `most` is None, yield all lines together. An exception of `lines` is raised after the lines before it.
     """
     if most is None:
         yield list(lines)
@@ -82,7 +82,7 @@ def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
 
 
 def _prompted(prompt: str) -> Iterator[str]:
-    """The lines that are typed at the terminal, until Ctrl-D."""
+    """The lines typed at the terminal, until Ctrl-D."""
     lines = read_lines(STDIN)
     while True:
         print(prompt, end=" ", file=sys.stderr, flush=True)
@@ -95,5 +95,5 @@ def _prompted(prompt: str) -> Iterator[str]:
 def _is_file(path: Path) -> bool:
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:  # reading it will say what is wrong
+    except OSError:  # reading it will report the error
         return False

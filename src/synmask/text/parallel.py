@@ -1,19 +1,19 @@
-"""Work on the lines of a file with several processes, in order, in flat memory."""
+"""Process the lines of a file with several processes, in order, in constant memory."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 
-CHUNK = 2000  # lines: sending them to a process costs far less than working on them
+CHUNK = 2000  # lines per task; sending them costs far less than processing them
 _function: Callable[[str], str]  # of a worker process
 
 
 def map_lines(function: Callable[[str], str], lines: Iterable[str], threads: int) -> Iterator[str]:
     """Yield `function(line)` for every line, in order.
 
-    With `threads` > 1 as many processes share the work; `function` is handed to each of them once
-    (it must be picklable), so what it caches stays. At most a few chunks of lines are in memory.
+    With `threads` > 1, as many processes share the work. `function` must be picklable; each process receives
+    it once, so its caches persist. At most a few chunks of lines are in memory.
     """
     if threads <= 1:
         yield from map(function, lines)

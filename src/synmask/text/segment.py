@@ -1,4 +1,4 @@
-"""Word segmenters that are programs of their own: Juman, and CoreNLP's tokenisers for English and Chinese."""
+"""Word segmenters that are external programs: Juman, and CoreNLP's tokenisers for English and Chinese."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from synmask.files import UserError
 
-CHUNK = 1000  # lines that one process of Juman gets
+CHUNK = 1000  # lines per process of Juman
 STANFORD = "edu/stanford/nlp/models/segmenter/chinese"  # in CoreNLP's jar of Chinese models
 STANFORD_MEMORY = "5g"  # its model needs over 2 GB
 INSTALL_JUMAN = "install Juman 7.0 as docs/corpora.md says"
@@ -20,10 +20,10 @@ INSTALL_JUMAN = "install Juman 7.0 as docs/corpora.md says"
 def juman(lines: Iterable[str], threads: int = 1) -> Iterator[str]:
     """Yield the words of Japanese lines, separated by spaces, by Juman (best path).
 
-    White space in a line is not kept. `threads` processes of Juman work at a time, in flat memory.
+    White space in a line is not kept. `threads` processes of Juman run in parallel, in constant memory.
 
     Raises:
-        UserError: Juman is not there, does not work, or loses text.
+        UserError: Juman is missing, fails, or loses text.
     """
     if shutil.which("juman") is None:
         raise UserError(f"juman: no such program; {INSTALL_JUMAN}")
@@ -49,14 +49,14 @@ def _juman(lines: list[str]) -> list[str]:
         if line == "EOS":
             sentences.append(" ".join(words))
             words = []
-        elif line[:1].strip():  # a line starts with the word; white space has lines, too
+        elif line[:1].strip():  # a line starts with a word; white space gets lines, too
             words.append(line.split(" ", 1)[0])
     _check("juman", lines, sentences, INSTALL_JUMAN)
     return sentences
 
 
 def _check(program: str, lines: Sequence[str], sentences: Sequence[str], advice: str) -> None:
-    """A segmenter puts spaces between words, and changes nothing else."""
+    """Check that a segmenter only added spaces between words."""
     if len(lines) != len(sentences):
         raise UserError(f"{program}: gave {len(sentences)} lines for {len(lines)}; {advice}")
     for line, sentence in zip(lines, sentences, strict=True):
@@ -87,9 +87,9 @@ def stanford(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
 
 
 def penn(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
-    """Yield the Penn Treebank tokens of lines, by CoreNLP's tokeniser, which serves English and German alike.
+    """Yield the Penn Treebank tokens of lines, by CoreNLP's tokeniser, for English and German.
 
-    Hyphens do not split words, as in CoreNLP 3.9, which PASCAL used; brackets and quotes stay as they are.
+    Hyphens do not split words, as in CoreNLP 3.9, which PASCAL used; brackets and quotes are unchanged.
 
     Raises:
         UserError: Java or the jar is missing, or the tokeniser fails.
@@ -102,7 +102,7 @@ def penn(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
 def _java(
     lines: Iterable[str], jars: Sequence[Path], machine: list[str], command: list[str], before_file: list[str]
 ) -> Iterator[str]:
-    """Run a Java program on a file of `lines`; yield a line of words for each, in flat memory."""
+    """Run a Java program on a file of `lines`; yield a line of words for each, in constant memory."""
     program = command[0].rpartition(".")[2]
     if shutil.which("java") is None:
         raise UserError(f"{program}: no Java; install one (Debian: apt-get install default-jre-headless)")
@@ -113,7 +113,7 @@ def _java(
             raise UserError(f"{program}: {jar}: no such file; give CoreNLP's jars with --jars")
     with tempfile.TemporaryDirectory() as folder:
         text, errors = Path(folder) / "text", Path(folder) / "errors"
-        filled: list[bool] = []  # programs differ in what they do with empty lines, so they get none
+        filled: list[bool] = []  # programs treat empty lines differently, so they get none
         with open(text, "w", encoding="utf-8", newline="\n") as handle:
             for line in lines:
                 filled.append(bool(line))
@@ -142,7 +142,7 @@ def _java(
 
 
 def _last(text: str) -> str:
-    """The line of a program's complaints that says most: an exception, or else the last."""
+    """The most informative line of a program's errors: the first exception, or else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     faults = [line for line in lines if "Exception" in line or "Error" in line]
-    return (faults or lines or ["it said nothing"])[0 if faults else -1]
+    return (faults or lines or ["it gave no message"])[0 if faults else -1]

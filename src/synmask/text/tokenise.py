@@ -16,7 +16,7 @@ from synmask.text.parallel import map_lines
 
 
 class _Late:
-    """A regular expression that is compiled when it is first used."""
+    """A regular expression that is compiled on first use."""
 
     def __init__(self, *given: Any) -> None:
         self._given = given
@@ -28,9 +28,9 @@ class _Late:
 
 @contextmanager
 def _compiled_late() -> Iterator[None]:
-    """Let modules that are imported compile their long regular expressions late.
+    """Make modules imported in this context compile long regular expressions on first use.
 
-    sacremoses has two dozen that list all the world's letters; compiling them takes 0.4 s, and few are used.
+    sacremoses has two dozen that list all letters of Unicode; compiling them takes 0.4 s, and few are used.
     """
     compiled = re.compile
     re.compile = lambda pattern, *flags: (compiled if len(pattern) < 500 else _Late)(pattern, *flags)
@@ -43,7 +43,7 @@ def _compiled_late() -> Iterator[None]:
 with _compiled_late():
     from sacremoses import MosesDetokenizer, MosesTokenizer
 
-# What Moses' tools and trees give a meaning, in the full width that the authors write it in after segmenting.
+# Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")
 HALF_WIDTH = {full: half for half, full in FULL_WIDTH.items()}
 ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
@@ -53,10 +53,10 @@ NUMBER = r"\p{N}"  # Perl's IsN
 class _Tokenizer(MosesTokenizer):
     """sacremoses' tokeniser with the output of today's tokenizer.perl, and faster at full stops.
 
-    sacremoses 0.2.0 differs from the Perl script (its version of November 2018 or later) in three things:
-    the full stop that ends a line stays with an abbreviation ("Linie A."); its classes of letters and
-    numbers are lists that hold combining signs of Indian scripts and lack Chinese characters; and a line that
-    ends in .' gets a space at its end. tests/text/test_tokenise.py has an example of each.
+    sacremoses 0.2.0 differs from the Perl script (version of November 2018 or later) in three points: the
+    full stop at the end of a line stays with an abbreviation ("Linie A."); its classes of letters and numbers
+    contain combining signs of Indian scripts and lack Chinese characters; and a line that ends in .' gets a
+    space at its end. tests/text/test_tokenise.py has an example of each.
     """
 
     PAD_NOT_ISALNUM = regex.compile(rf"([^{ALPHA}\p{{Nd}}\s\.'`,\-])"), r" \1 "
@@ -79,7 +79,7 @@ class _Tokenizer(MosesTokenizer):
     _ALPHA = regex.compile(ALPHA)
     _LOWER = regex.compile(r"\p{Lowercase}")
 
-    def islower(self, text: str) -> bool:  # asked for one character
+    def islower(self, text: str) -> bool:  # called with one character
         return self._LOWER.match(text) is not None
 
     def isanyalpha(self, text: str) -> bool:
@@ -93,21 +93,9 @@ class _Tokenizer(MosesTokenizer):
         return super().handles_nonbreaking_prefixes(text) if "." in head else text
 
 
-def tokenise_file(
-    input: str | Path,
-    output: str | Path,
-    language: str,
-    *,
-    tokeniser: str = "moses",
-    lowercase: bool = False,
-    threads: int = 1,
-    jars: Sequence[Path] = (),
-) -> None:
-    """Write the tokens of each line of `input`, separated by one space, as `output`; see `tokenise`."""
-    lines = tokenise(
-        read_lines(input), language, tokeniser=tokeniser, lowercase=lowercase, threads=threads, jars=jars
-    )
-    write_lines(output, lines)
+def tokenise_file(input: str | Path, output: str | Path, language: str, **how: Any) -> None:
+    """Write the tokens of each line of `input`, separated by one space, to `output`; see `tokenise`."""
+    write_lines(output, tokenise(read_lines(input), language, **how))
 
 
 def tokenise(
@@ -122,12 +110,12 @@ def tokenise(
     """Yield the tokens of each line, separated by one space; an empty line stays empty.
 
     Args:
-        tokeniser: "moses" as tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised, a
-            language without rules of its own gets the English abbreviations; "corenlp" as PASCAL prepared
-            News Commentary: Moses, escapes undone, a space after a full stop inside a token, then CoreNLP;
-            "juman" for Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "none": the
-            text is segmented already.
-        lowercase: after tokenising, since upper case helps to tell abbreviations from sentence ends.
+        tokeniser: "moses" like tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised,
+            a language without its own rules uses the English abbreviations; "corenlp" as PASCAL prepared News
+            Commentary: Moses, unescaped, a space after a full stop inside a token, then CoreNLP; "juman" for
+            Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "none" for text that is
+            segmented already.
+        lowercase: after tokenising, since upper case helps to distinguish abbreviations from sentence ends.
         threads: processes of Moses or Juman.
         jars: CoreNLP's, for "corenlp" and "stanford".
     Raises:
@@ -165,7 +153,7 @@ def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:
 
 
 def of_language(tokeniser: str | Mapping[str, str], language: str) -> str:
-    """A corpus' tokeniser for one of its languages: the same for all, or one each.
+    """A corpus' tokeniser for one of its languages: the same for all, or one per language.
 
     Raises:
         UserError: this language has none.
@@ -173,16 +161,16 @@ def of_language(tokeniser: str | Mapping[str, str], language: str) -> str:
     if isinstance(tokeniser, str):
         return tokeniser
     if language not in tokeniser:
-        raise UserError(f"no tokeniser for {language!r}; there are ones for {', '.join(tokeniser)}")
+        raise UserError(f"no tokeniser for {language!r}; only for {', '.join(tokeniser)}")
     return tokeniser[language]
 
 
 def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:
-    """Yield each line of tokens as ordinary text: escapes and full-width signs undone, punctuation joined to
-    its word."""
+    """Yield each line of tokens as plain text: without escapes and full-width signs, with punctuation joined
+    to words."""
     if tokeniser == "none":
         yield from lines
-    elif tokeniser in ("juman", "stanford"):  # no spaces but between words in Latin letters or digits
+    elif tokeniser in ("juman", "stanford"):  # spaces only between words in Latin letters or digits
         for line in lines:
             yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line).translate(HALF_WIDTH)
     else:

@@ -115,6 +115,37 @@ def finetuning_lines(runs: dict[str, bool], results: Path = Path("results")) -> 
         )
 
 
+def pretrainings(config: Config, targets: Iterable[str], results: Path = Path("results")) -> dict[str, bool]:
+    """The RoBERTas that are pre-trained here for the benchmarks' tables of `targets` → whether they are done.
+
+    Those that others continue come first.
+    """
+    wanted = []
+    for table in _benchmark_tables(config, targets):
+        entry = config.benchmarks[table.benchmark]
+        wanted += [entry.weights_of.get(system, entry.weights) for system in table.systems]
+    for name in wanted:  # grows
+        if (continued := config.weights[name].continued) is not None:
+            wanted.append(continued.weights)
+    made = [name for name in wanted[::-1] if config.weights[name].pretrain or config.weights[name].continued]
+    return {name: (results / "weights" / name / "train.json").exists() for name in made}
+
+
+def pretraining_lines(
+    config: Config, made: dict[str, bool], results: Path = Path("results")
+) -> Iterator[str]:
+    """The hours of each of `pretrainings`."""
+    clock = Clock(config, results)
+    for name, there in made.items():
+        hours = clock.pretraining(name)
+        if hours.gpu is None or hours.cores is None:
+            yield f"pre-training  {name}: its text is not there yet, so its hours are not known"
+            continue
+        how = f"measured on {', '.join(hours.measured)}" if hours.measured else "estimated"
+        took = f"{as_text(hours.gpu)} on a GPU, {as_text(hours.cores)} on a core ({how})"
+        yield f"pre-training  {name}: {took}{', done' * there}"
+
+
 def parsing_lines(config: Config, targets: Iterable[str], results: Path = Path("results")) -> Iterator[str]:
     """The hours of CoreNLP for each task whose sentences the systems of `targets` read parsed.
 
@@ -280,20 +311,29 @@ def _hours(hours: float | None, *, measured: bool) -> str:
 
 
 def hour_lines(
-    config: Config, rows: list[Row], tuned: dict[str, bool], gpus: int = 1, results: Path = Path("results")
+    config: Config,
+    rows: list[Row],
+    tuned: dict[str, bool],
+    made: dict[str, bool],
+    gpus: int = 1,
+    results: Path = Path("results"),
 ) -> Iterator[str]:
     """The hours of what is still to be trained, on one machine and on `gpus` GPUs, and where they come from.
 
     Args:
         rows: see `plan`.
         tuned: see `finetunings`.
+        made: see `pretrainings`.
     """
     clock, left = Clock(config, results), [row for row in rows if row.left]
     each = [row.hours for row in left for _ in range(row.left)]
     each += [clock.finetuning(*run.split("/")[:2]) for run, there in tuned.items() if not there]
+    each += [clock.pretraining(name) for name, there in made.items() if not there]
     known = [hours for hours in each if hours.gpu is not None and hours.cores is not None]
     if known:
-        what = f"{len(known)} {'trainings and fine-tunings' if tuned else 'trainings'}, one after another"
+        kinds = "trainings and fine-tunings" if tuned else "trainings"
+        kinds = "trainings, pre-trainings and fine-tunings" if made else kinds
+        what = f"{len(known)} {kinds}, one after another"
         yield f"one GPU    about {as_text(sum(hours.gpu for hours in known))} for {what}"
     if known and gpus > 1:
         yield (

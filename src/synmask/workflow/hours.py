@@ -1,4 +1,4 @@
-"""How long trainings take: measured by those that ran here, or estimated from reference machines."""
+"""The duration of trainings: measured from those that ran here, or estimated from reference machines."""
 
 import gzip
 import os
@@ -17,14 +17,14 @@ from synmask.config.sections import Model
 from synmask.files import read_json
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
-PARAMETERS = least_parameters(Model(), 0, REFERENCE["merges"])  # that a step of the reference's model uses
+PARAMETERS = least_parameters(Model(), 0, REFERENCE["merges"])  # used in a step of the reference model
 
 
 @dataclass(frozen=True)
 class Hours:
-    """Of one training: `gpu` on one GPU, `cores` on one CPU core; None: the size of the corpus is not known.
+    """Hours of one training: `gpu` on one GPU, `cores` on one CPU core; None if the corpus size is unknown.
 
-    `measured`: the devices of the trainings that ran here. On other kinds of device hours are estimated.
+    `measured`: the devices of trainings that ran here. For other kinds of device, hours are estimated.
     """
 
     gpu: float | None
@@ -32,23 +32,23 @@ class Hours:
     measured: tuple[str, ...] = ()
 
     def or_else(self, other: "Hours") -> "Hours":
-        """These, and where there are none the other's."""
+        """These hours, completed with the other's."""
         gpu = other.gpu if self.gpu is None else self.gpu
         return Hours(gpu, other.cores if self.cores is None else self.cores, self.measured)
 
 
 class Clock:
-    """The hours of a configuration's trainings; `results` holds those that have run."""
+    """The hours of a configuration's trainings; `results` contains the runs so far."""
 
     def __init__(self, config: Config, results: Path = Path("results")) -> None:
         self.config, self.results = config, results
         self._pairs: dict[tuple[str, str], int | None] = {}
 
     def training(self, corpus: str, direction: str, system: str, part: str = "") -> Hours:
-        """Of one training of a system in a direction of a corpus.
+        """The hours of one training of a system in a direction of a corpus.
 
-        Those that ran here count in any direction of the corpus. Where none has, it is the reference's hours,
-        times how much longer than these the trainings of other systems and corpora took here.
+        They are measured from runs in any direction of the corpus. Without such runs, they are the
+        reference's hours, scaled by how much longer trainings of other systems and corpora took here.
 
         Args:
             part: "template" for the model that predicts the templates which the system reads.
@@ -59,9 +59,9 @@ class Clock:
         return self._own(f"{corpus}/*/{system}/seed*", part).or_else(guess)
 
     def finetuning(self, benchmark: str, task: str) -> Hours:
-        """Of one fine-tuning: as those that ran here, or by the paper's hours for all of GLUE.
+        """The hours of one fine-tuning: measured here, or a share of the paper's hours for all of GLUE.
 
-        These are shared out by the examples that a fine-tuning sees, and by the size of the model.
+        The share is proportional to the examples that a fine-tuning sees, and to the size of the model.
         """
         entry, known = self.config.benchmarks[benchmark], REFERENCE["finetuning"]
         settings, pretrain = entry.tasks[task], self.config.weights[entry.weights].pretrain
@@ -72,8 +72,61 @@ class Clock:
         guess = Hours(max(least, gpu), gpu * _cores_for_gpu())
         return self._own(f"{benchmark}/{task}/*/seed*").or_else(guess)
 
+    def pretraining(self, weights: str) -> Hours:
+        """Of pre-training weights here, from the start or further: as it ran, or by the tokens that it reads.
+
+        The speed is that of the reference's model, scaled by the parameters of RoBERTa's layers.
+        """
+        entry, tokens = self.config.weights[weights], self._tokens(weights)
+        settings = entry.pretrain or entry.continued
+        guess = Hours(None, None)
+        if tokens is not None:
+            times = REFERENCE["pretraining"]["losses"] if entry.continued and entry.continued.losses else 1.0
+            batch, size = settings.training.batch.tokens, _size(self._shape(weights))
+            gpu, cpu = (_seconds("none", machine, batch, size) * times for machine in ("gpu", "cpu"))
+            batches = tokens / (batch * REFERENCE["filled"])
+            core = max(cpu * REFERENCE["cpu"]["cores"], REFERENCE["pretraining"]["least"] * times)
+            guess = Hours(batches * gpu / 3600, batches * core / 3600)
+        return self._own(f"weights/{weights}").or_else(guess)
+
+    def _shape(self, weights: str) -> Mapping[str, int]:
+        """The sizes of a RoBERTa; RoBERTa-base's where they stand in a file that may not be there yet."""
+        entry = self.config.weights[weights]
+        if entry.continued:
+            return self._shape(entry.continued.weights)
+        return entry.pretrain.model.model_dump() if entry.pretrain else REFERENCE["finetuning"]["model"]
+
+    def _tokens(self, weights: str) -> float | None:
+        """How many tokens pre-training reads in all its epochs, by the bytes of its text.
+
+        Where parses are not there yet it is what the schedule of the learning rate has room for.
+        """
+        entry = self.config.weights[weights]
+        settings = entry.pretrain or entry.continued
+        training, batch = settings.training, settings.training.batch
+        if entry.pretrain:
+            texts = entry.pretrain.text["train"]
+        else:
+            texts = tuple(f"{prefix}.text" for prefix in entry.continued.parses["train"])
+        sizes = [self._bytes(path) for path in texts]
+        if None not in sizes:
+            return sum(sizes) * training.max_epochs / REFERENCE["pretraining"]["bytes"]
+        most = batch.gpus * batch.updates * batch.tokens  # in an update
+        return training.total_updates * most * REFERENCE["filled"] if entry.continued else None
+
+    def _bytes(self, path: str) -> float | None:
+        """Of a text; of a corpus' that is not there yet, by its number of pairs; None: not known."""
+        here = self.results / path.removeprefix("results/") if path.startswith("results/") else Path(path)
+        if here.is_file() and here.suffix != ".gz":
+            return here.stat().st_size
+        for corpus in self.config.corpora:
+            if path.startswith(f"results/{corpus}/raw/train."):
+                pairs = self._number_of_pairs(corpus, path.rpartition(".")[2])
+                return None if pairs is None else pairs * REFERENCE["pretraining"]["line"]
+        return None
+
     def _own(self, runs: str, part: str = "") -> Hours:
-        """The mean hours of trainings that have run here, in folders of this pattern."""
+        """The mean hours of trainings that ran here in folders that match `runs`."""
         gpu, cores, devices = [], [], set()
         for path in self.results.glob(str(Path(runs, part, "train.json"))):
             summary = read_json(path)
@@ -87,7 +140,7 @@ class Clock:
 
     @cached_property
     def _scales(self) -> dict[str, float]:
-        """How many times as long as estimated one's own trainings took, on a GPU and without."""
+        """Median ratio of measured to estimated hours, on a GPU and without."""
         ratios: dict[str, list[float]] = {"gpu": [], "cores": []}
         trained = {path.parts[-5:-2] for path in self.results.glob("*/*-*/*/seed*/train.json")}
         for corpus, direction, system in sorted(trained):
@@ -114,7 +167,7 @@ class Clock:
         return Hours(batches * gpu / 3600, batches * cores / 3600)
 
     def _subwords(self, corpus: str, direction: str, target: str) -> float | None:
-        """Of the training text's target side, with an end for each pair: counted, or estimated from pairs."""
+        """Sub-words of the training text's target side, one end per pair included: counted or estimated."""
         prepared = self.results / corpus / direction / f"bpe/train.{target}"
         if prepared.exists():
             text = prepared.read_bytes()
@@ -124,7 +177,7 @@ class Clock:
         return None if pairs is None else pairs * REFERENCE["subwords"].get(name, REFERENCE["other"])
 
     def _number_of_pairs(self, corpus: str, language: str) -> int | None:
-        """What the configuration says of them, or the lines of the user's own file."""
+        """The number of training pairs: from the configuration, or the lines of the user's own file."""
         if (corpus, language) not in self._pairs:
             entry = self.config.corpora[corpus]
             said = entry.generate.train if entry.generate else entry.pairs.get("train")
@@ -135,28 +188,28 @@ class Clock:
 
 
 def _seconds(guide: str, machine: str, tokens: int, parameters: int) -> float:
-    """Of a step with so many target tokens, by the operations that the model takes for them."""
+    """Seconds of a step with this many target tokens, proportional to the model's operations."""
     known = REFERENCE[machine]
-    measured = guide if guide in known["seconds"] else "none"  # one of the user's own is not
+    measured = guide if guide in known["seconds"] else "none"  # a user's own guide is not
     like = REFERENCE["like"].get(guide, {"guide": measured, "times": 1.0})
     base = known["seconds"][like["guide"]] * (tokens / known["tokens"]) * (parameters / PARAMETERS)
     return max(base, known.get("least", {}).get(like["guide"], 0.0)) * like["times"]
 
 
 def _cores_for_gpu() -> float:
-    """Core hours for an hour of the GPU, of a model without a guide."""
+    """Core hours per GPU hour, for a model without a guide."""
     gpu, cpu = REFERENCE["gpu"], REFERENCE["cpu"]
     return (cpu["seconds"]["none"] * cpu["cores"] / cpu["tokens"]) / (gpu["seconds"]["none"] / gpu["tokens"])
 
 
 def _size(model: Mapping[str, int]) -> int:
-    """Parameters of RoBERTa's layers."""
+    """Number of parameters in RoBERTa's layers."""
     width = model["embed_dim"]
     return model["layers"] * (4 * width**2 + 2 * width * model["ffn_dim"])
 
 
 def _lines(path: str) -> int | None:
-    """Lines of a text (.gz or plain), None if it cannot be read."""
+    """Number of lines of a text (.gz or plain); None if it cannot be read."""
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
             return sum(1 for _ in file)
@@ -165,7 +218,7 @@ def _lines(path: str) -> int | None:
 
 
 def side_by_side(hours: Iterable[float], devices: int) -> float:
-    """When the last of these ends on so many devices: the longest first, each on the first free device.
+    """When the last of these jobs ends on `devices`: longest first, each on the first free device.
 
     >>> side_by_side([3.0, 2.0, 2.0], 2)
     4.0
@@ -177,7 +230,7 @@ def side_by_side(hours: Iterable[float], devices: int) -> float:
 
 
 def as_text(hours: float) -> str:
-    """Hours as people say them.
+    """Hours for humans.
 
     >>> as_text(0.004), as_text(0.5), as_text(3.21), as_text(72), as_text(1234), as_text(100000)
     ('15 seconds', '30 minutes', '3.2 hours', '3.0 days', '51 days', '11 years')
@@ -192,7 +245,7 @@ def as_text(hours: float) -> str:
 
 
 def saying(config: Config) -> Callable[[Iterable[tuple[str, Mapping[str, str]]]], str]:
-    """What a dry run says of the hours of its trainings, given their rules and wildcards."""
+    """A function from the rules and wildcards of a dry run's jobs to a line on their hours."""
 
     def say(jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
         clock, each = Clock(config), []
@@ -203,13 +256,15 @@ def saying(config: Config) -> Callable[[Iterable[tuple[str, Mapping[str, str]]]]
                 each.append(clock.training(wildcards["corpus"], direction, wildcards["system"], part))
             elif rule == "finetune":
                 each.append(clock.finetuning(wildcards["benchmark"], wildcards["task"]))
+            elif rule in ("pretrain", "continue_pretraining"):
+                each.append(clock.pretraining(wildcards["weights"]))
         return totals(each)
 
     return say
 
 
 def totals(each: list[Hours]) -> str:
-    """One line for so many trainings, one after another; empty if there is nothing to go by."""
+    """One line on the total of these trainings; empty if no hours are known."""
     gpu = sum(hours.gpu for hours in each if hours.gpu is not None)
     cores = sum(hours.cores for hours in each if hours.cores is not None) / (os.cpu_count() or 1)
     if not gpu:

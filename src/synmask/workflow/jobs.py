@@ -1,4 +1,4 @@
-"""What a job is told, by its wildcards: settings as JSON, inputs that not all systems have, source files."""
+"""Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -11,15 +11,15 @@ from synmask.config.sections import Corpus, Resources
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
 from synmask.workflow.sources import sources
 
-Wildcards = Any  # Snakemake's: an attribute each
+Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
 VOCABULARY = [f"{WEIGHTS}{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}model.pt", *VOCABULARY]  # of a RoBERTa
-PARSES = ("text", "tokens", "trees", "heads")  # a line each of a parsed sentence
+PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 
 class Jobs:
-    """What the jobs of a configuration are told. Methods take the wildcards, or give a function that does.
+    """Parameters and inputs of jobs. Methods take the wildcards, or return a function that does.
 
     Args:
         local: marks paths that are here, wherever results are: Snakemake's flag of that name.
@@ -32,11 +32,11 @@ class Jobs:
     # ---- all jobs ------------------------------------------------------------------------------------------
 
     def code(self, verb: str, *, guided: bool = True) -> Told:
-        """The source files behind a verb, for the systems of the job alone, or a model without a guide."""
+        """The source files behind a verb, for the job's systems only, or for a model without a guide."""
         return lambda wildcards: self.local(sources(verb, self._loaded_by_name(wildcards) if guided else {}))
 
     def _loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
-        """Modules that load others by name → those that they load here."""
+        """Modules that load others by name → the modules that they load for this job."""
         guides = {self.config.systems[name].guide for name in self._systems(wildcards)} - {"none"}
         templated = {guide for guide in guides if GUIDES[guide].templates}
         annotated = any(GUIDES[guide].reads for guide in guides)
@@ -57,7 +57,7 @@ class Jobs:
         return []
 
     def resources(self, wildcards: Wildcards) -> Resources:
-        """What a training, or what follows from it, asks of the machine."""
+        """The resources of a training and of the steps after it."""
         if hasattr(wildcards, "weights"):
             return self.pretraining(wildcards).resources
         if hasattr(wildcards, "benchmark"):
@@ -76,20 +76,20 @@ class Jobs:
         return self.config.corpora[wildcards.corpus]
 
     def section(self, name: str, **how: Any) -> Told:
-        """A section of a corpus' settings, or what `how` includes or excludes, as JSON."""
+        """A section of a corpus' settings as JSON; `how`: keys to include or exclude."""
         return lambda w: as_json(getattr(self.corpus(w), name).model_dump(mode="json", **how))
 
     def corpora_from(self, kind: str) -> list[str]:
-        """Names of the corpora that are made by `generate`, or come in archives of a `format`."""
+        """Names of the corpora that have the key `kind`: `generate`, or `format` (of archives)."""
         return [name for name, corpus in self.config.corpora.items() if getattr(corpus, kind) is not None]
 
     def downloaded(self) -> set[str]:
-        """Names under which something is downloaded, CoreNLP's apart."""
+        """Names under which files are downloaded, without CoreNLP."""
         corpora = self.config.corpora.values()
         return {c.download for c in corpora if c.url or c.format} | {*self.config.downloaded_nlu}
 
     def pairs(self, wildcards: Wildcards) -> str | None:
-        """How many pairs a split should have, as JSON."""
+        """The expected number of pairs of a split, as JSON."""
         expected = self.corpus(wildcards).pairs.get(wildcards.split)
         return None if expected is None else as_json(expected)
 
@@ -100,12 +100,12 @@ class Jobs:
         return self.config.tokeniser_jars(self.tokeniser(wildcards))
 
     def cased_tokens(self, wildcards: Wildcards) -> str:
-        """Tokens in their true case: those of the corpus, unless they are lower-cased."""
+        """Tokens in their true case: the corpus' own, unless these are lower-cased."""
         lowercase = self.corpus(wildcards).text.lowercase
         return PAIR + ("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
 
     def gold(self, wildcards: Wildcards) -> dict[str, str]:
-        """The gold trees of the validation set, as "gold", and where there are some its gold heads."""
+        """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
         place = (wildcards.corpus, "valid", wildcards.source)
         files = {"gold": self.config.gold_trees(*place), "heads": self.config.gold_heads(*place)}
         return {name: path for name, path in files.items() if path}
@@ -113,35 +113,26 @@ class Jobs:
     # ---- trainings -----------------------------------------------------------------------------------------
 
     def guide(self, wildcards: Wildcards) -> type[GuideOptions]:
-        """What is known of a system's guide: what it reads and induces."""
+        """The options class of a system's guide: what it reads and induces."""
         return GUIDES[self.config.systems[wildcards.system].guide]
 
     def annotations(self, *splits: str) -> Told:
-        """The annotations that a system reads of these splits: none, or a file each."""
+        """The annotations of these splits, if the system reads any."""
         files = [PAIR + f"bin/syntax.{split}.{{source}}.npy" for split in splits]
         return lambda wildcards: files if self.guide(wildcards).reads else []
 
     def run_settings(self, wildcards: Wildcards) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
-        return self.config.run_settings(
-            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-        )
+        return self.config.run_settings(*_run_of(wildcards))
 
     def kept(self, wildcards: Wildcards) -> int:
-        """How many epochs' models make the final one."""
+        """Number of epochs whose models make up the final one."""
         return self.config.training_of(wildcards.corpus, wildcards.system).kept
 
     def run(self, wildcards: Wildcards, **more: Any) -> str:
-        """What was run, for score files, as JSON."""
-        return as_json(
-            {
-                "corpus": wildcards.corpus,
-                "direction": f"{wildcards.source}-{wildcards.target}",
-                "system": wildcards.system,
-                "seed": int(wildcards.seed),
-                **more,
-            }
-        )
+        """The description of a run for score files, as JSON."""
+        run = dict(zip(("corpus", "direction", "system"), _run_of(wildcards), strict=True))
+        return as_json(run | {"seed": int(wildcards.seed)} | more)
 
     def parsed_run(self, wildcards: Wildcards) -> str:
         return self.run(wildcards, settings=json.loads(self.run_settings(wildcards)))
@@ -156,23 +147,19 @@ class Jobs:
     # ---- templates of the target --------------------------------------------------------------------------
 
     def if_templated(self, *paths: str) -> Told:
-        """Files for the systems that read templates of the target, none for others."""
+        """These files for systems that read templates of the target; none for others."""
         return lambda wildcards: paths if self.guide(wildcards).templates else []
 
     def template_cut(self, wildcards: Wildcards) -> str:
         """How trees are cut to templates, as JSON."""
-        return self.config.template_cut(
-            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-        )
+        return self.config.template_cut(*_run_of(wildcards))
 
     def template_settings(self, wildcards: Wildcards) -> str:
         """`run_settings` of the model that predicts templates."""
-        return self.config.template_settings(
-            wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
-        )
+        return self.config.template_settings(*_run_of(wildcards))
 
     def template_text(self, wildcards: Wildcards) -> str:
-        """The text settings of that model, whose target is no text, as JSON."""
+        """The text settings of the model that predicts templates, whose target is not text, as JSON."""
         tokeniser = self.config.tokeniser(wildcards.corpus, wildcards.source)
         return as_json(
             {
@@ -182,7 +169,7 @@ class Jobs:
         )
 
     def template_run(self, wildcards: Wildcards) -> str:
-        """What was run, for the scores of templates, as JSON."""
+        """The description of a run for the scores of templates, as JSON."""
         return self.run(wildcards, settings=json.loads(self.template_settings(wildcards)))
 
     # ---- language understanding ----------------------------------------------------------------------------
@@ -208,7 +195,7 @@ class Jobs:
         return [f"{prefix}.{kind}" for prefix in prefixes for kind in PARSES]
 
     def weights_from(self, kind: str) -> list[str]:
-        """Names of the weights from an `archive`, from `huggingface`, from a `pretrain`ing or `continued`."""
+        """Names of the weights from an `archive`, from `huggingface`, from `pretrain` or from `continued`."""
         return [name for name, entry in self.config.weights.items() if getattr(entry, kind)]
 
     def benchmarks_from(self, *, generated: bool) -> list[str]:
@@ -223,7 +210,7 @@ class Jobs:
         return self.benchmark(wildcards).tasks[wildcards.task]
 
     def weights(self, wildcards: Wildcards) -> str:
-        """The weights that a system starts from; of no system, those whose vocabulary the tasks are in."""
+        """The weights that a system starts from; without a system, those that define the vocabulary."""
         entry = self.benchmark(wildcards)
         return entry.weights_of.get(getattr(wildcards, "system", None), entry.weights)
 
@@ -234,7 +221,7 @@ class Jobs:
         return [path.format(weights=self.weights(wildcards)) for path in MODEL]
 
     def of_parts(self, path: str) -> Told:
-        """A file of each part of a task that is predicted."""
+        """This file for each part of a task that is predicted."""
         return lambda wildcards: [path.replace("{part}", part) for part in self.task(wildcards).parts]
 
     def task_rows(self, wildcards: Wildcards) -> list[str]:
@@ -253,11 +240,11 @@ class Jobs:
         return [f"{prefix}.{kind}" for prefix in self.task_parses(wildcards) for kind in PARSES]
 
     def sentence_files(self, wildcards: Wildcards) -> int:
-        """In how many files a task's sentences are parsed."""
+        """The number of files that a task's sentences are parsed in."""
         return len(self.config.task_parses(wildcards.benchmark, wildcards.task, "train"))
 
     def task_syntax(self, *parts: str) -> Told:
-        """The annotations that a system reads of these parts, "valid" the one that chooses the best epoch."""
+        """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""
 
         def files(wildcards: Wildcards) -> list[str]:
             names = [self.task(wildcards).parts[0] if part == "valid" else part for part in parts]
@@ -269,19 +256,20 @@ class Jobs:
         return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
     def compared_task(self, wildcards: Wildcards) -> str:
-        """What is tested against what, as JSON."""
-        run = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
-        return as_json(run | {"seed": int(wildcards.seed), "baseline": wildcards.baseline})
+        """The run and its baseline, as JSON."""
+        return as_json(_task_run_of(wildcards) | {"baseline": wildcards.baseline})
 
     def finetuned_run(self, wildcards: Wildcards) -> str:
-        """What was fine-tuned, for score files, as JSON."""
-        return as_json(
-            {
-                "corpus": wildcards.benchmark,
-                "task": wildcards.task,
-                "system": wildcards.system,
-                "seed": int(wildcards.seed),
-                "settings": json.loads(self.finetuning_settings(wildcards)),
-                "weights": self.weights(wildcards),
-            }
-        )
+        """The description of a fine-tuning for score files, as JSON."""
+        settings = json.loads(self.finetuning_settings(wildcards))
+        return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": self.weights(wildcards)})
+
+
+def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
+    """Corpus, direction and system."""
+    return wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
+
+
+def _task_run_of(wildcards: Wildcards) -> dict[str, Any]:
+    names = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
+    return names | {"seed": int(wildcards.seed)}

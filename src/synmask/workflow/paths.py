@@ -1,11 +1,11 @@
-"""Where the workflow's files lie: folders as patterns of Snakemake's wildcards, files of a run or table."""
+"""Paths of the workflow: folders as patterns of Snakemake's wildcards, files of a run or table."""
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
-PAIR = "results/{corpus}/{source}-{target}/"  # what all systems of a direction share
-TASK = "results/{benchmark}/{task}/"  # what all systems share of a task of language understanding
+PAIR = "results/{corpus}/{source}-{target}/"  # shared by all systems of a direction
+TASK = "results/{benchmark}/{task}/"  # shared by all systems on a language understanding task
 WEIGHTS = "results/weights/{weights}/"  # of a RoBERTa
 METHOD = "results/figures/method.svg"
 
@@ -26,4 +26,4 @@ def task_figure(table: str) -> str:
 
 def any_of(names: Iterable[str]) -> str:
     """A regular expression that matches these names and nothing else."""
-    return "|".join(map(re.escape, names)) or "(?!)"  # nothing matches the second
+    return "|".join(map(re.escape, names)) or "(?!)"  # the latter matches nothing

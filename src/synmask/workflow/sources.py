@@ -1,8 +1,8 @@
 """The source files behind a step, read from imports: a change in one of them runs the step again.
 
-A step is the function in `synmask.cli` that has its verb's name. Behind it are the modules that this function
-imports, and whatever these import in turn when Python loads them. An import inside any other function counts
-for nobody: it is a choice made while the step runs, and whoever knows the choice names the module.
+A step is the function in `synmask.cli` with its verb's name. Its source files are the modules that this
+function imports, and the modules that Python loads with these. Imports inside other functions do not count:
+they are choices made while the step runs, and callers that know the choice name the module (`chosen`).
 """
 
 import ast
@@ -13,33 +13,33 @@ from pathlib import Path
 from types import MappingProxyType
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# Modules, with those inside them, that decide how a step runs or fails, not what it makes.
+# Modules (with submodules) that decide how a step runs or fails, but not what it makes.
 PLUMBING = frozenset(
     {
-        "synmask",  # the version, which is not code
-        "synmask.cli",  # reads command lines; what a step is told stands in the rule
-        "synmask.config",  # settings: those that a step depends on are parameters of its rule
-        "synmask.files",  # whole files or none, and what is wrong with them
-        "synmask.gpus",  # who has which GPU
-        "synmask.reporting.plan",  # types of what a table is told, for the command line
+        "synmask",  # only the version
+        "synmask.cli",  # command lines: they are part of the rule
+        "synmask.config",  # settings: a rule's parameters include those that it depends on
+        "synmask.files",  # writes whole files or none; errors
+        "synmask.gpus",  # reserves GPUs
+        "synmask.reporting.plan",  # types of command line arguments
         "synmask.provenance",  # the commit and versions in a score file
         "synmask.training.lock",  # one training at a time in a folder
         "synmask.training.progress",  # lines for logs
         "synmask.training.stopping",  # signals
     }
 )
-DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js))["']""")  # files beside a module that it names
+DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js))["']""")  # files that a module names
 
 
 def sources(verb: str, chosen: Mapping[str, Iterable[str]] = MappingProxyType({})) -> list[str]:
-    """Paths of the source files that decide what a step makes.
+    """Paths of the source files that a step's results depend on.
 
     Args:
-        chosen: module that loads others by name → those that it loads here, such as {"synmask.guides":
-            ["synmask.guides.grammar"]}; they count where the step loads the first.
+        chosen: module that loads others by name → the modules that it loads here, such as
+            {"synmask.guides": ["synmask.guides.grammar"]}; they count if the step loads the former.
 
     Raises:
-        ValueError: no verb, or no module, of this name.
+        ValueError: there is no verb or module of this name.
     """
     pairs = frozenset((loader, module) for loader, modules in chosen.items() for module in modules)
     return list(_sources(verb, pairs))
@@ -60,13 +60,13 @@ def _sources(verb: str, chosen: frozenset[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _is_plumbing(module: str) -> bool:
-    if module == "synmask.config.published":  # the numbers that tables show: read, not set
+    if module == "synmask.config.published":  # published numbers: data of tables, not settings
         return False
     return module in PLUMBING or any(f"{module}.".startswith(f"{name}.") for name in PLUMBING - {"synmask"})
 
 
 def path_of(module: str) -> Path:
-    """The file of a module, or of a package its __init__.py."""
+    """The file of a module, or the __init__.py of a package."""
     stem = ROOT.joinpath(*module.split(".")[1:])
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.is_file():
@@ -75,7 +75,7 @@ def path_of(module: str) -> Path:
 
 
 def _data(path: Path) -> Iterator[Path]:
-    """Files in a module's folder, or in the folder `page` of it, that it names, and those that they name."""
+    """Files beside a module or in its folder `page` that it names, and the files that these name."""
     for name in DATA.findall(path.read_text(encoding="utf-8")):
         for other in (path.with_name(name), path.parent / "page" / name):
             if other.is_file():
@@ -84,7 +84,7 @@ def _data(path: Path) -> Iterator[Path]:
 
 @cache
 def loaded_with(module: str) -> tuple[str, ...]:
-    """The modules that Python loads with a module: its package, and what stands outside of functions."""
+    """The modules that Python loads with a module: its package, and imports outside of functions."""
     tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
     package = module.rpartition(".")[0]
     return (*([package] if package else []), *_imported(_outside_functions(tree)))
@@ -103,7 +103,7 @@ def _for_types(node: ast.AST) -> bool:
 
 
 def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The modules of synmask among what import statements name."""
+    """The modules of synmask that import statements name."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name.split(".")[0] == "synmask")
@@ -113,18 +113,18 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _module_of(module: str, name: str) -> str:
-    """`module.name` if that is a module, else `module`, which has `name` inside."""
+    """`module.name` if that is a module, else `module`, which contains `name`."""
     stem = ROOT.joinpath(*module.split(".")[1:], name)
     return f"{module}.{name}" if stem.with_suffix(".py").is_file() or stem.is_dir() else module
 
 
 def _imports_of_verb(verb: str) -> set[str]:
-    """What the function of a verb imports, and the functions of its file that it calls."""
+    """The imports of a verb's function and of the functions of its file that it calls."""
     name = verb.replace("-", "_")
     for path in sorted((ROOT / "cli").glob("*.py")):
         functions = _functions(path)
         found = [function for function in (name, f"_{name}") if function in functions][:1]
-        for function in found:  # grows
+        for function in found:  # the list grows
             found += [other for other in _called(functions[function]) & {*functions} if other not in found]
         if found:
             return {*_imported(node for function in found for node in ast.walk(functions[function]))}
@@ -138,7 +138,7 @@ def _functions(path: Path) -> dict[str, ast.FunctionDef]:
 
 
 def _called(function: ast.FunctionDef) -> set[str]:
-    """The names that a function reads from its file: neither its own variables nor what it imports itself."""
+    """The names that a function reads from its file: not its own variables or imports."""
     read, own = set(), set()
     for node in ast.walk(function):
         if isinstance(node, ast.Name):

@@ -1,4 +1,4 @@
-"""What each target consists of: its tables, figures, pages and models, and the runs that they show."""
+"""The files of each target: tables, figures, pages and models, and the runs that they show."""
 
 import itertools
 import os
@@ -15,13 +15,13 @@ from synmask.config.tables import Plan, asked_runs, compared, plan, table_names,
 from synmask.files import UserError
 from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
 
-SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # what a page reads of each run
+SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # files of each run that a page reads
 
 
 class Targets:
     """The targets of a configuration.
 
-    With `partial` in the configuration they are of the files that are there, and nothing else is made.
+    With `partial` in the configuration, targets use only files that exist, and nothing else is made.
 
     Args:
         exists: whether a file is there; Snakemake's own looks into a storage, too.
@@ -46,7 +46,7 @@ class Targets:
         return [name for name, table in self.config.all_tables.items() if table.benchmark]
 
     def plan(self, table: str) -> Plan:
-        """What a table consists of: see `config.tables.plan`."""
+        """The plan of a table: see `config.tables.plan`."""
         if table not in self._plans:
             self._plans[table] = plan(self.config, self.published, table)
         return self._plans[table]
@@ -69,20 +69,20 @@ class Targets:
         return [*self.target_tables(target), *drawn, *whole]
 
     def page(self, target: str) -> list[str]:
-        """The page of a target; `partial` makes it when asked for by its name."""
+        """The page of a target; with `partial`, only if requested by name."""
         paged = target in self.config.experiments or target in self.benchmark_tables
         return [f"results/report-{target}.html"] if paged and not self.config.partial else []
 
     def target_tables(self, target: str) -> list[str]:
-        """The tables of a target alone."""
+        """The tables of a target."""
         own = [path for name in self.config.own_experiments(target) for path in self.experiment_tables(name)]
         return list(dict.fromkeys([*own, *map(table_file, self.config.tables_of(target))]))
 
     def downloads(self, target: str) -> list[str]:
-        """What a target needs from the network.
+        """The downloads of a target.
 
-        Files of its corpora, CoreNLP's jars that tokenise and parse them, of benchmarks the tasks and
-        RoBERTa's weights.
+        These are files of its corpora, CoreNLP's jars that tokenise and parse them, and for benchmarks the
+        tasks and RoBERTa's weights.
         """
         config, files = self.config, set()
         for table in (config.all_tables[name] for name in config.tables_of(target)):
@@ -108,7 +108,7 @@ class Targets:
         return sorted(files)
 
     def _continued_on(self, table: Table) -> Iterator[str]:
-        """The tasks of a benchmark's table on whose parsed sentences weights of its systems are continued."""
+        """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
         benchmark, tasks = self.config.benchmarks[table.benchmark], f"results/{table.benchmark}/"
         for system in {*table.systems} & {*benchmark.weights_of}:
             parses = self.config.weights[benchmark.weights_of[system]].continued.parses
@@ -122,7 +122,7 @@ class Targets:
         return self.config.plain_experiments[experiment]
 
     def available(self, paths: list[str]) -> list[str]:
-        """With `partial`, the files that are there; else all of them."""
+        """With `partial`, the files that exist; else all of them."""
         return [path for path in paths if self.exists(path)] if self.config.partial else paths
 
     def runs(self, experiment: str, direction: str | None = None) -> list[tuple[str, str, int]]:
@@ -134,7 +134,7 @@ class Targets:
     def run_files(
         self, experiment: str, name: str, systems: Iterable[str] | None = None, direction: str | None = None
     ) -> list[str]:
-        """A file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
+        """This file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
         corpus = self.entry(experiment).corpus
         return self.available(
             [
@@ -145,12 +145,12 @@ class Targets:
         )
 
     def first_runs(self, experiment: str, direction: str, name: str, systems: Iterable[str]) -> list[str]:
-        """A file of the first seed of each of `systems`, in one direction of an experiment."""
+        """This file of the first seed of each of `systems`, in one direction of an experiment."""
         corpus, seed = self.entry(experiment).corpus, self.config.experiment_seeds(experiment)[0]
         return [f"results/{corpus}/{direction}/{system}/seed{seed}/{name}" for system in systems]
 
     def parsed_files(self, experiment: str, name: str) -> list[str]:
-        """A file of every run of an experiment whose system induces trees."""
+        """This file of every run of an experiment whose system induces trees."""
         return self.run_files(experiment, name, self.inducing(experiment))
 
     def inducing(self, experiment: str, what: str = "distances") -> list[str]:
@@ -210,23 +210,23 @@ class Targets:
         return [path for _, path in self.tree_pages(experiment)]
 
     def _drawn(self, experiment: str, direction: str) -> bool:
-        """Whether there are induced trees, and gold ones beside which they can be drawn."""
+        """Whether there are induced trees, and gold trees to draw beside them."""
         return bool(self.inducing(experiment) and self.gold_trees(experiment, direction))
 
     # ---- a table -------------------------------------------------------------------------------------------
 
     def table_runs(self, table: str, name: str) -> list[str]:
-        """A file of every run of a table, where the table reads it."""
+        """This file of every run of a table, if the table reads it."""
         read = self.plan(table)
         return self.available([run_file(run, name) for run in asked_runs(read) if name in read["files"]])
 
     def table_tasks(self, table: str) -> list[str]:
-        """What a benchmark's table reads: the scores of its runs, and its baselines'."""
+        """Files that a benchmark's table reads: the scores of its runs and baselines."""
         read = self.plan(table)
         return self.available(task_files(read)) if "glue" in read["metrics"] else []
 
     def table_comparisons(self, table: str) -> list[str]:
-        """The tests of a table's runs against its baseline, of those that are there or will be."""
+        """The tests of a table's runs against its baseline, if both runs exist or will be made."""
         read = self.plan(table)
         pairs = [(run_file(run, ""), run_file(baseline, "")) for run, baseline in compared(read)]
         pairs += [(f"{run}/", f"{baseline}/") for run, baseline in task_comparisons(read)]
@@ -240,7 +240,7 @@ class Targets:
     # ---- claims --------------------------------------------------------------------------------------------
 
     def claim_files(self, claims: Claims) -> list[str]:
-        """The scores, trees' scores and tests that decide claims.
+        """The scores, parsing scores and tests that decide claims.
 
         Raises:
             UserError: claims.yaml names an experiment that does not exist.
@@ -266,7 +266,7 @@ class Targets:
     # ---- a page --------------------------------------------------------------------------------------------
 
     def page_files(self, page: str) -> list[str]:
-        """What a page shows; with `partial`, it takes figures as they are."""
+        """The files that a page shows; with `partial`, it uses figures as they are."""
         made, tables = not self.config.partial, self._page_benchmarks(page)
         files = [METHOD, *map(table_file, tables), *(map(task_figure, tables) if made else ())]
         for name in self._page_experiments(page):
@@ -276,19 +276,19 @@ class Targets:
         return files
 
     def page_plan(self, page: str) -> str:
-        """What a page consists of, as JSON."""
+        """The plan of a page, as JSON."""
         parts = [self._experiment_part(name) for name in self._page_experiments(page)]
         parts += map(self._benchmark_part, self._page_benchmarks(page))
         title = "Report: " + " · ".join(part["title"] for part in parts)
         return as_json({"title": title, "figures": [METHOD], "experiments": parts})
 
     def _page_experiments(self, page: str) -> list[str]:
-        """results/report.html shows the experiments of `targets`, report-NAME.html those of NAME."""
+        """Experiments on a page: results/report.html shows those of `targets`, report-NAME.html of NAME."""
         names = [page.removeprefix("report-")] if page != "report" else self.config.targets
         return list(dict.fromkeys(name for target in names for name in self.config.own_experiments(target)))
 
     def _page_benchmarks(self, page: str) -> list[str]:
-        """The tables of benchmarks on a page: results/report.html also has those that were built before."""
+        """Benchmark tables on a page: results/report.html also shows those that were built before."""
         if page != "report":
             name = page.removeprefix("report-")
             return [table for table in [name, *self.config.tables_of(name)] if table in self.benchmark_tables]

@@ -1,6 +1,6 @@
-"""What the terminal says of a run of Snakemake: its trainings, the whole, failures, the end.
+"""The text that the terminal shows during a run of Snakemake: trainings, progress, failures, summary.
 
-Here are words only. `snakemake_logger_plugin_synmask` hears of jobs from Snakemake and writes them out.
+This module only makes text. `snakemake_logger_plugin_synmask` receives Snakemake's events and prints it.
 """
 
 import difflib
@@ -20,12 +20,12 @@ TRAININGS = (
     "pretrain",
     "continue_pretraining",
     "finetune",
-)  # rules whose logs say how they get on
-TAIL = 16384  # bytes of a log that are read for its last lines
-END = 30  # lines of a log that are shown of a failed job
-SKEW = 30  # seconds that the clock of a file system may be behind
-SHOWN = 3  # files that the end names
-MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # what the end names
+)  # rules whose logs show progress
+TAIL = 16384  # bytes read from the end of a log
+END = 30  # lines shown of a failed job's log
+SKEW = 30  # seconds that a file system's clock may lag
+SHOWN = 3  # names per list
+MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
 AGAIN = "fix it, then give the same command again: what is done stays, trainings go on where they last saved"
 
@@ -34,11 +34,11 @@ Wildcards = Mapping[str, str]
 
 @dataclass
 class _Workflow:
-    """What the Snakefile, which knows the configuration, says of itself.
+    """Facts about the workflow that the Snakefile provides.
 
     Attributes:
-        hours: what a dry run says of its trainings' hours, given their rules and wildcards.
-        targets: all that can be asked for by name.
+        hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
+        targets: all targets that have a name.
     """
 
     hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
@@ -53,9 +53,9 @@ class Job:
     """A job that runs, or waits in a scheduler's queue.
 
     Attributes:
-        share: of a training, how much of it is done, 0 to 1; None before its log says so.
-        started, ends: when the training began, and when it will have ended, as `time.monotonic` counts.
-        said: its last line about an epoch.
+        share: the finished share of a training, 0 to 1; None before its log shows it.
+        started, ends: start and expected end of the training, by `time.monotonic`.
+        said: the last line of its log on an epoch.
     """
 
     rule: str
@@ -73,11 +73,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Of a training: what is trained."""
+        """The name of a training: its folder in results/."""
         return str(Path(self.outputs[0]).parent).removeprefix("results/")
 
     def look(self) -> None:
-        """Read in the log how the training gets on."""
+        """Read the training's progress from its log."""
         lines = (line for log in self.logs for line in reversed(last_lines(log, self.since)))
         found = next(filter(None, map(EPOCH.search, lines)), None)
         if found is None or found[0] == self.said:
@@ -86,7 +86,7 @@ class Job:
         epoch, epochs, step, steps = (int(number) if number else None for number in found.groups()[:4])
         self.share = (epoch if steps is None else epoch - 1 + step / steps) / epochs
         self.ends = time.monotonic() + seconds_of(found[5]) if found[5] else None
-        if first and self.left and self.share < 1:  # it may have waited in a queue, or go on
+        if first and self.left and self.share < 1:  # it may have waited in a queue, or resumed
             self.started = time.monotonic() - self.left * self.share / (1 - self.share)
 
     @property
@@ -95,13 +95,13 @@ class Job:
 
     @property
     def left(self) -> float | None:
-        """Seconds that the training still takes."""
+        """Estimated seconds until the training ends."""
         return None if self.ends is None else max(0.0, self.ends - time.monotonic())
 
 
 @dataclass
 class Run:
-    """A run of Snakemake: how many jobs of each rule there are, which run, which are done."""
+    """A run of Snakemake: the number of jobs per rule, those that run, those that are done."""
 
     counts: dict[str, int] = field(default_factory=dict)
     running: dict[int, Job] = field(default_factory=dict)
@@ -110,8 +110,8 @@ class Run:
     failed: set[str] = field(default_factory=set)  # rules
     interrupted: bool = False
     made: list[str] = field(default_factory=list)  # tables, pages
-    last: list[str] = field(default_factory=list)  # what the last job made
-    at_once: int = 1  # the most trainings that ran side by side
+    last: list[str] = field(default_factory=list)  # outputs of the last job
+    at_once: int = 1  # the maximum number of trainings that ran in parallel
     log: str = ""
     started: float = field(default_factory=time.monotonic)
 
@@ -132,7 +132,7 @@ class Run:
         self.at_once = max(self.at_once, len(self.in_training))
 
     def finish(self, number: int) -> Job | None:
-        """A job is done → that job, None if nothing was heard of its start."""
+        """Record that a job is done → that job; None if its start was not reported."""
         job = self.running.pop(number, None)
         if job is None:
             return None
@@ -144,7 +144,7 @@ class Run:
         return job
 
     def told(self, job: Job) -> str | None:
-        """What to say of a job that is done: that a training, or all jobs of its rule are."""
+        """The message on a finished job, if it is a training or the last job of its rule."""
         if job.training:
             return f"{job.name} trained in {duration(time.monotonic() - job.started)}"
         if self.done[job.rule] == self.counts.get(job.rule) and job.outputs:
@@ -152,16 +152,16 @@ class Run:
         return None
 
     def fail(self, numbers: Iterable[int], rules: str) -> float:
-        """Jobs have failed → when the first of them was started."""
+        """Record failed jobs → when the first of them was started."""
         self.failed.add(rules)
         jobs = [self.running.pop(number, None) for number in numbers]
         return min((job.since for job in jobs if job), default=0.0)
 
     def left(self) -> float | None:
-        """Seconds until all trainings have ended, None before any has said how it gets on.
+        """Estimated seconds until all trainings have ended; None before any has shown progress.
 
-        Those that have not begun are taken to last as long as the mean of the others, and to run as many
-        side by side as did so far.
+        Trainings that have not begun are assumed to take the mean time of the others, with as many in
+        parallel as so far.
         """
         running = self.in_training
         known = [job for job in running if job.left is not None]
@@ -177,7 +177,7 @@ class Run:
         return f"{sum(self.done.values())} of {self.total} jobs"
 
     def whole(self) -> str:
-        """One line for the whole."""
+        """One line on the progress of the whole run."""
         words = [self.progress()]
         if self.trainings:
             words.append(f"{len(self.trained)} of {self.trainings} trainings")
@@ -187,12 +187,12 @@ class Run:
         return ", ".join(words)
 
     def others(self) -> str:
-        """What runs besides trainings."""
+        """The rules that run now, without trainings."""
         rules = [*dict.fromkeys(job.rule for job in self.running.values() if not job.training)]
         return some(rules)
 
     def ending(self) -> Iterator[tuple[str, str]]:
-        """The last lines: their heads and what they say."""
+        """The summary at the end: heads and texts of its lines."""
         done, took = sum(self.done.values()), duration(time.monotonic() - self.started)
         tables = [path for path in self.made if path.endswith(".md")]
         if done == self.total:
@@ -210,7 +210,7 @@ class Run:
 
 
 def last_lines(path: str, since: float = 0.0) -> list[str]:
-    """The last lines of a log; none of one that is not there, or was not written to since then."""
+    """The last lines of a log; none if it does not exist or was last written before `since`."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, 2)
@@ -222,20 +222,20 @@ def last_lines(path: str, since: float = 0.0) -> list[str]:
 
 
 def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, since: float = 0.0) -> str:
-    """What to say of a job that failed: its rule, the ends of its logs, how to see its command."""
+    """The message on a failed job: its rule, the ends of its logs, how to see its command."""
     lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"] + ([said] if said else [])
     for log in logs:
         if end := last_lines(log, since)[-END:]:
             lines += [f"         the end of {log}:", *end]
     if len(lines) == 1:
-        lines.append("         it has written no log")
+        lines.append("         it wrote no log")
     if outputs:
         lines.append(f"         the commands behind it: snakemake -np {outputs[0]}")
     return "\n".join(lines)
 
 
 def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], reasons: str) -> Iterator[str]:
-    """What a dry run says: jobs by their rules, trainings, hours, what runs again."""
+    """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
     width = max(map(len, counts), default=0)
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
     trainings = sum(counts.get(rule, 0) for rule in TRAININGS)
@@ -245,11 +245,11 @@ def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], r
     for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
         if reason not in ("input files updated by another job", "output files have to be generated"):
             yield f"{reason}: {rules}"
-    yield "This was a dry run: nothing was done. With -np instead of -n: each job, its reason, its command."
+    yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 
 
 def unknown(text: str) -> str | None:
-    """One line for Snakemake's message that no rule makes a target, None for any other message."""
+    """One line for Snakemake's message that no rule makes a target; None for other messages."""
     found = re.search(r"No rule to produce (\S+) \(", text)
     if found is None:
         return None
@@ -289,7 +289,7 @@ def config_files(words: Iterable[str]) -> Iterator[str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What a user may have meant: the names most like it, or how to see all."""
+    """A suggestion: the most similar names, or how to list all."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     near += [other for other in known if other.startswith(name) and other not in near][: 3 - len(near)]
@@ -297,7 +297,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def amount(jobs: int, trainings: int) -> str:
-    """How many jobs, how many of them trainings.
+    """The number of jobs and of trainings among them.
 
     >>> amount(1, 0), amount(3000, 1)
     ('1 job', '3,000 jobs, 1 of them a training')
@@ -308,13 +308,13 @@ def amount(jobs: int, trainings: int) -> str:
 
 
 def some(names: list[str]) -> str:
-    """The first few of them, and how many more there are."""
+    """The first few names, and the number of the others."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds for humans.
 
     >>> duration(42), duration(100), duration(3700), duration(200000)
     ('42 s', '1 min 40 s', '1 h 1 min', '2 d 7 h')
@@ -327,7 +327,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(clock: str) -> int:
-    """Seconds of `2:05` or `1:02:05`."""
+    """`2:05` or `1:02:05` in seconds."""
     seconds = 0
     for part in clock.split(":"):
         seconds = 60 * seconds + int(part)

@@ -1,11 +1,11 @@
 """The demo corpus: German-like source, English-like target, gold trees and heads, from one grammar.
 
-A sentence is drawn (`grammar`) as abstract syntax (`abstract`), which knows no word order. Two linearisers
-(`german`, `english`) turn it into phrases that know their head child (`phrases`); the text, the constituency
-tree and the dependency heads of a side are all read off the same phrase, so that they cannot disagree.
+A sentence is drawn (`grammar`) as abstract syntax (`abstract`), without word order. Two linearisers
+(`german`, `english`) turn it into phrases with a head child (`phrases`). The text, the constituency tree and
+the dependency heads of a side are derived from the same phrase, so they always agree.
 
-The translation follows from the source sentence alone. What has to be understood for it:
-- the verb stands last in subordinate clauses, and behind its objects next to an auxiliary;
+The translation follows from the source sentence alone. To translate, a model must know that:
+- the verb stands last in subordinate clauses, and after its objects next to an auxiliary;
 - a particle at the end of the clause decides the verb (`nimmt … an` accepts, `nimmt … mit` takes);
 - case decides who does what (`Den Arzt sieht die Frau`), and whether `in` is "in" or "into";
 - the verb's number, far away, decides whether `sie` is "she" or "they", and who acts in `die Frau, die
@@ -14,7 +14,7 @@ The translation follows from the source sentence alone. What has to be understoo
   mit der Kamera` is "with".
 
 Dependency heads: the finite verb heads its clause, an auxiliary its verb, a preposition its noun, the first
-conjunct the others; commas hang on the head of the clause that they set off, the full stop on the root.
+conjunct the others; commas depend on the head of the clause that they set off, the full stop on the root.
 Every arc is projective.
 """
 
@@ -30,7 +30,7 @@ from synmask.corpora.demo.phrases import Side, side_of
 from synmask.files import UserError, write_lines
 
 SPLITS = ("train", "valid", "test")
-LENGTHS = range(4, 31)  # tokens a side, the full stop counted
+LENGTHS = range(4, 31)  # tokens per side, including the full stop
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def linearise(clauses: Sequence[tuple[tuple[str, str], Clause]]) -> Sentence:
 
 
 def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Sentence]]:
-    """Yield (split, sentence), `sizes[split]` of each split; no source sentence comes twice.
+    """Yield (split, sentence), `sizes[split]` of each split; no source sentence occurs twice.
 
     The same sizes and seed give the same sentences; each side has 4 to 30 tokens.
 
@@ -70,13 +70,13 @@ def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Sentenc
 
 
 def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
-    """Write {train,valid,test}.{de,en}, one raw sentence a line, and beside each its .trees and .heads.
+    """Write {train,valid,test}.{de,en}, one raw sentence per line, and beside each its .trees and .heads.
 
     A line of .trees is a bracketed tree of the line's Moses tokens, a line of .heads their heads (from 1, 0 =
-    root) between spaces.
+    root), separated by spaces.
 
     Raises:
-        UserError: as `generate`.
+        UserError: as for `generate`.
     """
     splits: dict[str, list[Sentence]] = {split: [] for split in SPLITS}
     for split, sentence in generate(sizes, seed):

@@ -1,4 +1,4 @@
-"""Abstract syntax: what a sentence says in both languages, without word order."""
+"""Abstract syntax: the content of a sentence in both languages, without word order."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from synmask.corpora.demo.lexicon import Noun, Verb
 
 @dataclass(frozen=True)
 class Complement:
-    """A noun phrase in its case, with a preposition ("" = none) on either side, the same or not."""
+    """A noun phrase with its case and, for each language, a preposition ("" = none)."""
 
     german: str
     case: str
@@ -37,10 +37,10 @@ class Nominal:
 
 @dataclass(frozen=True)
 class Clause:
-    """A verb with what goes with it; complements in the German order.
+    """A verb with its arguments and modifiers; complements in the German order.
 
-    `subject` is None in infinitives and where the subject is relativised; `person` is still its person.
-    `front` says what stands before the finite verb if the clause is a main clause.
+    `subject` is None in infinitives and if the subject is relativised; `person` is still its person.
+    `front` is the constituent before the finite verb in a main clause.
     """
 
     verb: Verb

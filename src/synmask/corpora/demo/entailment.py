@@ -1,7 +1,7 @@
 """The demo's pairs of premise and hypothesis; each kind of inference is a function that draws one pair.
 
-Determiners are as in set theory: "every" and "the" speak of somebody who is there, "the" of the same one in
-both sentences. A verb with two arguments says nothing about the exchanged ones.
+Determiners are interpreted in set theory: "every" and "the" presuppose that somebody exists; "the" denotes
+the same person in both sentences. A verb with two arguments implies nothing about exchanged arguments.
 """
 
 from dataclasses import replace
@@ -12,8 +12,8 @@ from synmask.corpora.demo.meaning import Definite, other_roles, styled
 from synmask.corpora.demo.phrases import Row, Side, side_of
 
 Pair = tuple[Side, Side, str]  # premise, hypothesis, label
-# Which of the nouns' bearers can do it, if a sentence with this determiner and negation is true: all of them;
-# some, the one that "the" means among them or not; none.
+# Who may do it if a sentence with this determiner and negation is true: all; some, with or without the one
+# that "the" denotes ("the one", "others"); none.
 WORLDS = {
     ("jeder", False): {"all"},
     ("der", False): {"all", "the one"},
@@ -22,23 +22,23 @@ WORLDS = {
     ("ein", True): {"the one", "others", "none"},
     ("kein", False): {"none"},
 }
-FACTIVE = ("realise", "know", "see", "discover")  # what depends on them is true, even under negation
+FACTIVE = ("realise", "know", "see", "discover")  # their complements are true, even under negation
 NOT_FACTIVE = ("believe", "say", "hope", "claim", "think", "dream")
-THAT_VERBS = {  # several of them take other complements in the corpus
+THAT_VERBS = {  # some of them take other complements in the corpus
     verb.english: verb._replace(frame="that") for verbs in lexicon.VERBS.values() for verb in verbs
 }
 
 
 def entailment(grammar: Definite, label: str) -> Row | None:
-    """Premise, hypothesis and `label`; None: this draw has another label."""
+    """Premise, hypothesis and `label`; None if this draw has another label."""
     infer = grammar.rng.choice((modifiers, determiners, clauses, embedded, roles))
     premise, hypothesis, found = infer(grammar)
     return ((premise, hypothesis), label) if found == label and premise.text != hypothesis.text else None
 
 
 def modifiers(grammar: Definite) -> Pair:
-    """A modifier more or less. What is said of fewer follows from what is said of more, or the other way
-    round, where "every", "no" or "not" reach."""
+    """One modifier more or less: the sentence without it follows from that with it, or, in the scope of
+    "every", "no" or "not", the other way round."""
     determiner, negated = grammar.rng.choice([key for key in WORLDS if key != ("ein", True)])
     wide = predication(grammar, grammar.rng.choice(("thing", "perception", "state")), negated)
     subject = replace(wide.subject, determiner=determiner)
@@ -61,7 +61,7 @@ def modifiers(grammar: Definite) -> Pair:
 
 
 def determiners(grammar: Definite) -> Pair:
-    """Two determiners, either sentence perhaps negated."""
+    """Two determiners; either sentence may be negated."""
     one, other = grammar.rng.sample(list(WORLDS), 2)
     clause = predication(grammar, grammar.frame())
     texts = []
@@ -72,7 +72,7 @@ def determiners(grammar: Definite) -> Pair:
 
 
 def relation(premise: set[str], hypothesis: set[str]) -> str:
-    """How two sentences are related, given the worlds in which each is true."""
+    """The relation of two sentences, given the worlds in which each is true."""
     if premise <= hypothesis:
         return "entailment"
     return "neutral" if premise & hypothesis else "contradiction"
@@ -84,7 +84,7 @@ def clauses(grammar: Definite) -> Pair:
     conjunction = grammar.rng.choice(lexicon.CONJUNCTIONS[:2] + lexicon.SUBORDINATORS[:3:2])
     if conjunction in lexicon.CONJUNCTIONS:
         premise = text(one, conjunction, other)
-    else:  # in front, so that the negation of one does not reach it: "not because …"
+    else:  # in front, outside the scope of negation: "not because …"
         premise = text(replace(one, subordinate=(conjunction, other), front="subordinate"))
     said, unsaid = grammar.rng.sample((one, other), 2)
     if grammar.chance(0.3):
@@ -95,7 +95,7 @@ def clauses(grammar: Definite) -> Pair:
 
 
 def embedded(grammar: Definite) -> Pair:
-    """What somebody knows is so, what somebody believes may be; the premise has one such clause or two."""
+    """Known content is true, believed content may be; the premise has one or two such clauses."""
     count = grammar.rng.choice((1, 2, 2))
     inner = _two(grammar)[:count]
     factive = [grammar.chance(0.6) for _ in inner]
@@ -113,7 +113,7 @@ def embedded(grammar: Definite) -> Pair:
 
 
 def roles(grammar: Definite) -> Pair:
-    """Who does it to whom, in the active and the passive."""
+    """Subject and object, in the active and the passive."""
     clause = grammar.deed(depth=0)
     hypothesis, denied = _perhaps_denied(grammar, clause)
     exchanged = grammar.chance(0.35)
@@ -125,7 +125,7 @@ def roles(grammar: Definite) -> Pair:
 
 
 def predication(grammar: Definite, frame: str, negated: bool = False) -> Clause:
-    """Somebody does something, or has done; neither adverb nor modal verb."""
+    """Somebody does or did something; without adverb or modal verb."""
     subject = grammar.noun("person", grammar.determiner(1))
     tense = grammar.rng.choice(("present", "perfect"))
     clause = Clause(grammar.rng.choice(lexicon.VERBS[frame]), 1, subject, tense, negated)
@@ -136,7 +136,7 @@ def predication(grammar: Definite, frame: str, negated: bool = False) -> Clause:
 
 
 def _two(grammar: Definite) -> list[Clause]:
-    """Two clauses with neither subject nor verb in common, each perhaps negated."""
+    """Two clauses that share neither subject nor verb; each may be negated."""
     while True:
         drawn = [predication(grammar, grammar.frame(), grammar.chance(0.5)) for _ in range(2)]
         words = {word for clause in drawn for word in (clause.verb.english, clause.subject.noun.english)}
@@ -159,7 +159,7 @@ def _modified(grammar: Definite, nominal: Nominal) -> Nominal:
 
 
 def _perhaps_denied(grammar: Definite, clause: Clause) -> tuple[Clause, bool]:
-    """The clause, or the same with "not" put in or taken out; and whether it was."""
+    """The clause, or its negation (with "not" added or removed); and which it is."""
     denied = grammar.chance(0.5)
     return replace(clause, negated=clause.negated != denied), denied
 

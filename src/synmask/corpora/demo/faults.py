@@ -1,4 +1,4 @@
-"""What makes a sentence of the demo's English unacceptable, though its words are those of good ones."""
+"""Faults that make a sentence of the demo's English unacceptable, with the words of good sentences."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.phrases import Phrase, Row, Word, side_of, words
 from synmask.corpora.demo.variants import INFLECTIONS, child, english, lexical, replaced, variants
 
-# What cannot do without its object in any reading, and what cannot have two.
+# Verbs that need an object in every reading, and verbs that cannot have two.
 TRANSITIVE = {
     "carry", "lift", "discard", "take", "invite", "mock", "introduce", "discover", "need", "prefer", "hate",
 }  # fmt: skip
@@ -19,8 +19,8 @@ ONE_OBJECT = {
 
 
 def agreement(clause: Clause, _: Grammar) -> Iterator[Phrase]:
-    """A verb in the other number than its subject, from which a phrase or a clause parts it, or which it
-    follows in a relative clause."""
+    """A verb whose number differs from its subject's, in a relative clause or separated from the subject by a
+    phrase or clause."""
 
     def other_number(part: Clause | Nominal) -> Iterator[Clause | Nominal]:
         if isinstance(part, Nominal):
@@ -55,10 +55,10 @@ def verb_form(clause: Clause, _: Grammar) -> Iterator[Phrase]:
 
 
 def verb_last(clause: Clause, _: Grammar) -> Iterator[Phrase]:
-    """A verb behind its object, as in German: "because the dog the man sees"."""
+    """A verb after its object, as in German: "because the dog the man sees"."""
 
     def german_order(part: Phrase) -> Iterator[Phrase]:
-        if part.label == "S" and child(part, "NP"):  # without a subject "who sees the dog" would become good
+        if part.label == "S" and child(part, "NP"):  # without a subject, "who sees the dog" becomes good
             active = lexical(child(part, "VP"))
             if affected := child(active, "NP"):
                 verb, *rest = (c for c in active.children if c is not affected)
@@ -68,7 +68,7 @@ def verb_last(clause: Clause, _: Grammar) -> Iterator[Phrase]:
 
 
 def missing(clause: Clause, _: Grammar) -> Iterator[Phrase]:
-    """A verb without the object that it needs, where no relative pronoun stands for it."""
+    """A verb without the object that it needs (and that no relative pronoun represents)."""
 
     def without(part: Clause) -> Iterator[Clause]:
         kept = tuple(c for c in part.complements if c.english)
@@ -101,7 +101,7 @@ FAULTS: tuple[Callable[[Clause, Grammar], Iterator[Phrase]], ...] = (
 
 
 def acceptability(grammar: Grammar, label: str) -> Row | None:
-    """A sentence into which a fault can be put; with label 0 it is. None: this draw allows no such fault.
+    """A sentence that allows a fault, and has it with label 0. None if this draw allows no such fault.
 
     Sentences of both labels come from the same draws; only the faults make them differ.
     """

@@ -28,11 +28,11 @@ def _clause(clause: Clause, order: str) -> Phrase:
     if order == "main":
         first_object = objects[0] if objects else None
         fronts = dict(subject=subject, adverb=adverb, object=first_object, subordinate=after)
-        front = fronts[clause.front]  # and no longer in its own place
+        front = fronts[clause.front]  # it moves from its own place
         subject, after, *middle = (None if node is front else node for node in (subject, after, *middle))
     if order == "zu" and not clause.verb.particle:
         middle.append(Word("PTKZU", "zu"))
-    if rest and rest.tag != "PTKVZ":  # a participle or infinitive makes a phrase with all before it
+    if rest and rest.tag != "PTKVZ":  # a participle or infinitive forms a phrase with everything before it
         middle, rest = [phrase("VP", *middle, rest, head=rest)], None
     if order == "main":
         return phrase("S", front, finite, subject, *middle, rest, after, head=finite)
@@ -54,7 +54,7 @@ def _after(clause: Clause) -> Phrase | None:
 
 
 def _verb(clause: Clause, order: str) -> tuple[Word | None, Word | None]:
-    """The finite verb, and what stands apart from it: particle, participle or infinitive."""
+    """The finite verb, and the part separated from it: particle, participle or infinitive."""
     verb = clause.verb
     infinitive, participle = verb.particle + verb.infinitive, verb.particle + verb.participle
     if order == "zu" and verb.particle:
@@ -144,7 +144,7 @@ def _determiner(determiner: str, case: str, gender: str) -> str:
 
 
 def _adjective_ending(determiner: str, case: str, gender: str) -> str:
-    """Strong where the determiner has no ending of its own, else weak."""
+    """Strong if the determiner has no ending of its own, else weak."""
     if _takes_no_ending(determiner, case, gender):
         return lexicon.ENDINGS[case][gender]
     return "e" if (case, gender) in lexicon.WEAK_E else "en"

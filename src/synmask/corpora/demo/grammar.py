@@ -12,15 +12,15 @@ FRAMES = dict(  # how often a verb of each frame is drawn
     intransitive=14, thing=14, person=12, perception=12, state=10, dative=7, ditransitive=9, motion=8,
     prepositional=9, place=4, copula=6, that=7, infinitive=7,
 )  # fmt: skip
-DETERMINERS = dict(der=50, ein=20, mein=9, dieser=7, unser=7, jeder=4, kein=3)  # and each determiner
-ATTRIBUTES = ("with", "from", "of")  # of a noun, where none could be taken for a part of the clause
+DETERMINERS = dict(der=50, ein=20, mein=9, dieser=7, unser=7, jeder=4, kein=3)  # likewise, determiners
+ATTRIBUTES = ("with", "from", "of")  # of a noun, if unambiguous
 
 
 class Grammar:
-    """Draws abstract syntax. Depth bounds the nesting: at depth 0 a noun phrase has adjectives at most.
+    """Draws abstract syntax. Depth bounds the nesting: at depth 0 a noun phrase has at most adjectives.
 
-    Where a phrase could attach to two places, the verb's frame allows one of them only (`attributes`), and a
-    relative clause on an object is drawn only where case or number tells it from one on a subject.
+    If a phrase could attach to two places, the verb's frame allows only one of them (`attributes`). An object
+    relative clause is drawn only if case or number distinguishes it from a subject relative clause.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -45,7 +45,7 @@ class Grammar:
         if clause.adverb and self.chance(0.4):
             return replace(clause, front="adverb")
         objects = [c.nominal for c in clause.complements if c.case == "acc" and not c.german]
-        # Only the masculine's article tells the accusative from the nominative.
+        # Only masculine articles distinguish accusative and nominative.
         if objects and objects[0].gender == "m" and self.chance(0.4):
             return replace(clause, front="object")
         return clause
@@ -121,7 +121,7 @@ class Grammar:
             yield Complement("in", "dat", "in", self.nominal(("place",), depth, ("of",)))
 
     def nominal(self, kinds: Sequence[str], depth: int, attributes: Sequence[str] = ATTRIBUTES) -> Nominal:
-        """A noun phrase about one of `kinds`; `attributes` are those that cannot be mistaken here."""
+        """A noun phrase about one of `kinds`; `attributes` are those that are unambiguous here."""
         if depth > 0 and self.chance(0.06):
             return Nominal(2, conjuncts=(self.nominal(kinds, 0), self.nominal(kinds, 0)))
         person = 2 if self.chance(0.35) else 1

@@ -1,4 +1,4 @@
-"""The lexicon of the demo corpus: words of both languages, one entry a comma."""
+"""The lexicon of the demo corpus: words of both languages, entries separated by commas."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from typing import NamedTuple
 class Noun(NamedTuple):
     kind: str
     german: str
-    gender: str  # m, f, n, or w: a masculine that takes its plural's form in all cases but the nominative
+    gender: str  # m, f, n, or w: masculine with the plural's form in all cases but the nominative
     plural: str
     english: str
     english_plural: str

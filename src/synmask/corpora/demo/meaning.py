@@ -1,4 +1,4 @@
-"""The demo's pairs of sentences that say the same, or partly the same: paraphrase and similarity."""
+"""The demo's pairs of sentences with the same or similar content: paraphrase and similarity."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,14 +9,14 @@ from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.phrases import Phrase, Row, Side, side_of
 from synmask.corpora.demo.variants import adverb_first, english, passives, variants
 
-SYMMETRIC = {"meet", "marry"}  # say the same with subject and object exchanged
-ASYMMETRIC = {"because", "although", "before", "after"}  # do not, with their clauses exchanged
-DEFINITE = ("der", "der", "mein", "unser", "dieser")  # with others, voice can change what is said
+SYMMETRIC = {"meet", "marry"}  # same meaning with subject and object exchanged
+ASYMMETRIC = {"because", "although", "before", "after"}  # other meaning with clauses exchanged
+DEFINITE = ("der", "der", "mein", "unser", "dieser")  # with others, voice can change the meaning
 STYLES = ("adverb", "subordinate", "relative", "passive")
 
 
 class Definite(Grammar):
-    """Draws clauses about definite persons and things, the ground of the pairs."""
+    """Draws clauses about definite persons and things, from which pairs are made."""
 
     def determiner(self, person: int) -> str:
         return self.rng.choice(DEFINITE)
@@ -35,12 +35,12 @@ class Definite(Grammar):
         return Nominal(1, noun=self.rng.choice(lexicon.NOUNS[kind]), determiner=determiner)
 
     def frame(self) -> str:
-        """Of a verb that leaves nothing open with a subject, or with a subject and an object."""
+        """The frame of a verb that is complete with a subject, or with a subject and an object."""
         return self.rng.choice(("intransitive", "intransitive", "thing", "perception", "state", "dative"))
 
 
 def styled(clause: Clause, style: Sequence[str]) -> Side | None:
-    """The clause as a sentence in a style; None if it has nothing to which the style applies.
+    """The clause as a sentence in a style; None if the style does not apply.
 
     Args:
         style: some of "adverb" (it comes first), "subordinate" (the subordinate clause comes first),
@@ -67,16 +67,16 @@ def _passive_relatives(sentence: Phrase) -> Iterator[Phrase]:
 
 
 def paraphrase(grammar: Definite, label: str) -> Row | None:
-    """Two sentences of the same words in different styles; with label 0 they say different things.
+    """Two sentences of the same words in different styles; with label 0 their meanings differ.
 
-    None: this draw cannot be said in these styles.
+    None if this draw has no such styles.
     """
     clause = grammar.deed(depth=1)
     if grammar.chance(0.3):
         subordinator = grammar.rng.choice(lexicon.SUBORDINATORS)
         clause = replace(clause, subordinate=(subordinator, grammar.deed(depth=0)))
     other = grammar.rng.choice(list(exchanges(clause)))
-    # Both must be sayable in both styles, whatever the label: then the styles do not tell the labels apart.
+    # Both styles must apply to both clauses for either label, so that styles do not reveal the label.
     usable = [kind for kind in STYLES if styled(clause, [kind]) and styled(other, [kind])]
     first, second = grammar.rng.sample(range(2 ** len(usable)), 2)
     styles = [[kind for bit, kind in enumerate(usable) if number >> bit & 1] for number in (first, second)]
@@ -87,7 +87,7 @@ def paraphrase(grammar: Definite, label: str) -> Row | None:
 
 
 def exchanges(clause: Clause) -> Iterator[Clause]:
-    """What else can be said with the words of a clause: other roles, modifiers or dependences."""
+    """Other meanings with the words of a clause: other roles, modifiers or dependencies."""
     yield from variants(clause, Clause, other_roles)
     yield from variants(clause, Clause, _other_modifiers)
     yield from variants(clause, Nominal, _other_relative)
@@ -105,7 +105,7 @@ def other_roles(clause: Clause) -> Iterator[Clause]:
 
 
 def _other_modifiers(clause: Clause) -> Iterator[Clause]:
-    """Adjectives, attribute and relative clause of the subject with the object, and the other way round."""
+    """Exchange adjectives, attribute and relative clause of subject and object."""
     if clause.subject and clause.complements:
         subject, affected = clause.subject, clause.complements[0].nominal
         names = ("adjectives", "attribute", "relative", "relative_case")
@@ -116,7 +116,7 @@ def _other_modifiers(clause: Clause) -> Iterator[Clause]:
 
 
 def _other_relative(nominal: Nominal) -> Iterator[Nominal]:
-    """A relative clause about the object is made one about the subject."""
+    """Turn an object relative clause into a subject relative clause."""
     relative = nominal.relative
     if not relative or relative.verb.english in SYMMETRIC:
         return
@@ -127,9 +127,9 @@ def _other_relative(nominal: Nominal) -> Iterator[Nominal]:
 
 
 def similarity(grammar: Definite, _: str) -> Row | None:
-    """Two sentences in any style, and 5 times the share of their `arcs` that they have in common (Dice).
+    """Two sentences in any style, and 5 times the share of `arcs` in common (Dice).
 
-    None: both are the same text.
+    None if both have the same text.
     """
     clause = replace(grammar.deed(depth=0), negated=False)
     other = clause
@@ -145,7 +145,7 @@ def similarity(grammar: Definite, _: str) -> Row | None:
 
 
 def arcs(clause: Clause) -> set[tuple[str, str, str]]:
-    """The labelled dependencies (head, role, dependent) of a clause, whichever its voice and word order."""
+    """The labelled dependencies (head, role, dependent) of a clause in any voice and word order."""
     verb = clause.verb.english
     found = {("", "root", verb)}
     if clause.adverb:

@@ -1,4 +1,4 @@
-"""Phrases that know their head child, built by both linearisers, and what is read off them."""
+"""Phrases with a head child, built by both linearisers; texts, trees and heads derived from them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Word(NamedTuple):
 class Phrase(NamedTuple):
     label: str
     children: "tuple[Word | Phrase, ...]"
-    head: int  # which child
+    head: int  # index of the head child
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Side:
     heads: tuple[int, ...]
 
 
-Row = tuple[tuple[Side, ...], str]  # of a task of language understanding: its sentences, and their label
+Row = tuple[tuple[Side, ...], str]  # sentences and label of an example of a language understanding task
 
 
 def phrase(label: str, *children: Word | Phrase | None, head: Word | Phrase) -> Phrase:
@@ -64,7 +64,7 @@ def joined(clauses: list[Phrase], conjunctions: list[str], tags: tuple[str, str,
 
 
 def side_of(root: Phrase) -> Side:
-    """Text, tree and heads of a sentence; a comma goes if it opens the sentence or another mark follows."""
+    """Text, tree and heads of a sentence; commas at its start or before another mark are dropped."""
     forms = [word.form for word in words(root)]
     keep = iter([form != "," or (i > 0 and forms[i + 1] not in ",.") for i, form in enumerate(forms)])
     heads: list[int] = []

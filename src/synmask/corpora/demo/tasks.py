@@ -1,12 +1,12 @@
 """The demo's tasks of language understanding, one of each kind that GLUE has, made from the demo's grammar.
 
 - acceptability (as CoLA): is the sentence good English? Faults of agreement, verb forms, order, arguments.
-- paraphrase (as MRPC): do two sentences of the same words say the same? Voice, moved adverbials and clauses
-  against exchanged roles, modifiers and clauses; two of three do.
+- paraphrase (as MRPC): do two sentences of the same words mean the same? Changed voice, adverbials and order
+  of clauses against exchanged roles, modifiers and clauses; two of three pairs mean the same.
 - entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither?
-- similarity (as STS-B): how much of two sentences' dependencies is the same, from 0 to 5.
+- similarity (as STS-B): the share of dependencies that two sentences share, from 0 to 5.
 
-None can be told from the words alone: the words of all labels are drawn alike.
+Words alone do not reveal the labels: they are drawn in the same way for all labels.
 """
 
 import random
@@ -27,7 +27,7 @@ LONGEST = 30  # words of a sentence, as in the demo corpus
 
 
 class Kind(NamedTuple):
-    """How a task's rows are drawn: sentences and label, or None where the draw gives no row."""
+    """How a task's rows are drawn: sentences and label, or None if the draw gives no row."""
 
     grammar: type[Grammar]
     draw: Callable[[Grammar, str], Row | None]
@@ -45,7 +45,7 @@ KINDS = {
 def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Row]]:
     """Yield (part, (sentences, label)), `sizes[part]` of train, then of dev.
 
-    No sentence of a one-sentence task comes twice, nor a pair, in whatever order. The same sizes and seed
+    No sentence of a one-sentence task occurs twice, and no pair in either order. The same sizes and seed
     give the same rows.
 
     Raises:
@@ -81,13 +81,13 @@ def _drawn(kind: Kind, grammar: Grammar, label: str) -> Row:
 def write_part(
     task: str, part: str, output: str | Path, sizes: Mapping[str, int], seed: int, parses: Path | None = None
 ) -> None:
-    """Write train or dev of a demo task as TSV, as `corpora.tasks` says.
+    """Write train or dev of a demo task as TSV, in the format of `corpora.tasks`.
 
     Args:
         parses: also write the gold parses of its sentences as files with this prefix (`_parses`).
 
     Raises:
-        UserError: as `rows`; or no such part.
+        UserError: as for `rows`; or no such part.
     """
     if part not in PARTS:
         raise UserError(f"demo task {task}: no part {part!r}; there are {', '.join(PARTS)}")
@@ -98,7 +98,7 @@ def write_part(
 
 
 def _parses(sides: Collection[Side], prefix: Path) -> dict[Path, Iterator[str]]:
-    """What `corenlp.parse_file` gives for other tasks: a line each of .text, .tokens, .trees and .heads."""
+    """The files that `corenlp.parse_file` writes for other tasks: .text, .tokens, .trees and .heads."""
     columns = {
         "text": (side.text for side in sides),
         "tokens": (" ".join(side.tree.leaves()) for side in sides),

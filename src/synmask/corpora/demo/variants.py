@@ -1,4 +1,4 @@
-"""English sentences said otherwise: passives and adverbs in front, made from the phrases of `english`."""
+"""Variants of English sentences: passives and fronted adverbs, made from the phrases of `english`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -9,7 +9,7 @@ from synmask.corpora.demo.abstract import Clause
 from synmask.corpora.demo.english import sentence
 from synmask.corpora.demo.phrases import Phrase, Word, phrase, unary, words
 
-# of verbs whose past is another form; the corpus has no participles
+# if they differ from the past; the corpus has no participles
 PARTICIPLES = dict(
     take="taken", steal="stolen", hide="hidden", see="seen", know="known", give="given", show="shown"
 )
@@ -30,7 +30,7 @@ def english(clause: Clause) -> Phrase:
 def variants(node: Any, kind: type, change: Callable[[Any], Iterator]) -> Iterator:
     """Every copy of a structure (clauses or phrases) in which `change` has replaced one part of type `kind`.
 
-    `change` yields what can stand for such a part, perhaps nothing.
+    `change` yields the replacements of a part, possibly none.
     """
     if isinstance(node, kind):
         yield from change(node)
@@ -51,7 +51,7 @@ def child(node: Phrase, *labels: str) -> Phrase | None:
 
 
 def replaced(node: Phrase | Word, old: Phrase | Word, new: Phrase | Word) -> Phrase | Word:
-    """A copy of `node` with `new` for its part `old`, that very object."""
+    """A copy of `node` with `new` in place of the object `old`."""
     if node is old:
         return new
     if isinstance(node, Word):
@@ -60,13 +60,13 @@ def replaced(node: Phrase | Word, old: Phrase | Word, new: Phrase | Word) -> Phr
 
 
 def lexical(predication: Phrase) -> Phrase:
-    """The phrase of the main verb and what follows it: the inner one, if there is an auxiliary."""
+    """The phrase of the main verb: the inner one, if there is an auxiliary."""
     return child(predication, "VP") or predication
 
 
 def passives(node: Phrase) -> Iterator[Phrase]:
-    """A clause with subject and object in the passive; or a noun phrase whose relative clause is about its
-    object, with that clause in the passive: "whom the dog sees" → "who is seen by the dog"."""
+    """The passive of a clause with subject and object, or of the object relative clause in a noun phrase:
+    "whom the dog sees" → "who is seen by the dog"."""
     if node.label == "S":
         subject, predication = child(node, "NP"), child(node, "VP")
         affected = predication and child(lexical(predication), "NP")
@@ -125,7 +125,7 @@ def _object_form(nominal: Phrase) -> Phrase:
 
 
 def adverb_first(clause: Phrase) -> Iterator[Phrase]:
-    """A clause, not in the passive, with the adverb of its verb before the subject."""
+    """An active clause with its verb's adverb before the subject."""
     active = lexical(child(clause, "VP"))
     adverb = child(active, "ADVP")
     if adverb and not child(clause, "SBAR"):

@@ -1,0 +1,114 @@
+"""Exported RoBERTas, loaded by transformers."""
+
+import re
+import shutil
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from synmask.cli import main
+from synmask.config.nlu import FinetuningSettings
+from synmask.corpora.tasks import TASKS, Examples
+from synmask.roberta.finetune import encode_file, model_arguments, model_outputs
+from synmask.roberta.labelled import SentencePrediction
+from synmask.roberta.model import GuidedRoberta
+from synmask.roberta.weights import RobertaShape, load_weights, save_weights
+from synmask.text.gpt2 import learn
+from synmask.training.checkpoints import save
+
+TRAINING = {"total_updates": 9, "warmup_updates": 2, "max_tokens": 20, "lr": 1e-3}
+DOCS = Path(__file__).parents[2] / "docs/models.md"
+PLAIN = {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0}
+PAIRS = [("the dog sees a cow .", 'It\'s "fine"!'), ("cow", "the the the " * 9), ("Straße 🙂", "ö")]
+
+
+def small(folder, layers=2, width=16):
+    """Write a small RoBERTa with drawn parameters into a folder with a vocabulary."""
+    shape = RobertaShape(encoder_layers=layers, embed_dim=width, ffn_dim=24, heads=2, max_positions=40)
+    dictionary = Dictionary.load(str(folder / "dict.txt"))
+    dictionary.add_symbol("<mask>")
+    torch.manual_seed(3)
+    rates = {"dropout": 0.0, "attention_dropout": 0.0}
+    model = GuidedRoberta.build(Namespace(**vars(shape.settings()), **rates), dictionary)
+    for name, parameter in model.named_parameters():
+        if "layers" in name:
+            torch.nn.init.normal_(parameter, std=0.3)
+    save_weights(folder, model.state_dict(), shape, folder)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("weights")
+    learn([sentence for pair in PAIRS for sentence in pair] * 2, 20, folder)
+    small(folder)
+    return folder
+
+
+def tuned(path, weights, task, **system):
+    """A best.pt with drawn parameters; the model."""
+    settings = FinetuningSettings(task=task, training=TRAINING, system=PLAIN | system)
+    loaded = load_weights(weights)
+    outputs = max(1, len(TASKS[task].labels))
+    torch.manual_seed(5)
+    model = GuidedRoberta.fine_tuned(loaded, model_arguments(loaded, settings), settings.system, outputs)
+    for parameter in model.classification_heads.parameters():
+        torch.nn.init.normal_(parameter)
+    save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})
+    return model, SentencePrediction(path.parent, "dev", settings, len(TASKS[task].labels), loaded, seed=1)
+
+
+def export(model, weights, folder):
+    main(["export", "--model", str(model), "--weights", str(weights), "--output", str(folder)])
+    return folder
+
+
+@pytest.mark.parametrize(("task", "sentences"), [("cola", 1), ("mnli", 2), ("sts-b", 2)])
+def test_outputs_are_the_same_from_text_on(weights, tmp_path, task, sentences):
+    model, reader = tuned(tmp_path / "best.pt", weights, task)
+    folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
+    texts = [pair[:sentences] for pair in PAIRS]
+    labels = TASKS[task].labels or ("1.5",)
+    encoded = encode_file(Examples(tuple(texts), labels[:1] * len(texts)), task, weights, 20)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    read = tokenizer(*map(list, zip(*texts, strict=True)), truncation=True, padding=True, return_tensors="pt")
+    rows = [ids[ids != 1].tolist() for ids in read["input_ids"]]
+    assert rows == [encoded[i].tolist() for i in range(len(texts))]
+    assert (max(map(len, rows)) == 20) == (sentences == 2)  # cut
+    theirs, told = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
+    assert not any(told.values())
+    with torch.no_grad():
+        there = theirs.eval()(**read).logits
+    torch.testing.assert_close(there, model_outputs(model, reader, encoded, None), rtol=0, atol=1e-5)
+    assert there.std() > 0.01
+    assert [*theirs.config.id2label.values()] == [*(TASKS[task].labels or (task,))]
+
+
+def test_the_example_of_the_docs(weights, tmp_path, monkeypatch, capsys):
+    tuned(tmp_path / "best.pt", weights, "cola")
+    export(tmp_path / "best.pt", weights, tmp_path / "exported")
+    monkeypatch.chdir(tmp_path)
+    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
+    assert re.search(r"'label': '[01]', 'score': 0\.\d+", capsys.readouterr().out)
+
+
+def test_a_guided_system_and_other_files_are_refused(weights, tmp_path, capsys):
+    def refused(model, folder=weights):
+        with pytest.raises(SystemExit):
+            export(model, folder, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+        return capsys.readouterr().err
+
+    options = {"bpe": "none", "conv_layers": 1, "conv_kernel": 3, "layers": 1, "activation": "softmax"}
+    tuned(tmp_path / "guided.pt", weights, "cola", guide="grammar", options=options)
+    assert "guided.pt: its attention is guided (grammar), which transformers" in refused(
+        tmp_path / "guided.pt"
+    )
+    assert "model.pt: not the model of a fine-tuning" in refused(weights / "model.pt")
+    tuned(tmp_path / "best.pt", weights, "cola")
+    other = shutil.copytree(weights, tmp_path / "other")
+    small(other, layers=1, width=8)
+    assert "of another shape; give the --weights of its training" in refused(tmp_path / "best.pt", other)

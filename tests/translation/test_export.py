@@ -1,0 +1,131 @@
+"""Exported translation models, loaded by transformers."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoTokenizer, FSMTForConditionalGeneration, dynamic_module_utils
+
+from synmask.cli import main
+from synmask.translation.average import load_model
+from synmask.translation.decode import encoded, generator_of, no_jars, prepared, searched, splitter_of
+
+DOCS = Path(__file__).parents[2] / "docs/models.md"
+LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]
+RAW = [
+    "Die U-Bahn „fährt“, d.h. sie steht …",
+    "It's R&D [a] 'b' 3,5 % – well-known.",
+    "  a   bb",
+    "Ende bb. ",
+]
+
+
+def export(model, folder):
+    main(["export", "--model", str(model), "--output", str(folder)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def drawn(models, tmp_path_factory):
+    """A model file whose parameters, <pad>'s too, are drawn so that translations differ, and one has no end."""
+    path = tmp_path_factory.mktemp("drawn") / "average.pt"
+    saved = torch.load(models / "plain.pt", weights_only=True)
+    model, *_ = load_model(models / "plain.pt")
+    torch.manual_seed(11)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" not in name:
+                torch.nn.init.normal_(parameter, std=0.4)
+    torch.save(saved | {"model": model.cpu().state_dict()}, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def exported(drawn, tmp_path_factory):
+    return export(drawn, tmp_path_factory.mktemp("exported"))
+
+
+def batch(rows):
+    ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=1)
+    return {"input_ids": ids, "attention_mask": ids.ne(1).long()}
+
+
+def test_logits_and_translations_are_the_same(drawn, exported):
+    model, task, text = load_model(drawn)
+    *_, split = prepared(LINES, text, splitter_of(text), no_jars)
+    sources, found = encoded(split, 1024, task), {}
+    for results in searched(
+        model, task, generator_of([model], task.tgt_dict, 5, 1.0), sources, 4000, None, None
+    ):
+        found |= {number: hypotheses[0]["tokens"] for number, hypotheses in results.items()}
+    best = [found[number] for number in range(len(LINES))]
+    assert len({tuple(ids.tolist()) for ids in best}) >= 5
+    assert max(map(len, best)) == 201  # one that had to end
+    assert min(map(len, best)) == 4
+
+    theirs, told = FSMTForConditionalGeneration.from_pretrained(exported, output_loading_info=True)
+    assert not any(told.values())
+    read, before = batch(sources), batch([ids.roll(1) for ids in best])["input_ids"]
+    with torch.no_grad():
+        here, _ = model(read["input_ids"], read["attention_mask"].sum(1), before, {})
+        there = theirs.eval()(**read, decoder_input_ids=before, use_cache=False).logits
+        made = theirs.generate(**read)
+    assert (here - there)[before.ne(1)].abs().max() < 1e-5
+    assert [row[row.ne(1)].tolist()[1:] for row in made] == [ids.tolist() for ids in best]
+
+
+@pytest.fixture
+def tokenizer(monkeypatch, tmp_path):
+    """Load the tokenizer of a folder, with the code that lies there."""
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", tmp_path / "modules")
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    return lambda folder: AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_the_tokenizer_splits_text_as_ours(drawn, tokenizer, tmp_path, lowercase):
+    saved = torch.load(drawn, weights_only=True)
+    saved["text"]["lowercase"] = lowercase
+    torch.save(saved, tmp_path / "average.pt")
+    theirs = tokenizer(export(tmp_path / "average.pt", tmp_path / "out"))
+    _, task, text = load_model(tmp_path / "average.pt")
+    *_, split = prepared([*LINES, *RAW], text, splitter_of(text), no_jars)
+    assert theirs([*LINES, *RAW])["input_ids"] == [ids.tolist() for ids in encoded(split, 1024, task)]
+    for line, pieces in zip([*LINES, *RAW], split, strict=True):
+        marked = [piece[:-2] if piece.endswith("@@") else f"{piece}</w>" for piece in pieces.split()]
+        assert theirs.tokenize(line) == marked
+    ids = [task.tgt_dict.index(piece) for piece in ("jj", "g@@", "h@@", "i", "e@@", "f", "a", "</s>")]
+    assert theirs.decode(ids, skip_special_tokens=True) == "jj ghi ef a"
+
+
+def test_the_example_of_the_docs(drawn, tokenizer, tmp_path, monkeypatch, capsys):
+    export(drawn, tmp_path / "exported")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
+    assert re.fullmatch(r"\['.+', '.+'\]\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"vocabulary": ["a", "b"]}, "have a vocabulary_threshold"),
+        ({"tokeniser": {"de": "moses", "en": "corenlp"}}, "its target is tokenised by 'corenlp'"),
+    ],
+)
+def test_no_tokenizer_where_it_would_split_otherwise(drawn, tmp_path, capsys, change, said):
+    saved = torch.load(drawn, weights_only=True)
+    saved["text"] |= change
+    torch.save(saved, tmp_path / "average.pt")
+    folder = export(tmp_path / "average.pt", tmp_path / "out")
+    assert said in capsys.readouterr().err
+    assert {path.name for path in folder.iterdir()} == {
+        "config.json", "generation_config.json", "model.safetensors", "vocab-src.json", "vocab-tgt.json",
+    }  # fmt: skip
+
+
+def test_a_guided_system_is_refused(models, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        export(models / "grammar.pt", tmp_path / "out")
+    assert "grammar.pt: its attention is guided (grammar), which transformers" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
