@@ -25,6 +25,7 @@ FLAGS = (
     "--enable-logging=stderr",
     "--v=0",
 )
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # as translation/speed.py, before anything loads torch
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND"
 
 

@@ -31,6 +31,7 @@ TOLD = (
     "Will exit after",
 )
 INTERRUPTED = "Terminating processes on user request"
+UNREADABLE = ("FileNotFoundError", "IsADirectoryError", "PermissionError", "UnicodeDecodeError")
 OTHERWISE = (
     "Exiting because a job execution failed",
     "At least one job did not complete",
@@ -76,7 +77,7 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         event = getattr(record, "event", None)
-        if event == LogEvent.ERROR and (line := terminal.unknown(record.getMessage())):
+        if event == LogEvent.ERROR and (line := self._own_words(record)):
             record.msg, record.args = line, None
         if self.own:
             self.own.setFormatter(self.formatter)
@@ -87,6 +88,12 @@ class LogHandler(LogHandlerBase):
                 self.handlers[event](record)
         except Exception:
             self.handleError(record)
+
+    def _own_words(self, record: Any) -> str | None:
+        """One line in place of some of Snakemake's messages."""
+        text = record.getMessage()
+        read = "Config file " in text or getattr(record, "exception", None) in UNREADABLE
+        return terminal.unreadable(sys.argv[1:]) if read else terminal.unknown(text)
 
     def close(self) -> None:
         """Remove the live lines and print the summary."""

@@ -8,13 +8,17 @@ import io
 import json
 import os
 import re
+import reprlib
 import socket
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
+
+ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 
 
 class UserError(Exception):
@@ -162,6 +166,15 @@ def _opened(path: Path, mode: str, packed: bool) -> Iterator[IO]:
             yield zipped
 
 
+def endless(path: str | Path) -> bool:
+    """Whether it is a device that can be read for ever: /dev/zero, /dev/random, /dev/urandom."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):  # no such file; no file's name
+        return False
+    return stat.S_ISCHR(found.st_mode) and (os.major(found.st_rdev), os.minor(found.st_rdev)) in ENDLESS
+
+
 def read_lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file (.gz or plain) without their line ends; only "\\n" ends a line.
 
@@ -246,6 +259,20 @@ def read_json(path: str | Path) -> Any:
         raise UserError(f"{path}: no such file") from None
     except ValueError as error:
         raise UserError(f"{path}: not JSON ({error}); delete it and rerun") from None
+
+
+def read_object(path: str | Path) -> dict[str, Any]:
+    """The keys and values in a JSON file.
+
+    Raises:
+        UserError: no such file, or it holds something else.
+    """
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise UserError(
+            f"{path}: expected keys and values, found {reprlib.repr(values)}; delete it and rerun"
+        )
+    return values
 
 
 def sha256(path: str | Path) -> str:

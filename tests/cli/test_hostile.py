@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,12 @@ import torch
 from synmask.cli import main
 
 sys.path.insert(0, str(Path(__file__).parent))
-from calls import CALLS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare, spoil
+from calls import CALLS, TELLING_VERBS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare, spoil
 
 ROOT = Path(__file__).parents[2]
 TRIED = int(os.environ.get("FUZZ", 7))
 SEED = int(os.environ.get("FUZZ_SEED", 1))
-SECONDS = 20
+SECONDS = 60
 WEIGHT = "encoder.layers.0.fc1.weight"
 VERBS = {words[0]: words for words in calls(CALLS) + calls(UNABLE)}
 
@@ -95,14 +96,15 @@ def refused(made, tmp_path, monkeypatch, capfd):
             raise AssertionError(f"synmask {said}") from error
         finally:
             signal.alarm(0)
-        lines, after = capfd.readouterr().err.splitlines(), files(made, tmp_path)
-        shutil.rmtree(folder)
+            lines, after = capfd.readouterr().err.splitlines(), files(made, tmp_path)
+            shutil.rmtree(folder)
         assert not [path for path in after if path.suffix == ".tmp"], said
         if not code:
             return None
-        training = words[:1] and words[0] in TRAINING_VERBS
-        assert lines[-1].startswith("synmask"), said
-        assert len(lines) == 1 or training, (said, lines)
+        training, tells = (words[:1] and words[0] in verbs for verbs in (TRAINING_VERBS, TELLING_VERBS))
+        assert lines, said
+        assert lines[-1].startswith("synmask"), (said, lines)
+        assert len(lines) == 1 or training or tells, (said, lines)
         assert after == before or training, said
         return lines[-1]
 
@@ -110,11 +112,17 @@ def refused(made, tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_wrong_calls(verb, refused):
-    draw = random.Random(f"{verb} {SEED}")
-    variants = [*mutations(VERBS[verb], draw)]
+def test_wrong_calls(verb, made, refused, tmp_path):
+    draw, words = random.Random(f"{verb} {SEED}"), VERBS[verb]
+    if verb == "pretrain":  # it writes into the folder of weights that it reads
+        words = elsewhere(words, "weights", shutil.copytree(made / "weights", tmp_path / "weights"))
+    variants, faults = [*mutations(words, draw)], []
     for words in draw.sample(variants, min(TRIED, len(variants))):
-        refused(words)
+        try:
+            refused(words)
+        except AssertionError as fault:  # the others are tried, too
+            faults.append("".join(traceback.format_exception(fault, limit=-3)))
+    assert not faults, f"{len(faults)} of {TRIED}\n" + "\n".join(faults)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +131,19 @@ def test_wrong_calls(verb, refused):
         ("parse", "--output", "garbage/below", "garbage"),  # --distribution can be written
         ("demo-task", "--parses", "garbage/below", "garbage"),  # --output can
         ("encode-text", "--valid", "empty", "empty: no text"),
+        ("learn-bpe", "--vocabularies", ("one", "more"), "--inputs 2, --vocabularies 3"),
+        ("learn-bpe", "--merges", "5.5", "--merges: must be a whole number"),
+        ("translate", "--threads", "1.5", "--threads: must be a whole number"),
+        ("learn-bpe", "--codes", "folder", "folder: Is a directory"),
+        ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero: a device that never ends; give a file"),
+        (
+            "score-templates",
+            "--train",
+            "list.json",
+            "list.json: expected keys and values, found [{'a': None}]",
+        ),
+        ("distribution-figure", "--title", "x" * 1001, "--title: longer than 1000 characters"),
+        ("predict-templates", "--settings", '{"length_penalty": 1e30}', "length_penalty: must be at most 10"),
         ("curves", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
         ("bleu-figure", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
         ("source-figure", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
@@ -134,7 +155,8 @@ def test_wrong_calls(verb, refused):
 )
 def test_one_value_wrong(verb, option, value, said, refused):
     words = [*VERBS[verb]]
-    words[words.index(option) + 1] = value
+    place = words.index(option) + 1
+    words[place : place + 1] = value if isinstance(value, tuple) else [value]
     assert said in refused(words)
 
 
@@ -155,6 +177,14 @@ def _with(*keys, value):
         for key in keys[:-1]:
             inner = inner[key]
         inner[keys[-1]] = value
+        return saved
+
+    return change
+
+
+def _setting(name, value):
+    def change(saved):
+        setattr(saved["args"], name, value)
         return saved
 
     return change
@@ -184,3 +214,99 @@ def test_wrong_models(verb, kind, made, refused, tmp_path):
     torch.save(MODELS[kind](saved), tmp_path / "wrong.pt")
     words = [str(tmp_path / "wrong.pt") if word == "IN/run/average.pt" else word for word in VERBS[verb]]
     assert f"{tmp_path}/wrong.pt: " in refused(words)
+
+
+DAMAGES = {
+    "missing": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "zeroed": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "garbage": lambda path: path.write_bytes(bytes(range(256)) * 9),
+    "text": lambda path: path.write_text("ein\n zwei drei 4\n\n" * 9),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+# Folder of `made` → which of its files these verbs read; of pre-trained weights more in `test_wrong_weights`.
+READERS = {
+    "bin": ("*", "train", "average"),
+    "ids": ("*", "pretrain"),
+    "data": ("*.npz", "finetune"),
+    "parsed": ("*.np*", "continue-pretraining"),
+    "weights": ("*", "encode-text", "encode-task"),
+}
+
+
+def elsewhere(words, folder, copy):
+    """The words of a call, with another folder in place of one of `made`."""
+    return [word.replace(f"IN/{folder}/", f"{copy}/").replace(f"IN/{folder}", str(copy)) for word in words]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("folder", READERS)
+def test_a_damaged_file_of_a_folder(folder, damage, made, refused, tmp_path):
+    """Each file in turn: a verb that reads the folder names it, or the folder."""
+    kind, *verbs = READERS[folder]
+    for path in sorted((made / folder).glob(kind)):
+        copy = tmp_path / folder
+        shutil.copytree(made / folder, copy)
+        DAMAGES[damage](copy / path.name)
+        said = [refused(elsewhere(VERBS[verb], folder, copy)) for verb in verbs]
+        assert any(line and str(copy) in line for line in said), (path.name, said)
+        shutil.rmtree(copy)
+
+
+EMBEDDINGS = "encoder.sentence_encoder.embed_tokens.weight"
+INNER = "encoder.sentence_encoder.layers.0.fc1.weight"
+WEIGHTS = {
+    "a tensor": lambda saved: torch.ones(2),
+    "nothing": lambda saved: {},
+    "no model": _without("model"),
+    "a model that is a list": _with("model", value=[1]),
+    "no settings": _without("args"),
+    "settings that are a number": _with("args", value=7),
+    "layers that are not there": _setting("encoder_layers", 9),
+    "more heads than fit": _setting("encoder_attention_heads", 3),
+    "a width of its own": _setting("encoder_embed_dim", 16),
+    "a name that is a number": _with("model", 7, value=torch.ones(2)),
+    "a weight more": _with("model", "more", value=torch.ones(2)),
+    "a weight less": _without("model", INNER),
+    "a weight of another shape": _with("model", INNER, value=torch.ones(2)),
+    "a weight that is no tensor": _with("model", INNER, value=7),
+    "a weight of whole numbers": lambda saved: _with("model", INNER, value=saved["model"][INNER].long())(
+        saved
+    ),
+    "other embeddings": _with("model", EMBEDDINGS, value=torch.ones(9, 8)),
+    "NaN": lambda saved: saved["model"][INNER].fill_(torch.nan) is not None and saved,
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: torch.ones(2),
+        _without("settings"),
+        _without("model"),
+        _with("settings", value=7),
+        _with("settings", "task", value="x"),
+        _with("settings", "system", "guide", value="x"),
+        _without("model", INNER),
+        _with("model", INNER, value=torch.ones(2)),
+        _with("model", INNER, value=7),
+        lambda saved: saved["model"][INNER].fill_(torch.nan) is not None and saved,
+    ],
+)
+def test_wrong_models_of_a_finetuning(change, made, refused, tmp_path):
+    saved = torch.load(made / "finetuning/best.pt", weights_only=True)
+    torch.save(change(saved), tmp_path / "wrong.pt")
+    words = [str(tmp_path / "wrong.pt") if word.endswith("/best.pt") else word for word in VERBS["predict"]]
+    assert f"{tmp_path}/wrong.pt: " in refused(words)
+
+
+@pytest.mark.parametrize("verb", ["encode-task", "continue-pretraining", "finetune", "predict"])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_wrong_weights(verb, kind, made, refused, tmp_path):
+    copy = tmp_path / "weights"
+    shutil.copytree(made / "weights", copy)
+    saved = torch.load(copy / "model.pt", weights_only=False)
+    torch.save(WEIGHTS[kind](saved), copy / "model.pt")
+    said = refused(elsewhere(VERBS[verb], "weights", copy))
+    assert f"{copy}: " in said

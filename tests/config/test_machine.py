@@ -64,14 +64,14 @@ def test_a_mirror_that_is_no_folder(configure):
 
 
 @pytest.mark.parametrize(
-    ("over", "place"),
+    ("over", "target", "place"),
     [
-        ({"benchmarks": {"nlu-demo": {"folder": "glue"}}}, "benchmarks.nlu-demo.folder"),
-        ({"weights": {"roberta-demo": {"pretrain": {"text": {"train": ["mine.txt"]}}}}}, "weights.roberta-demo.pretrain.text.train"),
+        ({"benchmarks": {"glue": {"folder": "glue"}}}, "glue", "benchmarks.glue.folder"),
+        ({"weights": {"roberta-demo": {"pretrain": {"text": {"train": ["mine.txt"]}}}}}, "nlu-demo", "weights.roberta-demo.pretrain.text.train"),
     ],
 )  # fmt: skip
-def test_missing_folders_and_texts_of_a_benchmark(configure, over, place):
-    assert fault(configure(over), "nlu-demo")[0] == place
+def test_missing_folders_and_texts_of_a_benchmark(configure, over, target, place):
+    assert fault(configure(over), target)[0] == place
     check_machine(configure(over), ["demo"])
 
 
@@ -102,6 +102,13 @@ def test_what_cannot_fit_is_refused_unless_forced(configure, monkeypatch):
         )
         check_machine(configure({"corpora": {"mine": over}, "force": True}), ["mine"])
         check_machine(configure({"corpora": {"mine": over}}), ["demo"])
+    for over in ({"merges": 10**12}, {"model": {"embed_dim": 10**9}}):
+        over = {"weights": {"roberta-demo": {"pretrain": over}}}
+        where, what = fault(configure(over), "nlu-demo")
+        assert where == "weights.roberta-demo.pretrain"
+        assert "GB of memory, resources.mem_mb asks for 2 GB; make it smaller" in what
+        check_machine(configure(over | {"force": True}), ["nlu-demo"])
+        check_machine(configure(over), ["demo"])
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**8))
     assert "GB of disk in training, results/ has 0.1 GB left" in fault(configure({}), "mine")[1]

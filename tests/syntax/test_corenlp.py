@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zipfile
 
 import pytest
 
@@ -48,8 +49,12 @@ class Run:
         (folder / "bin").mkdir()
         (folder / "bin/java").write_text(JAVA)
         (folder / "bin/java").chmod(0o755)
-        (folder / "parser.jar").write_text("jar")
+        self.jar()
         monkeypatch.setenv("PATH", str(folder / "bin"))
+
+    def jar(self, comment=b""):
+        with zipfile.ZipFile(self.folder / "parser.jar", "w") as jar:
+            jar.comment = comment
 
     def __call__(self, tokens=None, max_words=10, language="de", parser="sr", **faults):
         self.monkeypatch.setenv("FAULTS", json.dumps(faults))
@@ -91,7 +96,7 @@ def test_the_parser_sees_case_and_the_tree_holds_the_tokens(run):
     assert run.heads() == ["0 1 2", "0 1 2", "0 1"]
     assert (report["sentences"], report["parsed"], report["java"]) == (3, 3, "17.0.1")
     assert report["flat"] == {"empty": 0, "long": 0, "failed": 0}
-    assert report["jars"]["parser.jar"].startswith("0163f1ee")
+    assert report["jars"]["parser.jar"].startswith("8739c76e")
     assert not (run.folder / "out.partial").exists()
 
 
@@ -149,7 +154,7 @@ def test_what_was_finished_of_something_else_is_dropped(run, change):
     if change == "text":
         run.text = run.text.replace("Hund", "Hahn")
     if change == "jar":
-        (run.folder / "parser.jar").write_text("another")
+        run.jar(comment=b"another")
     assert run(parser="pcfg" if change == "parser" else "sr")["parsed"] == 3
 
 
@@ -175,11 +180,15 @@ def test_out_of_memory_names_the_line(run):
         ),
         ({"start": "Error: Could not find Parse\n\tat x"}, "cased: CoreNLP failed (Could not find Parse)"),
         ({"start": "odd"}, "cased: CoreNLP failed (exit code 1)"),
+        (
+            {"start": "Parse.java:1: error: x\nerror: compilation failed"},
+            "CoreNLP failed (it is not in --jars); give",
+        ),
     ],
 )
 def test_java_that_does_not_do(run, faults, said):
     assert said in run.refused(**faults)
-    assert not (run.folder / "out.trees").exists()
+    assert not [*run.folder.glob("out.*")]
 
 
 def test_no_java(run, monkeypatch):
@@ -195,6 +204,8 @@ def test_files_that_do_not_fit(run):
     assert run.refused(tokens="a b c\nd -LRB- f\ng h\n") == (
         'tokens, line 2: "-LRB-" is an escaped bracket; write the bracket itself'
     )
+    (run.folder / "parser.jar").write_bytes((run.folder / "parser.jar").read_bytes()[:-9])
+    assert run.refused() == "parser.jar: no jar, or not a whole one; fetch it again"
     (run.folder / "parser.jar").unlink()
     assert run.refused() == "parser.jar: no such jar; `snakemake parser.jar` fetches it"
 

@@ -59,8 +59,11 @@ class Project:
     def start(self, *words):
         """Start snakemake with these words as the head of a process group; what it says comes as `stdout`."""
         (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
-        places = (self.folder / "src", Path(__file__).with_name("recorder"))
-        environment = os.environ | {"PYTHONPATH": ":".join(map(str, places)), "OMP_NUM_THREADS": "1"}
+        places = [self.folder / "src", Path(__file__).with_name("recorder"), os.environ.get("PYTHONPATH")]
+        environment = os.environ | {
+            "PYTHONPATH": ":".join(map(str, filter(None, places))),
+            "OMP_NUM_THREADS": "1",
+        }
         environment["SYNMASK_LOADED"] = str(self.loaded)
         own = self.folder / "bin"  # a test may put programs there that go before all others
         environment["PATH"] = f"{own}:{Path(sys.executable).parent}:{environment['PATH']}"

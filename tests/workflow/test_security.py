@@ -54,6 +54,25 @@ def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):
     assert refused(project) == "config.yaml, line 2: not YAML (did not find expected ',' or ']')"
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (b"training:\n  lr: [1\n", "mine.yaml, line 3: not YAML (did not find expected ',' or ']')"),
+        (b"training:\n  lr: 1\n  lr: 2\n", "mine.yaml, line 3: the key 'lr' is given twice"),
+        (b"a: 1\nb: \xff\n", "mine.yaml, line 2: not UTF-8; convert the file"),
+        (b"a: x\0", "mine.yaml, line 1: a character that YAML does not allow ('\\x00'); delete it"),
+        (b"- 1\n", "mine.yaml: expected keys and values, found a list"),
+        (b"", "mine.yaml: it is empty; leave it out, or write keys and values into it"),
+        (None, "mine.yaml: No such file or directory"),
+    ],
+)
+def test_a_file_laid_over_that_snakemake_cannot_read_is_one_line(project, text, line):
+    """Snakemake itself reads it before ours does, and says neither file nor line, or shows a traceback."""
+    if text is not None:
+        (project.folder / "mine.yaml").write_bytes(text)
+    assert refused(project, "--configfile", "mine.yaml", "-n") == line
+
+
 @pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m"])
 @pytest.mark.parametrize("kind", ["title", "label", "data_dir"])
 def test_a_line_break_is_refused(project, kind, text):

@@ -67,6 +67,20 @@ def test_a_group_has_what_its_members_have_and_its_tables_once(targets):
     assert "results/figures/glue-tasks.svg" in files
 
 
+def test_partial_targets_are_of_what_a_storage_holds(configure, tmp_path):
+    held = ["results/demo/de-en/grammar/seed2/scores.json"]
+    config = configure(merge(DEMO, {"partial": True}))
+    partial = Targets(config, read_published("workflow/published.yaml"), held.__contains__)
+    assert partial.table_runs("demo", "scores.json") == held
+
+
+def test_source_files_are_marked_as_being_here(configure):
+    jobs = Jobs(configure(DEMO), lambda paths: [f"here {path}" for path in paths])
+    marked = jobs.code("table")(wildcards(table="demo"))
+    assert marked == [f"here {path}" for path in Jobs(configure(DEMO)).code("table")(wildcards(table="demo"))]
+    assert "here src/synmask/reporting/tables.py" in marked
+
+
 def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypatch):
     partial, whole = targets(merge(DEMO, {"partial": True})), targets(DEMO)
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@ import glob
 import os
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from synmask.config import (
     SPLITS,
@@ -42,8 +43,17 @@ except Fault as found:
 except UserError as error:
     sys.exit(str(error))
 
-JOBS = Jobs(CONFIG)
-TARGETS = Targets(CONFIG, PUBLISHED)
+
+def is_there(path):
+    """Whether a file is there, in a storage too: Snakemake asks that in a loop of its own, so in another thread."""
+    if workflow.storage_settings.default_storage_provider is None:
+        return os.path.exists(path)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: exists(path)).result()
+
+
+JOBS = Jobs(CONFIG, local)
+TARGETS = Targets(CONFIG, PUBLISHED, is_there)
 TRAINED = ("train", "valid")  # the splits that training reads
 DECODED = ("valid", "test")  # those that are translated and scored
 
@@ -115,6 +125,11 @@ def folder_of(kind):
     if kind == "input":
         return lambda wildcards, input: os.path.dirname(input[0])
     return lambda wildcards, output: os.path.dirname(output[0])
+
+
+def stem(wildcards, output):
+    """A job's first output file without its ending, for `params`."""
+    return os.path.splitext(output[0])[0]
 
 
 def option(flag, value):

@@ -68,7 +68,7 @@ rule tree_figure:
         "../envs/synmask.yaml"
     params:
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
-        output="results/figures/{experiment}-{direction}-tree",
+        output=stem,
     shell:
         "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
         " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"

@@ -1,4 +1,4 @@
-# Faults that Snakemake would tell without the file and line of the configuration, or not at all.
+# Faults that Snakemake would tell without the file and line of the configuration, or not at all: keys given twice.
 import os
 import sys
 
@@ -10,6 +10,7 @@ if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
         "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
     )
 try:
-    read_yaml("config.yaml")
+    for path in ["config.yaml", *workflow.overwrite_configfiles]:
+        read_yaml(path)
 except UserError as error:
-    sys.exit(str(error))
+    sys.exit(str(error).removeprefix(f"{os.getcwd()}/"))

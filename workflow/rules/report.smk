@@ -21,7 +21,7 @@ rule curves:
     params:
         runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
         labels=system_labels,
-        output="results/figures/{experiment}-{direction}-curves",
+        output=stem,
     shell:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
@@ -42,7 +42,7 @@ rule bleu_figure:
     params:
         runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
-        output="results/figures/{experiment}-bleu",
+        output=stem,
     shell:
         "synmask bleu-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -68,7 +68,7 @@ rule source_figure:
     params:
         runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
-        output="results/figures/{experiment}-{direction}-source",
+        output=stem,
     shell:
         "synmask source-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
         " --output {params.output:q} 2> {log:q}"
@@ -91,7 +91,7 @@ rule task_figure:
         "../envs/synmask.yaml"
     params:
         table=lambda wildcards, input: os.path.splitext(input.table[0])[0],
-        output=lambda wildcards, output: os.path.splitext(output.svg)[0],
+        output=stem,
     shell:
         "synmask task-figure --table {params.table:q} --output {params.output:q} 2> {log:q}"
 
@@ -111,7 +111,7 @@ rule sweep_figure:
         "../envs/synmask.yaml"
     params:
         setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
-        output="results/figures/{experiment}-sweep",
+        output=stem,
     shell:
         "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
 
@@ -157,7 +157,7 @@ rule speed_figure:
         "../envs/synmask.yaml"
     params:
         labels=system_labels,
-        output="results/figures/{experiment}-{direction}-speed",
+        output=stem,
     shell:
         "synmask speed-figure --input {input.costs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
@@ -175,7 +175,7 @@ rule diagram:
     conda:
         "../envs/synmask.yaml"
     params:
-        output=lambda wildcards, output: os.path.splitext(output.svg)[0],
+        output=stem,
     shell:
         "synmask diagram --output {params.output:q} 2> {log:q}"
 
@@ -201,7 +201,7 @@ rule distribution_figure:
         "../envs/synmask.yaml"
     params:
         title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
-        output="results/figures/{experiment}-{direction}-distribution",
+        output=stem,
     shell:
         "synmask distribution-figure --distribution {input.distribution:q} --title {params.title:q}"
         " --output {params.output:q} 2> {log:q}"

@@ -44,7 +44,7 @@ rule table:
         parses=lambda wildcards: TARGETS.table_runs(wildcards.table, "parse.json"),
         tasks=lambda wildcards: TARGETS.table_tasks(wildcards.table),
         comparisons=lambda wildcards: TARGETS.table_comparisons(wildcards.table),
-        published=CONFIG.published,
+        published=local(CONFIG.published),
         code=JOBS.code("table"),
     output:
         md=report(
@@ -67,7 +67,7 @@ rule table:
         "../envs/synmask.yaml"
     params:
         plan=lambda wildcards: as_json(TARGETS.plan(wildcards.table)),
-        output="results/tables/{table}",
+        output=stem,
     shell:
         "synmask table --plan {params.plan:q} --published {input.published:q} --scores {input.scores:q}"
         " --parses {input.parses:q} --tasks {input.tasks:q} --comparisons {input.comparisons:q} --output {params.output:q} 2> {log:q}"
@@ -106,7 +106,7 @@ rule parse_table:
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}: parsing",
         labels=lambda wildcards: as_json(TARGETS.labels(TARGETS.inducing(wildcards.experiment))),
         directions=lambda wildcards: TARGETS.entry(wildcards.experiment).directions,
-        output="results/tables/{experiment}-parsing",
+        output=stem,
     shell:
         "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"
         " --title {params.title:q} --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"

@@ -9,12 +9,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from itertools import count
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from pydantic import ValidationError
 
-from synmask.files import TryAgain, UserError, machine_fault
+from synmask.files import TryAgain, UserError, endless, machine_fault
 
 # Module and function of each verb, which is imported when it runs.
 VERBS = {
@@ -109,6 +110,7 @@ def app() -> App:
             json_list=False,
             json_dict=False,
             show_default=lambda value: str(value) if value else None,
+            validator=_ends,
         ),
         suppress_keyboard_interrupt=False,
         result_action="return_value",
@@ -123,6 +125,13 @@ def app() -> App:
     for flag in (*synmask.help_flags, *synmask.version_flags):
         synmask[flag].group = rest
     return synmask
+
+
+def _ends(_: Any, value: Any) -> None:
+    """Refuse what would be read until the memory is full."""
+    for path in value if isinstance(value, tuple) else (value,):
+        if isinstance(path, Path) and endless(path):
+            raise UserError(f"{path}: a device that never ends; give a file")
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -61,7 +61,7 @@ def score(
             print(f"{name:<{width}}  {value:6.2f}  {signature}")
     elif not texts and all(workflow):
         from synmask.evaluation.bleu import score
-        from synmask.files import read_json
+        from synmask.files import read_object
 
         found = {}
         parts = together(
@@ -70,7 +70,7 @@ def score(
         for split, hypothesis, reference, tokens in parts:
             sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
             scores = score(*sides, lowercase=lowercase, language=run.target)
-            found[split] = scores | read_json(f"{hypothesis}.json")
+            found[split] = scores | read_object(f"{hypothesis}.json")
         _write_scores(output, run, train, _by_split(found))
     else:
         options = "--splits, --hypotheses, --references, --reference-tokens, --run, --train and --output"
@@ -327,10 +327,10 @@ def _by_split(found: dict[str, dict]) -> dict:
 
 def _write_scores(output: Path, run: RunInfo, train: Path, scores: dict) -> None:
     """Write a run's scores.json."""
-    from synmask.files import read_json, write_json
+    from synmask.files import read_object, write_json
 
     made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_json(train) | scores | made)
+    write_json(output, run.given() | read_object(train) | scores | made)
 
 
 def _made() -> dict:

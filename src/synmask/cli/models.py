@@ -18,8 +18,10 @@ from synmask.cli.options import (
     Target,
     Threads,
     TrainingOptions,
+    Whole,
     together,
 )
+from synmask.config.base import LengthPenalty, Line
 from synmask.config.sections import Decoding, RunSettings, Tokens
 from synmask.files import UserError
 from synmask.gpus import lease
@@ -36,7 +38,7 @@ def train(
     settings: Json[RunSettings],
     keep: Count,
     templates: tuple[Path, ...] = (),
-    processes: Annotated[int, Field(ge=1, le=1024)] | None = None,
+    processes: Annotated[Whole, Field(ge=1, le=1024)] | None = None,
     training: TrainingOptions,
 ) -> None:
     """Train one system with one seed.
@@ -69,7 +71,7 @@ def average(
     data: Path,
     codes: Path,
     vocabulary: Path,
-    vocabulary_threshold: Annotated[int, Field(ge=0)],
+    vocabulary_threshold: Annotated[Whole, Field(ge=0)],
     source: Source,
     target: Target,
     text: Json[Tokens],
@@ -115,7 +117,7 @@ def average(
 
 
 def speed(
-    *, models: Some[Path], labels: Some[str], output: Path, threads: Threads = 1, gpus: Gpus = 0
+    *, models: Some[Path], labels: Some[Line], output: Path, threads: Threads = 1, gpus: Gpus = 0
 ) -> None:
     """Measure time and memory of models' encoders by sentence length.
 
@@ -186,8 +188,8 @@ def translate(
     nbest: Count = 1,
     scores: bool = False,
     beam: Count = 5,
-    length_penalty: Annotated[float, Field(allow_inf_nan=False)] = 1.0,
-    batch: Annotated[int, Field(ge=1, le=100_000)] = 64,
+    length_penalty: LengthPenalty = 1.0,
+    batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
     threads: Threads = CORES,
     config: ConfigFile = Path("config.yaml"),
 ) -> None:

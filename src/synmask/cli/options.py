@@ -1,6 +1,7 @@
 """Types for the signatures of verbs: checked values, and options that several verbs share."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from synmask.config.base import Seed
+from synmask.config.base import Line, Seed
 from synmask.config.faults import one_line
 from synmask.files import UserError
 
@@ -33,6 +34,17 @@ def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
         raise ValueError(one_line(error, values, kind)) from None
 
 
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number; cyclopts by itself rounds 1.5.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not re.fullmatch("[+-]?[0-9]{1,99}", tokens[0].value):
+        raise ValueError("must be a whole number")
+    return int(tokens[0].value)
+
+
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     if len({label for _, label in labels}) < len(labels):
         raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
@@ -41,21 +53,24 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
 
 Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
 Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
-Count = Annotated[int, Field(ge=1, lt=2**31)]
-Switch = Annotated[int, Field(ge=0, le=1)]
+Whole = Annotated[int, Parameter(converter=_whole, n_tokens=1, accepts_keys=False)]
+Count = Annotated[Whole, Field(ge=1, lt=2**31)]
+Switch = Annotated[Whole, Field(ge=0, le=1)]
 
 Source = Annotated[str, Parameter(help="Source language.")]
 Target = Annotated[str, Parameter(help="Target language.")]
 Threads = Annotated[
-    int, Field(ge=1, le=1024), Parameter(help="CPU threads; the same number gives the same bytes.")
+    Whole,
+    Field(ge=1, le=1024),
+    Parameter(help="CPU threads; the same number gives the same bytes."),
 ]
 Gpus = Annotated[
-    int,
+    Whole,
     Field(ge=0, le=1024),
     Parameter(help="GPUs to reserve (waits until they are free); 0: share the GPU, if there is one."),
 ]
 Labels = Annotated[
-    Json[list[tuple[str, str]]],
+    Json[list[tuple[str, Line]]],
     AfterValidator(_labels_differ),
     Parameter(help="The systems in order, as JSON pairs of name and label."),
 ]
@@ -73,7 +88,7 @@ TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
 class TrainingOptions:
     """The options of every training."""
 
-    seed: Annotated[Seed, Parameter(help="Random seed.")]
+    seed: Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
     code: Annotated[
         tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")
     ] = ()

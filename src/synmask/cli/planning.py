@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from synmask.cli.options import ConfigFile
+from synmask.cli.options import ConfigFile, Whole
 from synmask.files import UserError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def plan(
     *target: str,
     configfile: tuple[Path, ...] = (),
-    gpus: Annotated[int, Field(ge=1, le=100000)] = 1,
+    gpus: Annotated[Whole, Field(ge=1, le=100000)] = 1,
     force: bool = False,
 ) -> None:
     """Estimate what a target needs before it runs: trainings, parameters, hours and disk.
@@ -38,7 +38,7 @@ def plan(
         force: Also plan models that do not fit into memory or onto the disk.
     """
     from synmask.config import Fault, check_sweeps, fault
-    from synmask.config.machine import check_size
+    from synmask.config.machine import check_sizes
     from synmask.translation import plan as planning
 
     own = [path.absolute() for path in configfile if path.suffix]
@@ -50,8 +50,8 @@ def plan(
         _check_targets(config, targets, files)
         try:
             check_sweeps(config, [one for name in targets for one in config.members(name)])
-            for experiment in (one for name in targets if not force for one in config.members(name)):
-                check_size(config, experiment)
+            if not force:
+                check_sizes(config, targets)
         except Fault as found:
             raise fault(found.path, str(found), values, files) from None
         rows, tuned = planning.plan(config, targets), planning.finetunings(config, targets)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from synmask.cli.options import Figure, Json, Labels, Some, labels_of, together
+from synmask.config.base import Line
 from synmask.config.tables import Plan
 from synmask.files import UserError
 from synmask.reporting.plan import PagePlan
@@ -66,7 +67,13 @@ def excerpt(*, table: Path, page: Path, data: Path) -> None:
 
 
 def parse_table(
-    *, inputs: Some[Path], counts: Some[Path], output: Path, title: str, labels: Labels, directions: Some[str]
+    *,
+    inputs: Some[Path],
+    counts: Some[Path],
+    output: Path,
+    title: Line,
+    labels: Labels,
+    directions: Some[str],
 ) -> None:
     """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
@@ -167,7 +174,7 @@ def diagram(*, output: Figure) -> None:
     diagram(output)
 
 
-def distribution_figure(*, distribution: Path, title: str, output: Figure) -> None:
+def distribution_figure(*, distribution: Path, title: Line, output: Figure) -> None:
     """Draw P_D of one sentence as a heat map.
 
     Args:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from synmask.cli.options import Count, Json, Some, Source, Target, Threads, tell
+from synmask.cli.options import Count, Json, Some, Source, Target, Threads, Whole, tell, together
 from synmask.config.guides import TemplateCut
 from synmask.config.sections import Lengths, Tokens
 
@@ -70,6 +70,7 @@ def learn_bpe(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merg
     """
     from synmask.text.bpe import learn
 
+    together(inputs=inputs, vocabularies=vocabularies)
     learn(inputs, codes, vocabularies, merges)
 
 
@@ -79,7 +80,7 @@ def apply_bpe(
     output: Path,
     codes: Path,
     vocabulary: Path,
-    vocabulary_threshold: Annotated[int, Field(ge=0)],
+    vocabulary_threshold: Annotated[Whole, Field(ge=0)],
     threads: Threads = 1,
 ) -> None:
     """Split words into sub-words.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from synmask.cli.options import ConfigFile, Count, Figure, Some
+from synmask.config.base import Line
 from synmask.files import UserError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 Gold = Annotated[Path, Parameter(help="Bracketed gold trees, one per line.")]
 Parses = Annotated[Some[Path], Parameter(help="Output of `parse`, one file per system.")]
-Names = Annotated[Some[str], Parameter(help="A different name for each system.")]
+Names = Annotated[Some[Line], Parameter(help="A different name for each system.")]
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
 
 
@@ -94,7 +95,7 @@ def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path,
     draw(top, induced, output)
 
 
-def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: str, output: Path) -> None:
+def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
     """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
 
     Args:

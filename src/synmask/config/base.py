@@ -18,6 +18,8 @@ from pydantic import (
 
 T = TypeVar("T", bound=Hashable)
 
+LONGEST = 1000  # characters of a title, label or path
+
 
 def distinct(values: Sequence[T]) -> Sequence[T]:
     """Reject duplicates: they would count twice in means, or run twice."""
@@ -42,6 +44,7 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(gt=0, lt=2**63)]
 Seed = Annotated[int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
 Weight = Annotated[float, Field(ge=0)]
+LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
@@ -130,6 +133,8 @@ def _one_line(text: str) -> str:
         raise ValueError("a line break or another character that cannot be shown is in it")
     if not text.strip():
         raise ValueError("must not be empty")
+    if len(text) > LONGEST:
+        raise ValueError(f"longer than {LONGEST} characters")
     return text
 
 

@@ -23,6 +23,8 @@ TRIVIAL = (
 RESULTS = ("benchmarks", "figures", "logs", "speed", "tables", "weights")
 DIRECTION = ("benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens")
 PROJECT = (
+    "benchmarks",
+    "build",
     "config",
     "data",
     "docs",
@@ -30,6 +32,7 @@ PROJECT = (
     "profiles",
     "report",
     "results",
+    "site",
     "slurm",
     "src",
     "tests",
@@ -58,13 +61,22 @@ def check_folders(config: Config) -> None:
             if f"{name}-{task}" in config.tables:
                 what = f"the table of the task {task} of {name!r} has this name; take another"
                 raise Fault(("tables", f"{name}-{task}"), what)
-    here, data = Path.cwd(), Path(os.path.abspath(config.data_dir))
-    taken = next(
-        (name for name in ("results", "src", "workflow") if (here / name) in (data, *data.parents)), None
-    )
-    if taken or data in (here, *here.parents):
-        what = f"lies in {taken}/" if taken else "is the project's folder, or one around it"
-        raise Fault(("data_dir",), f"{config.data_dir!r} {what}; downloads need a folder of their own")
+    _check_data(config.data_dir)
+
+
+def _check_data(folder: str) -> None:
+    """Downloads need a folder of their own."""
+    here, data = Path.cwd(), Path(os.path.abspath(folder))
+    first = data.relative_to(here).parts[:1] if here in data.parents else ()
+    if data in (here, *here.parents):
+        what = "is the project's folder, or one around it"
+    elif first and (first[0].startswith(".") or first[0] in {*PROJECT} - {"data", "downloads"}):
+        what = f"lies in {first[0]}/"
+    elif os.path.exists(data) and not os.path.isdir(data):
+        what = "is no folder"
+    else:
+        return
+    raise Fault(("data_dir",), f"{folder!r} {what}; downloads need a folder of their own")
 
 
 def check_corpora(config: Config) -> None:

@@ -9,6 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from synmask.config.base import Count, Positive, Rate, Section, Share, Weight
 
+Kernel = Annotated[int, Field(gt=0, lt=1024)]  # tokens; a sentence has no more sub-words
+
 
 class GuideOptions(Section):
     """Options of a guide, and its properties.
@@ -42,9 +44,9 @@ class GrammarOptions(GuideOptions):
     induces = frozenset({"distances", "heads"})
 
     bpe: Literal["none", "add", "concatenate"] = "add"
-    bpe_dim: Count = 256
+    bpe_dim: Annotated[int, Field(gt=0, le=65536)] = 256
     conv_layers: Annotated[int, Field(ge=0, lt=1024)] = 3
-    conv_kernel: Count = 9
+    conv_kernel: Kernel = 9
     attention: Literal["none", "published", "residual"] = "published"
     layers: Count = 1
     relations: tuple[Literal["parent", "child"], ...] = Field(("parent", "child"), min_length=1)
@@ -76,7 +78,7 @@ class StructformerOptions(GuideOptions):
     induces = GrammarOptions.induces
 
     conv_layers: Annotated[int, Field(ge=0, lt=1024)] = 3
-    conv_kernel: Count = 9
+    conv_kernel: Kernel = 9
     margin: Literal["batch", "sentence"] = "batch"
 
 

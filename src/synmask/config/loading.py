@@ -21,7 +21,7 @@ from synmask.config.faults import Fault, NameFault, first_fault
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
 from synmask.config.schema import PARSED, Config
-from synmask.config.sections import Experiment
+from synmask.config.sections import Experiment, Model
 from synmask.config.sources import COMMON, Source, where
 from synmask.config.sweeps import expand_sweeps
 from synmask.corpora.tasks import GENERATED, GLUE
@@ -220,7 +220,11 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
     """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
     guide = GUIDES[config.systems[system].guide]
     reads, templated = guide.reads, guide.templates
-    model = config.model_of(experiment.corpus, system)
+    try:
+        model = config.model_of(experiment.corpus, system)
+    except ValidationError as error:
+        what = first_fault(error, {}, Model)
+        raise Fault(("systems", system, "model"), f"on corpus {experiment.corpus!r}: {what}") from None
     if "words" in reads:
         what = f"guide `{config.systems[system].guide}` is made for RoBERTa"
         raise Fault((*path, "systems"), f"system {system!r} cannot translate, {what}; leave it out")
@@ -255,8 +259,12 @@ def _check_tables(config: Config, published: Published) -> None:
             raise NameFault(path, "table (an experiment has this name)", name, [])
         for experiment in table.experiments:
             _known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
+        run = {system for name in table.experiments for system in config.plain_experiments[name].systems}
         for system in table.systems:
             _known((*path, "systems"), "system", system, {**config.systems, **published.systems})
+            if table.experiments and system not in {*run, *published.systems}:
+                what = f"system {system!r} is in none of the table's experiments, nor in {config.published}"
+                raise Fault((*path, "systems"), f"{what}; leave it out")
         if table.benchmark:
             _known((*path, "benchmark"), "benchmark", table.benchmark, config.benchmarks)
             for task in table.tasks or ():
@@ -280,6 +288,8 @@ def _check_roberta(config: Config, path: tuple, system: str) -> None:
         raise Fault(path, f"system {system!r} has mlm_weight: corpus; a benchmark has none, give a number")
     if entry.training.model_fields_set:
         raise Fault(path, f"system {system!r} has `training`, which fine-tuning does not read; leave it out")
+    if entry.model.model_fields_set:
+        raise Fault(path, f"system {system!r} has `model`, but its weights have their sizes; leave it out")
 
 
 def _check_weights(config: Config) -> None:
@@ -302,6 +312,7 @@ def _check_benchmarks(config: Config) -> None:
         for system, weights in entry.weights_of.items():
             _known((*path, "weights_of"), "system", system, config.systems)
             _known((*path, "weights_of", system), "weights", weights, config.weights)
+        columns: dict[str, str] = {}
         for task, values in entry.tasks.items():
             known = GLUE if entry.generate is None else GENERATED
             if task not in known:
@@ -310,3 +321,6 @@ def _check_benchmarks(config: Config) -> None:
                 raise Fault((*path, "tasks", task), "give `urls`, or the benchmark's `folder`")
             if "train" not in values.rows:
                 raise Fault((*path, "tasks", task, "rows"), "no number of rows for train")
+            if (other := columns.setdefault(values.column, task)) != task:
+                what = f"{values.column!r} is that of {other!r}; give it its own"
+                raise Fault((*path, "tasks", task, "column"), what)

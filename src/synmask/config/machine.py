@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from synmask.config.faults import Fault
+from synmask.config.nlu import RobertaSize
 from synmask.config.schema import Config
-from synmask.config.sections import SPLITS, Model
+from synmask.config.sections import SPLITS, Model, Resources
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
@@ -43,9 +44,7 @@ def check_machine(config: Config, words: Iterable[str]) -> None:
     for corpus, direction in pairs:
         _check_texts(config, corpus, direction)
     if not config.force:
-        for target in targets:
-            for experiment in config.members(target):
-                check_size(config, experiment)
+        check_sizes(config, targets)
 
 
 def _pairs(config: Config, words: Iterable[str], targets: Iterable[str]) -> dict[Pair, None]:
@@ -112,24 +111,52 @@ def least_parameters(model: Model, source: int, target: int) -> int:
     return (source + target) * width + model.encoder_layers * encoder + model.decoder_layers * decoder
 
 
+def least_roberta(model: RobertaSize, vocabulary: int) -> int:
+    """Parameters of a RoBERTa without biases, norms and positions."""
+    width = model.embed_dim
+    return vocabulary * width + model.layers * (4 * width**2 + 2 * width * model.ffn_dim)
+
+
+def check_sizes(config: Config, targets: Iterable[str]) -> None:
+    """Reject trainings of these targets that cannot fit into the memory they request, or onto the disk."""
+    for target in targets:
+        for experiment in config.members(target):
+            check_size(config, experiment)
+        for table in (config.all_tables[name] for name in config.tables_of(target)):
+            if table.benchmark:
+                check_pretraining(config, table.benchmark)
+
+
 def check_size(config: Config, experiment: str, results: Path = Path("results")) -> None:
-    """Reject trainings that cannot fit into the memory they request, or onto the disk.
+    """Reject an experiment whose trainings cannot fit.
 
     A vocabulary is assumed to have as many sub-words as there are merge operations (see `translation.plan`).
     """
     asked = config.plain_experiments[experiment]
-    corpus, entry = asked.corpus, config.corpora[asked.corpus]
-    models = (config.model_of(corpus, system) for system in asked.systems)
+    entry = config.corpora[asked.corpus]
+    models = (config.model_of(asked.corpus, system) for system in asked.systems)
     count = max(least_parameters(model, entry.bpe.merges, entry.bpe.merges) for model in models)
-    memory, disk = BYTES * TRAINED * count, BYTES * count * (entry.training.kept + RESUMED)
+    _check_fits(("corpora", asked.corpus), count, entry.training.kept, entry.resources, results)
+
+
+def check_pretraining(config: Config, benchmark: str, results: Path = Path("results")) -> None:
+    """Reject a benchmark whose weights' pre-training cannot fit; see `check_size`."""
+    weights = config.benchmarks[benchmark].weights
+    if own := config.weights[weights].pretrain:
+        count = least_roberta(own.model, own.merges)
+        _check_fits(("weights", weights, "pretrain"), count, 1, own.resources, results)
+
+
+def _check_fits(path: tuple, count: int, kept: int, resources: Resources, results: Path) -> None:
+    """Whether `count` parameters can be trained in this memory, and the models of `kept` epochs stored."""
+    memory, disk = BYTES * TRAINED * count, BYTES * count * (kept + RESUMED)
     free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
-    what = f"a model of {count:.3g} parameters or more (model, bpe.merges) takes at least"
+    key = "model, merges" if path[0] == "weights" else "model, bpe.merges"
+    what = f"a model of {count:.3g} parameters or more ({key}) takes at least"
     advice = "make it smaller, or override with --config force=true"
-    if memory > entry.resources.mem_mb * 1e6:
-        memory_asked = f"resources.mem_mb asks for {entry.resources.mem_mb / 1000:,g} GB"
-        raise Fault(("corpora", corpus), f"{what} {memory / 1e9:,.3g} GB of memory, {memory_asked}; {advice}")
+    if memory > resources.mem_mb * 1e6:
+        memory_asked = f"resources.mem_mb asks for {resources.mem_mb / 1000:,g} GB"
+        raise Fault(path, f"{what} {memory / 1e9:,.3g} GB of memory, {memory_asked}; {advice}")
     if disk > free:
         where = f"{results}/ has {free / 1e9:,.3g} GB left"
-        raise Fault(
-            ("corpora", corpus), f"{what} {disk / 1e9:,.3g} GB of disk in training, {where}; {advice}"
-        )
+        raise Fault(path, f"{what} {disk / 1e9:,.3g} GB of disk in training, {where}; {advice}")

@@ -52,7 +52,7 @@ class Finetuning(DecayingTraining):
     sentences: Count = 16
     lr: Positive = 1e-5
     weight_decay: Weight = 0.1
-    max_tokens: Count = 512
+    max_tokens: Annotated[Count, Field(ge=3)] = 512
 
 
 class FinetuningSettings(Section):
@@ -85,7 +85,7 @@ class NluTask(Finetuning):
 class GenerateTask(Section):
     """Sizes and seed of a generated task."""
 
-    seed: int = 1
+    seed: Seed = 1
     train: Count
     dev: Count
 
@@ -96,7 +96,7 @@ class Benchmark(Section):
     title: Line
     weights: Name
     weights_of: dict[Name, Name] = {}
-    generate: int | None = None
+    generate: Seed | None = None
     folder: PathText | None = None
     sha256: dict[str, Checksum] = {}
     seeds: Distinct[Seed] | None = Field(default=None, min_length=1)
@@ -104,13 +104,19 @@ class Benchmark(Section):
     tasks: dict[Name, NluTask] = Field(min_length=1)
     resources: Resources = Resources()
 
+    @model_validator(mode="after")
+    def _one_origin(self) -> "Benchmark":
+        if self.generate is not None and self.folder is not None:
+            raise ValueError("give `generate` or `folder`, not both")
+        return self
+
 
 class RobertaSize(Width):
     layers: Count = 12
     embed_dim: Count = 768
     ffn_dim: Count = 3072
     heads: Count = 12
-    max_positions: Count = 512
+    max_positions: Annotated[Count, Field(ge=3)] = 512  # <s>, a token, </s>
 
 
 class PretrainingSettings(RobertaTraining):

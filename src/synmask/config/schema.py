@@ -290,7 +290,11 @@ class Config(Section):
         return Training.model_validate(merge(self.corpora[corpus].training.model_dump(), over))
 
     def model_of(self, corpus: str, system: str) -> Model:
-        """A system's sizes on a corpus: the corpus', overridden by the system's."""
+        """A system's sizes on a corpus: the corpus', overridden by the system's.
+
+        Raises:
+            ValidationError: they do not fit each other; `load` has asked for each that an experiment has.
+        """
         over = self.systems[system].model.model_dump(exclude_unset=True)
         return Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
 

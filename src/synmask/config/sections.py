@@ -11,6 +11,7 @@ from synmask.config.base import (
     Distinct,
     FileName,
     Language,
+    LengthPenalty,
     Line,
     Metric,
     Name,
@@ -32,6 +33,7 @@ from synmask.config.faults import nearest, one_line
 from synmask.config.guides import GUIDES, GuideOptions
 
 SPLITS = ("train", "valid", "test")
+DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
 
 
 class Tokens(Section):
@@ -64,18 +66,24 @@ class Bpe(Section):
     vocabulary_threshold: Annotated[int, Field(ge=0)] = 0
 
 
-class Model(Width):
+class Sizes(Section):
+    """Sizes of a model; those of a system count only where they are given, over those of the corpus."""
+
     encoder_layers: Count = 6
     decoder_layers: Count = 6
-    embed_dim: Count = 512
+    embed_dim: Annotated[Count, Field(ge=4)] = 512  # with fewer fairseq's positions have no frequencies
     ffn_dim: Count = 1024
     heads: Count = 4
+
+
+class Model(Sizes, Width):
+    """Sizes of a model that fit each other."""
 
 
 class Batch(Section):
     """One update sees gpus x updates x tokens target tokens, however many GPUs there really are."""
 
-    gpus: Count = 2
+    gpus: Annotated[int, Field(gt=0, le=1024)] = 2
     updates: Count = 1
     tokens: Count = 4096
 
@@ -108,7 +116,7 @@ class System(Section):
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
     left_pad_source: bool = False
-    model: Model = Model()  # here and in `training`, only the keys that are given count
+    model: Sizes = Sizes()  # here and in `training`, only the keys that are given count
     training: Training = Training()
 
     @model_validator(mode="after")
@@ -172,18 +180,18 @@ class RunSettings(Section):
 
 
 class Decoding(Section):
-    beam: Count = 5
-    length_penalty: float = 1.0
+    beam: Annotated[int, Field(gt=0, le=1000)] = 5
+    length_penalty: LengthPenalty = 1.0
     max_tokens: Count = 8000
 
 
 class Resources(Section):
     """Resources that one training or decoding requests; results do not depend on them."""
 
-    threads: Count = 2
+    threads: Annotated[int, Field(gt=0, le=1024)] = 2
     mem_mb: Count = 8000
     runtime: Count = 720
-    gpus: Annotated[int, Field(ge=0)] = 0
+    gpus: Annotated[int, Field(ge=0, le=1024)] = 0
     checkpoint_minutes: Count = 15
     keep_checkpoints: bool = False
 
@@ -231,13 +239,16 @@ class CoreNLP(Section):
     runtime: Count = 720
 
 
+Generated = Annotated[int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
+
+
 class Generate(Section):
     """Sizes and seed of a generated corpus."""
 
-    seed: int = 1
-    train: Count
-    valid: Count
-    test: Count
+    seed: Seed = 1
+    train: Generated
+    valid: Generated
+    test: Generated
 
 
 Pairs = Count | tuple[Count, Count]  # a number, or the least and the most
@@ -280,6 +291,10 @@ class Corpus(Section):
         tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
         if missing := [language for language in self.languages if language not in tokenised]:
             raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
+        if surplus := [language for language in tokenised if language not in self.languages]:
+            raise ValueError(f"text.tokeniser: {', '.join(surplus)} is none of the languages")
+        if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:
+            raise ValueError(f"what is generated is {' and '.join(DEMO_LANGUAGES)}; give these languages")
         if self.generate is not None and self.trees:
             raise ValueError("a generated corpus has gold `trees` of its own; leave the key out")
         for split, pairs in self.pairs.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from synmask.files import UserError
+from synmask.files import UserError, endless
 
 COMMON = ("training", "decoding", "resources")  # sections that every corpus can override
 DEEPEST = 50  # levels of nesting; config.yaml has 6
@@ -48,6 +48,8 @@ class Source:
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
+        if endless(path):
+            raise UserError(f"{path}: a device that never ends; give a file")
         try:
             text = Path(path).read_bytes().decode("utf-8-sig")
             self.values = self._parse(text) or {}

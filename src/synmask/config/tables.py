@@ -1,8 +1,8 @@
 """The plan of a table: its rows, its columns, and the runs that fill them."""
 
-from typing import Any, NotRequired, get_args
+from typing import Annotated, Any, NotRequired, get_args
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from synmask.config.base import Cost, Metric, Parsing, Translation, Validation
@@ -57,11 +57,11 @@ class Plan(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     title: str
-    metrics: list[Metric]
+    metrics: Annotated[list[Metric], Field(min_length=1)]
     sweep: bool
     baseline: str | None
-    rows: list[tuple[str, str]]
-    columns: list[Column]
+    rows: Annotated[list[tuple[str, str]], Field(min_length=1)]
+    columns: Annotated[list[Column], Field(min_length=1)]
     files: list[str]
     notes: list[str]
 

@@ -37,7 +37,7 @@ def fetch_jar(coordinates: str, output: str | Path, *, sha256: str, mirror: str 
         print(f"corenlp: Maven fetches {coordinates}", file=sys.stderr)
         settings = [f"-Dartifact={coordinates}", f"-DoutputDirectory={os.path.abspath(folder)}"]
         done = subprocess.run(
-            [maven, "-q", "-B", "dependency:copy", *settings],
+            [maven, "-q", "-B", "-Dstyle.color=never", "dependency:copy", *settings],
             cwd=folder,  # outside of any project of the user's
             text=True,
             stdout=subprocess.PIPE,

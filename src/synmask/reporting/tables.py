@@ -1,5 +1,6 @@
 """Tables of published numbers beside ours: CSV, Markdown, LaTeX, JSON."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -60,7 +61,8 @@ def write_table(
     with writing(f"{out}.runs.csv") as handle:
         _run_table(runs, tests).to_csv(handle, index=False, lineterminator="\n")
     table = _layout(plan, cells)
-    table.notes = notes(plan, published, cells, runs, tests, make=f"snakemake {out}.md")
+    name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(out))  # of a storage, what a user calls it
+    table.notes = notes(plan, published, cells, runs, tests, make=f"snakemake {name}.md")
     write_tables(out, [table])
 
 

@@ -17,7 +17,7 @@ from synmask.config.guides import GUIDES
 from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS, Examples
 from synmask.evaluation.nlu import METRICS, score
-from synmask.files import UserError, write_lines
+from synmask.files import UserError, machine_fault, write_lines
 from synmask.roberta.labelled import (
     Encoded,
     SentenceLoss,
@@ -214,18 +214,33 @@ def predict(model: Path, weights: Path, data: Path, output: Path, threads: int =
         data: PART.npz, with syntax.PART.npy beside it if the system reads parses.
     """
     torch.set_num_threads(threads)
-    saved, loaded = load(model), load_weights(weights)
-    if "epoch" not in saved:
-        raise UserError(f"{model}: not the model of a fine-tuning")
-    settings = FinetuningSettings.model_validate(saved["settings"])
-    classes = len(TASKS[settings.task].labels)
-    task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)
-    tuned = task.build_model(model_arguments(loaded, settings))
-    tuned.load_state_dict(saved["model"])
+    tuned, task = _tuned(model, weights, data)
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     encoded = read_encoded(data)
     outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
-    write_lines(output, _answers(settings.task, outputs))
+    write_lines(output, _answers(task.settings.task, outputs))
+
+
+def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, SentencePrediction]:
+    """The model of a fine-tuning from `weights`, and its task on `data`.
+
+    Raises:
+        UserError: it is none, was trained from other weights, or has weights that are not finite.
+    """
+    saved, loaded = load(model), load_weights(weights)
+    try:
+        settings = FinetuningSettings.model_validate(saved["settings"])
+        classes = len(TASKS[settings.task].labels)
+        task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)
+        tuned = task.build_model(model_arguments(loaded, settings))
+        tuned.load_state_dict({**saved["model"]})
+    except Exception as error:  # what another file's content makes of these is not limited
+        if isinstance(error, UserError) or machine_fault(error):
+            raise
+        raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None
+    if wrong := [name for name, value in tuned.state_dict().items() if not value.isfinite().all()]:
+        raise UserError(f"{model}: {wrong[0]} is not finite; train again with a lower lr")
+    return tuned, task
 
 
 def model_outputs(

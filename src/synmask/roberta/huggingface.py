@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from synmask.files import UserError, read_json, write_json, write_lines
+from synmask.files import UserError, read_json, read_object, write_json, write_lines
 from synmask.roberta.weights import MASK, RobertaShape, save_weights
 from synmask.text.gpt2 import HEAD, read_encoder, read_merges, tokenizer
 
@@ -61,7 +61,7 @@ def convert_huggingface(source: str | Path, output: str | Path) -> RobertaShape:
 
 
 def _shape(path: Path) -> tuple[RobertaShape, int]:
-    config = DEFAULTS | read_json(path)
+    config = DEFAULTS | read_object(path)
     for key, value in FIXED.items():
         if config.get(key) != value:
             raise UserError(f"{path}: {key} is {config.get(key)!r}; fairseq's RoBERTa has {value!r}")

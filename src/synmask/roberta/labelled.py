@@ -1,5 +1,6 @@
 """Sentences and sentence pairs with a label or score: data, task and objective of fine-tuning."""
 
+import io
 import zipfile
 import zlib
 from argparse import Namespace
@@ -89,8 +90,10 @@ def _row(sentences: list[list[int]], dictionary: Dictionary, most: int) -> np.nd
 
 
 def write_encoded(path: Path, encoded: Encoded) -> None:
+    packed = io.BytesIO()  # a zip seeks in what it is written to, which a device cannot
+    np.savez(packed, tokens=encoded.tokens, starts=encoded.starts, targets=encoded.targets)
     with writing(path, "wb") as handle:
-        np.savez(handle, tokens=encoded.tokens, starts=encoded.starts, targets=encoded.targets)
+        handle.write(packed.getbuffer())
 
 
 def read_encoded(path: Path) -> Encoded:
@@ -126,9 +129,9 @@ def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
     path = syntax_file(part)
     try:
         table = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise UserError(f"{path}: cannot be read ({error}); annotate the task again") from None
-    if table.shape != (len(encoded.tokens), COLUMNS):
+    if getattr(table, "shape", None) != (len(encoded.tokens), COLUMNS):
         raise UserError(f"{path}: annotations of other examples; annotate the task again")
     return table
 

@@ -199,9 +199,9 @@ def _checkpoint(path: Path, called: Path) -> dict[str, Any]:
     if problem is None:
         try:
             saved = torch.load(path, map_location="cpu", weights_only=True)
-            if isinstance(saved, dict) and isinstance(saved.get("model"), dict):
+            problem = _no_model(saved)
+            if problem is None:
                 return saved
-            problem = "holds no model"
         except Exception as error:  # a damaged file can raise anything
             if machine_fault(error):
                 raise
@@ -209,10 +209,24 @@ def _checkpoint(path: Path, called: Path) -> dict[str, Any]:
     raise UserError(f"{called}: model.pt is damaged or no fairseq checkpoint ({problem}); fetch it again")
 
 
+def _no_model(saved: Any) -> str | None:
+    """Why what a file holds is no checkpoint with a model, None if it is one."""
+    state = saved.get("model") if isinstance(saved, dict) else None
+    if not isinstance(state, dict):
+        return "holds no model"
+    for name, value in state.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            return f"{name} is no weight"
+    return None
+
+
 def _setting(saved: dict[str, Any], name: str) -> Any:
     """A setting of the model, in `args` (fairseq up to 0.9) or `cfg` (later); None if missing."""
-    settings = saved.get("args") or (saved.get("cfg") or {}).get("model") or {}
-    return (settings if isinstance(settings, dict) else vars(settings)).get(name)
+    settings = saved.get("args")
+    if not settings and isinstance(saved.get("cfg"), dict):
+        settings = saved["cfg"].get("model")
+    values = vars(settings) if isinstance(settings, Namespace) else settings
+    return values.get(name) if isinstance(values, dict) else None
 
 
 def _shape(saved: dict[str, Any], called: Path) -> RobertaShape:
@@ -262,6 +276,8 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, called:
     for name, sizes in expected.items():
         if (found := tuple(state[name].shape)) != sizes:
             raise UserError(f"{called}: {name} has the shape {found}, by the model's settings it is {sizes}")
+        if not state[name].is_floating_point() or not state[name].isfinite().all():
+            raise UserError(f"{called}: {name} is not finite, or of whole numbers")
     if not torch.equal(state["encoder.lm_head.weight"], state[TOKENS]):
         raise UserError(f"{called}: the language-model head is not tied to the embeddings, as RoBERTa's is")
 

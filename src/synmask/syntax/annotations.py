@@ -132,10 +132,10 @@ class Annotations(Sequence):
     def __init__(self, path: Path, sizes: Sequence[int] | np.ndarray) -> None:
         try:
             self.table = np.load(path, mmap_mode="r")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise UserError(f"{path}: cannot be read ({error}); annotate the text again") from None
         self.ends = np.cumsum(sizes)
-        if self.table.shape != (self.ends[-1], 3):
+        if getattr(self.table, "shape", None) != (self.ends[-1], 3):
             raise UserError(f"{path}: annotations of another text; annotate it again")
 
     def __len__(self) -> int:

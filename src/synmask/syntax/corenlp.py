@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -70,6 +71,8 @@ def parse_file(
     try:
         report |= _parse(todo, finished, side, str(sentences), models, jars, machine)
     except UserError as error:
+        if not finished:
+            side.unlink(missing_ok=True)
         kept = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
         raise UserError(f"{error}{kept}") from None
     trees, heads, fates = _lines(leaves, finished, max_words)
@@ -115,6 +118,8 @@ def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[
 def _checksum(jar: Path) -> str:
     if not jar.is_file():
         raise UserError(f"{jar}: no such jar; `snakemake {jar}` fetches it")
+    if not zipfile.is_zipfile(jar):
+        raise UserError(f"{jar}: no jar, or not a whole one; fetch it again")
     return files.sha256(jar)
 
 

@@ -15,6 +15,7 @@ from synmask.files import UserError
 
 PROGRAM = Path(__file__).with_name("Parse.java")
 OLDEST_JAVA = 11  # the first version that runs a source file
+CAUSES = re.compile(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred .*\n)(.*)", re.M)
 HEAP = 0.85  # the heap's share of memory; the JVM needs the rest
 
 
@@ -109,9 +110,12 @@ def _memory(name: str, number: str, machine: Machine) -> str:
 
 
 def _fault(name: str, code: int, said: str) -> str:
-    """Why the JVM ended early; its own output goes to the log."""
-    sys.stderr.write(said)
+    """Why the JVM ended early; what it said itself goes to the log if the cause is not found in it."""
     if code < 0:
         return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for lack of memory"
-    causes = re.findall(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred .*\n)(.*)", said, re.M)
-    return f"{name}: CoreNLP failed ({causes[-1].strip() if causes else f'exit code {code}'})"
+    if "error: compilation failed" in said:  # of Parse.java, which knows its classes
+        return f"{name}: CoreNLP failed (it is not in --jars); give all of its jars"
+    if causes := CAUSES.findall(said):
+        return f"{name}: CoreNLP failed ({causes[-1].strip()})"
+    sys.stderr.write(said)
+    return f"{name}: CoreNLP failed (exit code {code})"

@@ -3,14 +3,14 @@
 import io
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.files import UserError, read_lines, write_lines, writing
+from synmask.files import UserError, all_writing, read_lines, write_lines
 from synmask.text.parallel import map_lines
 
 
@@ -47,17 +47,22 @@ def learn(
         )
     if count < merges:
         print(f"{names}: learned {count} merges, not {merges}: no other pair occurs twice", file=sys.stderr)
-    with writing(codes) as handle:
-        handle.write(text)
     splitter = Splitter(text)
-    for path, words in zip(vocabularies, counts, strict=True):
-        pieces: Counter[str] = Counter()
-        for word, times in words.items():
-            for piece in splitter(word).split(" "):
-                pieces[piece] += times
-        ordered = sorted(pieces.items(), key=lambda item: (-item[1], item[0]))
-        write_lines(path, (f"{piece} {times}" for piece, times in ordered))
+    with all_writing([codes, *vocabularies]) as (handle, *others):
+        handle.write(text)
+        for other, words in zip(others, counts, strict=True):
+            other.writelines(f"{line}\n" for line in _vocabulary(splitter, words))
     return count
+
+
+def _vocabulary(splitter: "Splitter", words: Mapping[str, int]) -> list[str]:
+    """The lines of the vocabulary of words, which occur so many times."""
+    pieces: Counter[str] = Counter()
+    for word, times in words.items():
+        for piece in splitter(word).split(" "):
+            pieces[piece] += times
+    ordered = sorted(pieces.items(), key=lambda item: (-item[1], item[0]))
+    return [f"{piece} {times}" for piece, times in ordered]
 
 
 def _count_words(path: str | Path) -> Counter[str]:

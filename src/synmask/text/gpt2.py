@@ -7,6 +7,7 @@ vocab.bpe, a head line and the merge operations. In tokens, each byte is one pri
 
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from tokenizers.trainers import BpeTrainer
 from synmask.files import UserError, read_json, read_lines, write_json, write_lines
 
 HEAD = "#version: 0.2"
+SPECIAL = re.compile("<.*>|madeupword.*")  # tokens that no merge makes
 BATCH = 10_000  # lines encoded at a time, to limit memory
 
 # One thread encodes SST-2 in 3 s, and avoids the library's warning when a process forks later. The library
@@ -117,13 +119,17 @@ def tokenizer(encoder: dict[str, int], merges: Sequence[tuple[str, str]], called
     """The library's tokenizer for a vocabulary, named `called` in error messages.
 
     Raises:
-        UserError: one of the 256 bytes, or a token in or from a merge, is missing.
+        UserError: one of the 256 bytes, a token in or from a merge, or a token's merge is missing.
     """
     if missing := sorted(set(ByteLevel.alphabet()) - set(encoder)):
         raise UserError(f"{called}: no token {missing[0]!r}, but each of the 256 bytes must have one")
     for left, right in merges:
         if missing := [token for token in (left, right, left + right) if token not in encoder]:
             raise UserError(f"{called} do not belong together: a merge has {missing[0]!r}, which has no id")
+    made = {left + right for left, right in merges}
+    for token in encoder.keys() - made:
+        if len(token) > 1 and not SPECIAL.fullmatch(token):
+            raise UserError(f"{called} do not belong together: no merge makes {token!r}; is one cut short?")
     return _split(Tokenizer(BPE(encoder, merges)))
 
 

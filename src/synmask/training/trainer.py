@@ -58,7 +58,7 @@ def fairseq_arguments(
     if precision == "bf16" or (cuda and precision == "fp16"):  # processors do not compute with fp16
         flags.append(f"--{precision}")
     parser = options.get_training_parser()
-    pairs = [str(word) for pair in (words | shared).items() for word in pair]
+    pairs = [f"{option}={value}" for option, value in (words | shared).items()]  # a folder may be called -1
     args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
     args.tpu = False  # fairseq takes bf16 for a wish for a TPU
     return args

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 
 from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings
-from synmask.files import UserError, machine_fault
+from synmask.files import UserError, machine_fault, read_lines
 from synmask.training.checkpoints import average_file, load, save
 from synmask.translation.task import GuidedTranslation, translation_arguments
 from synmask.translation.transformer import GuidedTransformer
@@ -73,9 +73,8 @@ def save_model(
     Raises:
         UserError: the dictionaries or settings are not those of `state`.
     """
-    dictionaries = {
-        side: (data / f"dict.{text[side]}.txt").read_text(encoding="utf-8") for side in ("source", "target")
-    }
+    paths = {side: data / f"dict.{text[side]}.txt" for side in ("source", "target")}
+    dictionaries = {side: "".join(f"{line}\n" for line in read_lines(path)) for side, path in paths.items()}
     saved = {"model": state, "dictionaries": dictionaries, "text": text, "settings": settings.plain()}
     if template_model is not None:
         saved["template_model"] = load(template_model)

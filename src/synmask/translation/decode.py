@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from fairseq import utils
 
-from synmask.files import UserError, json_text, read_lines, write_all_lines, write_json, write_lines
+from synmask.files import UserError, all_writing, json_text, read_lines, write_all_lines, writing
 from synmask.syntax.annotations import Annotations
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.text import bpe, tokenise
@@ -72,13 +72,14 @@ def decode_files(
         sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
-        hypotheses = _translate(transformer, task, search, sentences, max_tokens, rows, given)
-        seconds = time.perf_counter() - started
-        words = [bpe.join_subwords(line) for line in hypotheses]
-        write_lines(f"{output}.tok", words)
-        write_lines(f"{output}.txt", detokenised(words, text))
-        tokens = sum(len(line.split()) + 1 for line in hypotheses)
-        write_json(f"{output}.json", {"decode_seconds": round(seconds, 2), "decoded_tokens": tokens})
+        with all_writing([f"{output}.{kind}" for kind in ("tok", "txt", "json")]) as (tok, txt, cost):
+            hypotheses = _translate(transformer, task, search, sentences, max_tokens, rows, given)
+            seconds = time.perf_counter() - started
+            words = [bpe.join_subwords(line) for line in hypotheses]
+            tok.writelines(f"{line}\n" for line in words)
+            txt.writelines(f"{line}\n" for line in detokenised(words, text))
+            tokens = sum(len(line.split()) + 1 for line in hypotheses)
+            cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens}))
 
 
 def predict_templates(
@@ -94,8 +95,9 @@ def predict_templates(
     """Write the best template of each source sentence by a model that predicts them; both in BPE."""
     torch.set_num_threads(threads)
     loaded = load_model(model)
-    lines = best_templates(loaded, read_lines(source), beam, length_penalty, max_tokens, tell=True)
-    write_lines(output, lines)
+    with writing(output) as handle:  # before the work: a name that cannot be written to is said at once
+        lines = best_templates(loaded, read_lines(source), beam, length_penalty, max_tokens, tell=True)
+        handle.writelines(f"{line}\n" for line in lines)
 
 
 def best_templates(

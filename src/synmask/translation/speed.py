@@ -1,17 +1,21 @@
 """Time and memory of a model's encoder against the length of its sentences."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+# Before torch is loaded: else its profiler says on stderr when it starts and stops.
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary
 from torch.profiler import ProfilerActivity, profile
 
-from synmask.files import write_json
+from synmask.files import json_text, writing
 from synmask.syntax.annotations import annotate
 from synmask.translation.average import load_model
 
@@ -36,6 +40,12 @@ def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> Non
     """
     torch.set_num_threads(threads)
     loaded = {name: load_model(path)[:2] for name, path in models.items()}
+    with writing(output) as handle:  # before the work: a name that cannot be written to is said at once
+        handle.write(json_text({"threads": threads} | _measured(loaded)))
+
+
+def _measured(loaded: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+    """`device` and `rows` of models and their tasks."""
     device = next(parameter.device for model, _ in loaded.values() for parameter in model.parameters())
     rows = []
     for n in LENGTHS:
@@ -46,7 +56,7 @@ def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> Non
             cost = {key: round(value / count, 6) for key, value in row.items()}
             rows.append({"model": name, "length": n, "sentences": count} | cost)
     where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    write_json(output, {"device": where, "threads": threads, "rows": rows})
+    return {"device": where, "rows": rows}
 
 
 def _step(encoder: Any, net: dict[str, Any], device: torch.device) -> Step:

@@ -19,16 +19,21 @@ PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed senten
 
 
 class Jobs:
-    """Parameters and inputs of jobs. Methods take the wildcards, or return a function that does."""
+    """Parameters and inputs of jobs. Methods take the wildcards, or return a function that does.
 
-    def __init__(self, config: Config) -> None:
+    Args:
+        local: marks paths that are here, wherever results are: Snakemake's flag of that name.
+    """
+
+    def __init__(self, config: Config, local: Callable[[list[str]], list[str]] = list) -> None:
         self.config = config
+        self.local = local
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
     def code(self, verb: str, *, guided: bool = True) -> Told:
         """The source files behind a verb, for the job's systems only, or for a model without a guide."""
-        return lambda wildcards: sources(verb, self._loaded_by_name(wildcards) if guided else {})
+        return lambda wildcards: self.local(sources(verb, self._loaded_by_name(wildcards) if guided else {}))
 
     def _loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
         """Modules that load others by name → the modules that they load for this job."""

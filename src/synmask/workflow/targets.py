@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -22,11 +22,17 @@ class Targets:
     """The targets of a configuration.
 
     With `partial` in the configuration, targets use only files that exist, and nothing else is made.
+
+    Args:
+        exists: whether a file is there; Snakemake's own looks into a storage, too.
     """
 
-    def __init__(self, config: Config, published: Published) -> None:
+    def __init__(
+        self, config: Config, published: Published, exists: Callable[[str], bool] = os.path.exists
+    ) -> None:
         self.config = config
         self.published = published
+        self.exists = exists
         self._plans: dict[str, Plan] = {}
 
     # ---- all of them ---------------------------------------------------------------------------------------
@@ -117,7 +123,7 @@ class Targets:
 
     def available(self, paths: list[str]) -> list[str]:
         """With `partial`, the files that exist; else all of them."""
-        return [path for path in paths if os.path.exists(path)] if self.config.partial else paths
+        return [path for path in paths if self.exists(path)] if self.config.partial else paths
 
     def runs(self, experiment: str, direction: str | None = None) -> list[tuple[str, str, int]]:
         """Direction, system and seed of an experiment's runs, in this order."""
@@ -288,7 +294,7 @@ class Targets:
             return [table for table in [name, *self.config.tables_of(name)] if table in self.benchmark_tables]
         listed = {table for name in self.config.targets for table in [name, *self.config.tables_of(name)]}
         whole = [name for name in self.benchmark_tables if name in self.config.tables]
-        return [name for name in whole if name in listed or os.path.exists(table_file(name))]
+        return [name for name in whole if name in listed or self.exists(table_file(name))]
 
     def _experiment_part(self, name: str) -> dict[str, Any]:
         entry = self.entry(name)

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from synmask.config import read_yaml
+from synmask.files import UserError
+
 TRAININGS = (
     "train",
     "train_templates",
@@ -253,6 +256,36 @@ def unknown(text: str) -> str | None:
     if "/" in found[1]:
         return f"{found[1]}: no rule makes this file; see docs/workflow.md for what there is"
     return f"{found[1]}: no such target; {nearest(found[1], WORKFLOW.targets)}"
+
+
+def unreadable(words: Iterable[str]) -> str | None:
+    """One line for the first file behind --configfile that Snakemake cannot read, None if it can read all.
+
+    Snakemake itself says neither which file it is nor in which line it is wrong.
+    """
+    for path in config_files(words):
+        try:
+            if not read_yaml(path):
+                return f"{path}: it is empty; leave it out, or write keys and values into it"
+        except UserError as error:
+            return str(error)
+    return None
+
+
+def config_files(words: Iterable[str]) -> Iterator[str]:
+    """The files that a command line of Snakemake gives as configuration.
+
+    >>> [*config_files(["demo", "--configfile", "a", "b", "-n", "c", "--configfiles=d"])]
+    ['a', 'b', 'd']
+    """
+    follows = False
+    for word in words:
+        option, _, value = word.partition("=")
+        if word.startswith("-"):
+            follows = option in ("--configfile", "--configfiles")
+            yield from [value] if follows and value else []
+        elif follows:
+            yield word
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
