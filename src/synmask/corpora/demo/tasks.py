@@ -4,9 +4,10 @@
 - paraphrase (as MRPC): do two sentences of the same words say the same? Voice, moved adverbials and clauses
   against exchanged roles, modifiers and clauses; two of three do.
 - entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither?
-- similarity (as STS-B): how much of two sentences' dependencies is the same, from 0 to 5.
+- predicate (as STS-B, a number; after the probing tasks of Conneau et al. 2018): where the main verb stands,
+  from 0 (first word) to 5 (last word).
 
-None can be told from the words alone: the words of all labels are drawn alike.
+None can be told from the words alone: in the first three, the words of all labels are drawn alike.
 """
 
 import random
@@ -18,12 +19,19 @@ from synmask.corpora import tasks
 from synmask.corpora.demo.entailment import entailment
 from synmask.corpora.demo.faults import acceptability
 from synmask.corpora.demo.grammar import Grammar
-from synmask.corpora.demo.meaning import Definite, paraphrase, similarity
-from synmask.corpora.demo.phrases import Row, Side
+from synmask.corpora.demo.english import sentence
+from synmask.corpora.demo.meaning import Definite, paraphrase
+from synmask.corpora.demo.phrases import Row, Side, side_of
 from synmask.files import UserError, write_all_lines
 
 PARTS = ("train", "dev")
 LONGEST = 30  # words of a sentence, as in the demo corpus
+
+
+def predicate(grammar: Grammar) -> Row:
+    """A sentence, and where its root stands among its words: 0 is the first, 5 the last."""
+    side = side_of(sentence(grammar.sentence()))
+    return (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
 
 
 class Kind(NamedTuple):
@@ -38,7 +46,7 @@ KINDS = {
     "acceptability": Kind(Grammar, acceptability, (1, 1)),
     "paraphrase": Kind(Definite, paraphrase, (1, 2)),
     "entailment": Kind(Definite, entailment, (1, 1, 1)),
-    "similarity": Kind(Definite, similarity, (1,)),
+    "predicate": Kind(Grammar, lambda grammar, _: predicate(grammar), (1,)),
 }
 
 
