@@ -237,19 +237,6 @@ def paraphrase(one, other):
     return "1" if read(one) & read(other) else "0"
 
 
-def similarity(one, other):
-    ours, theirs = (arcs(text) for text in (one, other))
-    return f"{5 * 2 * len(ours & theirs) / (len(ours) + len(theirs)):.3f}"
-
-
-def arcs(text):
-    [[(verb, _, _, roles, adverb, _)]] = read(text)
-    found = {("root", verb)} | ({(verb, "adverb", adverb)} if adverb else set())
-    for role, (_, modifiers, noun, _) in roles:
-        found |= {(verb, role, noun)} | {(noun, word) for word in modifiers}
-    return found
-
-
 def entailment(premise, hypothesis):
     """A simple premise by trying all small models; another by what it says is so."""
     [[claim]] = read(hypothesis)

@@ -28,6 +28,7 @@ TASK_RUN = {"corpus": "nlu", "task": "acceptability", "system": "roberta", "seed
 JSONS = {
     "corpus": {"seed": 1, "train": 40, "valid": 12, "test": 12},
     "task": {"seed": 1, "train": 24, "dev": 8},
+    "text": {"seed": 1, "train": 8, "valid": 4},
     "tokens": {"tokeniser": "moses", "lowercase": False},
     "lengths": {"min_tokens": 1, "max_tokens": 60, "max_ratio": 4},
     "settings": {
@@ -131,6 +132,7 @@ settings --corpus demo --direction de-en --system grammar
 plan demo --configfile IN/mine.yaml --gpus 2
 demo-task --task acceptability --part train --settings @task --output OUT/task/train.tsv --parses OUT/task/train
 demo-task --task acceptability --part dev --settings @task --output OUT/task/dev.tsv --parses OUT/task/dev
+demo-text --split valid --settings @text --output OUT/text.txt
 task-sentences --task acceptability --inputs IN/task/train.tsv IN/task/dev.tsv --output OUT/task.text
 learn-gpt2-bpe --text IN/raw/train.en --merges 40 --output OUT/weights
 encode-text --train IN/raw/train.en --valid IN/raw/valid.en --weights IN/weights --output OUT/ids

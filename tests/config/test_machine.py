@@ -67,7 +67,7 @@ def test_a_mirror_that_is_no_folder(configure):
     ("over", "target", "place"),
     [
         ({"benchmarks": {"glue": {"folder": "glue"}}}, "glue", "benchmarks.glue.folder"),
-        ({"weights": {"roberta-demo": {"pretrain": {"text": {"train": ["mine.txt"]}}}}}, "nlu-demo", "weights.roberta-demo.pretrain.text.train"),
+        ({"weights": {"roberta-demo": {"pretrain": {"generate": None, "text": {"train": ["mine.txt"], "valid": ["results/demo/raw/valid.en"]}}}}}, "nlu-demo", "weights.roberta-demo.pretrain.text.train"),
     ],
 )  # fmt: skip
 def test_missing_folders_and_texts_of_a_benchmark(configure, over, target, place):

@@ -11,7 +11,7 @@ def test_what_is_written_is_read(tmp_path):
     texts = tuple(row[:2] for row in rows)
     assert read_task("mnli", tmp_path / "dev.tsv") == Examples(texts, ("entailment", "neutral"))
     write_task("sts-b", [("a", "b", "3.800")], tmp_path / "dev.tsv")
-    assert read_task("similarity", tmp_path / "dev.tsv").labels == ("3.800",)
+    assert read_task("sts-b", tmp_path / "dev.tsv").labels == ("3.800",)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_what_is_written_is_read(tmp_path):
         ("mrpc", "sentence1\tlabel\na\t1\n", "mrpc has sentence1, sentence2, label"),
         ("mrpc", "sentence1\tsentence2\tlabel\na\tb\t1\na\tb\n", "dev.tsv, line 3: 2 columns, not 3"),
         ("paraphrase", "sentence1\tsentence2\tlabel\na\tb\tyes\n", "dev.tsv, line 2: unknown label 'yes'; expected 0, 1"),
-        ("similarity", "sentence1\tsentence2\tlabel\na\tb\t5.5\n", "line 2: unknown label '5.5'; expected a number from 0 to 5"),
+        ("sts-b", "sentence1\tsentence2\tlabel\na\tb\t5.5\n", "line 2: unknown label '5.5'; expected a number from 0 to 5"),
         ("wnli", "sentence1\tlabel\na\t1\n", "no task 'wnli'; there are cola"),
     ],
 )  # fmt: skip

@@ -35,7 +35,7 @@ def test_every_task_has_the_metrics_of_its_kind():
         ("cola", "1 1 1 0", "1 0 1 1", {"matthews": -100 / 3}),
         ("mnli", "neutral entailment contradiction neutral", "neutral contradiction entailment neutral", {"accuracy": 50}),
         ("sts-b", "1 2 3 4 5 6 7", "10 9 2.5 6 4 3 2", {"pearson": -82.8503883588428, "spearman": -2200 / 28}),
-        ("similarity", "1 2 3 4 5", "5 6 7 8 7", {"pearson": 83.205029434, "spearman": 82.07826816681233}),
+        ("predicate", "1 2 3 4 5", "5 6 7 8 7", {"pearson": 83.205029434, "spearman": 82.07826816681233}),
         # by hand: 2 true positives, 1 false one, 1 missed
         ("mrpc", "1 1 1 0", "1 0 1 1", {"f1": 200 / 3, "accuracy": 50}),
         ("qqp", "0 0 0 1", "0 0 0 0", {"f1": 0, "accuracy": 75}),  # F1 of label 1, not of the larger one

@@ -7,6 +7,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 import torch
+from fairseq.data import TokenBlockDataset
 from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
@@ -20,8 +21,10 @@ from synmask.roberta.labelled import Encoded, Sentences, encode, read_encoded, w
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.pretrain import encode_text, pretrain
 from synmask.roberta.weights import RobertaShape, load_weights
+from synmask.text import gpt2
 from synmask.text.gpt2 import learn
 from synmask.training import checkpoints
+from synmask.training.binarise import read_binary, read_dictionary
 from synmask.training.operators import replace_dropout
 from synmask.training.stopping import Stop
 
@@ -317,6 +320,26 @@ def test_too_many_tokens_for_the_weights_are_refused(weights):
     examples = Examples((("the dog .",),), ("1",))
     with pytest.raises(UserError, match="takes 20 tokens, not 64; lower max_tokens"):
         encode_file(examples, "cola", weights, 64)
+
+
+def test_blocks_of_pretraining_end_with_their_document(tmp_path):
+    one, two = TEXT[:2]
+    (tmp_path / "text").write_text(f"\n{one}\n{two}\n\n \n{two}\n")
+    (tmp_path / "more").write_text(f"{one}\n")
+    learn(TEXT, 20, tmp_path)
+    encode_text(
+        {"train": [tmp_path / "text", tmp_path / "more"], "valid": [tmp_path / "more"]},
+        tmp_path,
+        tmp_path / "ids",
+    )
+    dictionary = read_dictionary(tmp_path / "dict.txt")
+    sentences = read_binary(tmp_path / "ids/train", dictionary)
+    blocks = TokenBlockDataset(
+        sentences, sentences.sizes, 500, dictionary.pad(), dictionary.eos(), break_mode="complete_doc"
+    )
+    pieces = gpt2.encode([one, two], tmp_path / "encoder.json", tmp_path / "vocab.bpe")
+    first, second = ([*(dictionary.index(str(piece)) for piece in row), dictionary.eos()] for row in pieces)
+    assert [block.tolist() for block in blocks] == [first + second, second, first]
 
 
 def test_pretraining_learns_and_its_weights_can_be_fine_tuned(weights, task, tmp_path):

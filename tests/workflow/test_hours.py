@@ -8,6 +8,8 @@ import pytest
 
 from synmask.config import load, read_yaml
 from synmask.config.guides import GUIDES
+from synmask.config.nlu import WeightsSource
+from synmask.config.sections import Batch
 from synmask.workflow.hours import PARAMETERS, REFERENCE, Clock, as_text, side_by_side
 
 ROOT = Path(__file__).parents[2]
@@ -109,7 +111,7 @@ def test_fine_tunings_share_the_paper_s_hours(tmp_path):
         == REFERENCE["finetuning"]["examples"]
     )
     assert sum(here.finetuning("glue", task).gpu for task in tasks) == pytest.approx(7)
-    assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(400 * 0.041 / 3600)
+    assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(250 * 0.041 / 3600)
     ran(tmp_path, "glue/rte/roberta/seed1", 1800, "A100")
     assert here.finetuning("glue", "rte").gpu == pytest.approx(0.5)
 
@@ -120,6 +122,14 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
     def updates(read):  # of 1,000 tokens each
         return read / known["bytes"] / (1000 * 0.85)
 
+    found = here.pretraining("roberta-demo")  # 16,000 documents, 3 epochs, 1,500 tokens per batch
+    demo = here.config.weights["roberta-demo"].pretrain
+    assert found.gpu == pytest.approx(updates(16000 * known["document"] * 3) / 1.5 * 0.041 / 3600)
+    plain = {"train": ("results/demo/raw/train.en",), "valid": ("results/demo/raw/valid.en",)}
+    training = demo.training.model_copy(update={"max_epochs": 4, "batch": Batch(gpus=1, tokens=1000)})
+    here.config.weights["roberta-demo"] = WeightsSource(
+        pretrain=demo.model_copy(update={"generate": None, "text": plain, "training": training})
+    )
     found = here.pretraining("roberta-demo")  # 6,000 lines, 4 epochs
     assert found.gpu == pytest.approx(updates(6000 * known["line"] * 4) * 0.041 / 3600)
     assert found.cores == pytest.approx(updates(6000 * known["line"] * 4) * known["least"] / 3600)
@@ -134,7 +144,7 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
     assert plain.gpu == pytest.approx(400 * 0.041 / 3600)  # the schedule's; its parses are not there
     assert synclm.gpu / plain.gpu == pytest.approx(known["losses"])
     assert synclm.cores / plain.cores == pytest.approx(known["losses"])
-    for task in ("paraphrase", "entailment", "similarity"):
+    for task in ("paraphrase", "entailment", "predicate"):
         (tmp_path / f"nlu-demo/{task}/syntax").mkdir(parents=True)
         (tmp_path / f"nlu-demo/{task}/syntax/train.text").write_text("x" * 30_000)
     plain = here.pretraining("roberta-demo-continued")
@@ -152,7 +162,9 @@ def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path)
 
 def test_pre_training_on_text_of_an_unknown_size(tmp_path):
     values = read_yaml(ROOT / "config.yaml")
-    values["weights"]["roberta-demo"]["pretrain"]["text"]["train"] = [str(tmp_path / "nowhere")]
+    own = values["weights"]["roberta-demo"]["pretrain"]
+    del own["generate"]
+    own["text"] = {"train": [str(tmp_path / "nowhere")], "valid": [str(tmp_path / "nowhere")]}
     assert Clock(load(values, [ROOT / "config.yaml"]), tmp_path).pretraining("roberta-demo").gpu is None
 
 

@@ -17,19 +17,22 @@ def understood(new_project):
     """A project whose nlu-demo has run, with one tiny task."""
     project = new_project("nlu")
     pretrain = project.config["weights"]["roberta-demo"]["pretrain"]
+    pretrain["generate"].update(train=400, valid=40)
     pretrain["merges"] = 80
     pretrain["model"].update(layers=3, embed_dim=16, ffn_dim=16, heads=2)
     pretrain["training"].update(max_epochs=1)
     pretrain["resources"]["threads"] = 1
     benchmark = project.config["benchmarks"]["nlu-demo"]
+    benchmark["seeds"] = [1]
     benchmark["finetuning"].update(max_epochs=2, total_updates=8, warmup_updates=1, sentences=16)
     task = benchmark["tasks"]["acceptability"] | {"rows": {"train": 48, "dev": 20}}
     benchmark["tasks"] = {"acceptability": task}
     syntax = "results/nlu-demo/acceptability/syntax"
     continued = project.config["weights"]["roberta-demo-synclm"]["continued"]
     continued["parses"] = {"train": [f"{syntax}/train"], "valid": [f"{syntax}/dev"]}
-    project.config["tables"]["nlu-demo"]["systems"].remove("roberta-continued")
-    del project.config["tables"]["nlu-demo-attention"]  # has another task, too
+    tables = project.config["tables"]
+    tables["nlu-demo"]["systems"] = ["roberta", "sla", "syntax-roberta", "synclm", "roberta-grammar"]
+    del tables["nlu-demo-all"], tables["nlu-demo-attention"]  # other systems, another task
     project.snakemake("nlu-demo")
     return project
 

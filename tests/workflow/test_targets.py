@@ -161,7 +161,7 @@ def test_resources_are_those_of_what_the_wildcards_name(jobs):
     threads = jobs(over).need("threads")
     assert threads(wildcards(corpus="demo", system="grammar")) == 3
     assert threads(wildcards(experiment="demo", direction="de-en")) == 3
-    assert threads(wildcards(benchmark="nlu-demo", task="similarity")) == 5
+    assert threads(wildcards(benchmark="nlu-demo", task="predicate")) == 5
     assert threads(wildcards(weights="roberta-demo")) == 7
 
 

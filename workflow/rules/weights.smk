@@ -44,9 +44,30 @@ rule convert_roberta:
         "synmask convert-roberta --input {input.folder:q} --output {params.output:q} 2> {log:q}"
 
 
+rule demo_text:
+    input:
+        code=JOBS.code("demo-text"),
+    output:
+        "results/weights/{weights}/generated/{split}.txt",
+    log:
+        "results/weights/{weights}/logs/demo_text.{split}.log",
+    benchmark:
+        "results/weights/{weights}/benchmarks/demo_text.{split}.tsv"
+    wildcard_constraints:
+        weights=any_of(JOBS.weights_from("pretrain")),
+        split="train|valid",
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        settings=JOBS.generated_text,
+    shell:
+        "synmask demo-text --split {wildcards.split} --settings {params.settings:q} --output {output:q} 2> {log:q}"
+
+
 rule learn_gpt2_bpe:
     input:
-        text=lambda wildcards: JOBS.pretraining(wildcards).text["train"],
+        text=JOBS.pretraining_text("train"),
         code=JOBS.code("learn-gpt2-bpe"),
     output:
         VOCABULARY,
@@ -69,8 +90,8 @@ rule learn_gpt2_bpe:
 
 rule encode_text:
     input:
-        train=lambda wildcards: JOBS.pretraining(wildcards).text["train"],
-        valid=lambda wildcards: JOBS.pretraining(wildcards).text["valid"],
+        train=JOBS.pretraining_text("train"),
+        valid=JOBS.pretraining_text("valid"),
         vocabulary=rules.learn_gpt2_bpe.output,
         code=JOBS.code("encode-text"),
     output:

@@ -58,6 +58,7 @@ VERBS = {
     "Language understanding": (
         "corpora:glue",
         "corpora:demo_task",
+        "corpora:demo_text",
         "nlu:roberta_weights",
         "nlu:convert_roberta",
         "nlu:learn_gpt2_bpe",

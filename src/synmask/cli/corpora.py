@@ -6,7 +6,7 @@ from typing import Literal
 
 from synmask.cli.options import Count, Json, Some, Threads
 from synmask.config.base import Split
-from synmask.config.nlu import GenerateTask
+from synmask.config.nlu import GenerateTask, GenerateText
 from synmask.config.sections import Generate, Pairs
 
 
@@ -28,7 +28,7 @@ def demo_task(
     """Generate a task of language understanding from the demo's grammar.
 
     Args:
-        task: acceptability, paraphrase, entailment or similarity.
+        task: acceptability, paraphrase, entailment or predicate.
         part: train or dev.
         settings: Sizes and seed: '{"seed": 1, "train": 3000, "dev": 500}'.
         output: TSV: sentence1, sentence2 if there are two, label.
@@ -38,6 +38,19 @@ def demo_task(
 
     sizes = settings.model_dump(exclude={"seed"})
     write_part(task, part, output, sizes=sizes, seed=settings.seed, parses=parses)
+
+
+def demo_text(*, split: Literal["train", "valid"], settings: Json[GenerateText], output: Path) -> None:
+    """Generate text for pre-training from the demo's grammar.
+
+    Args:
+        split: train or valid.
+        settings: Numbers of documents and seed: '{"seed": 1, "train": 16000, "valid": 300}'.
+        output: One sentence per line, an empty line after each document.
+    """
+    from synmask.corpora.demo.text import write_text
+
+    write_text(output, split, getattr(settings, split), settings.seed)
 
 
 def download(

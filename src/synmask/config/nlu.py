@@ -139,13 +139,28 @@ class PretrainingRun(Section):
     training: PretrainingSettings = PretrainingSettings()
 
 
+class GenerateText(Section):
+    """Numbers of documents and seed of generated text."""
+
+    seed: int = 1
+    train: Count
+    valid: Count
+
+
 class Pretrain(PretrainingRun):
     """A RoBERTa that is trained here: its text, sub-words, size and training."""
 
-    text: dict[Literal["train", "valid"], Files] = Field(min_length=2)
+    text: dict[Literal["train", "valid"], Files] = {}
+    generate: GenerateText | None = None
     merges: Count = 10000
     seed: Seed = 1
     resources: Resources = Resources()
+
+    @model_validator(mode="after")
+    def _one_text(self) -> "Pretrain":
+        if len(self.text) != (0 if self.generate else 2):
+            raise ValueError("give `text` with `train` and `valid`, or `generate`")
+        return self
 
 
 class Continuation(DecayingTraining):

@@ -39,7 +39,7 @@ GENERATED = {  # corpora/demo/tasks.py
     "acceptability": Task(1, BINARY),
     "paraphrase": Task(2, BINARY),
     "entailment": Task(2, INFERENCE),
-    "similarity": Task(2, ()),
+    "predicate": Task(1, ()),
 }
 TASKS = GLUE | GENERATED
 

@@ -28,7 +28,7 @@ METRICS = {  # the first one is a task's score in GLUE's average, and chooses th
     "acceptability": ("matthews",),
     "paraphrase": ("f1", "accuracy"),
     "entailment": ("accuracy",),
-    "similarity": ("pearson", "spearman"),
+    "predicate": ("pearson", "spearman"),
 }
 TRIALS = 10_000  # per test, as in sacreBLEU
 TOKEN = r"(?u)\w+|[^\w\s]"  # scikit-learn's own pattern would drop "a" and "I"

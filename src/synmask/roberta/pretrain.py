@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class Pretraining(Stage):
             "--task": "masked_lm",
             "--arch": "roberta",
             "--tokens-per-sample": model.max_positions,
-            "--sample-break-mode": "complete",
+            "--sample-break-mode": "complete_doc",
             "--mask-prob": training.mask_rate,
             "--encoder-layers": model.layers,
             "--encoder-embed-dim": model.embed_dim,
@@ -130,14 +131,14 @@ class Pretraining(Stage):
 
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
-    """Multiply the initial weights of all layers.
+    """Multiply all initial embeddings and weights of layers.
 
     fairseq draws them with a standard deviation of 0.02 at any width. A narrow layer then adds almost nothing
     to its residual connection and hardly learns.
     """
     with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if weight.dim() == 2 and "embed" not in name:
+        for weight in model.parameters():
+            if weight.dim() == 2:
                 weight.mul_(factor)
 
 
@@ -146,8 +147,18 @@ def _shape(model: RobertaSize) -> RobertaShape:
     return RobertaShape(encoder_layers=sizes.pop("layers"), **sizes)
 
 
+def _documents(paths: Sequence[Path]) -> list[str]:
+    """The lines of all files, with one empty line between two documents."""
+    lines = (line for path in paths for line in (*read_lines(path), ""))
+    documents = [list(group) for full, group in groupby(lines, lambda line: bool(line.strip())) if full]
+    return [line for document in documents for line in ("", *document)][1:]
+
+
 def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: Path) -> None:
     """Write the lines of each split's files as fairseq's {split}.{bin,idx}.
+
+    An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of
+    one document (Liu et al. 2019, section 4.2, DOC-SENTENCES).
 
     Args:
         vocabulary: folder with encoder.json, vocab.bpe and dict.txt.
@@ -155,13 +166,10 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
         UserError: a split has no text.
     """
     dictionary = read_dictionary(vocabulary / "dict.txt")
-    texts = {
-        split: [line for path in paths for line in read_lines(path) if line.strip()]
-        for split, paths in files.items()
-    }
+    texts = {split: _documents(paths) for split, paths in files.items()}
     names = {split: " ".join(map(str, paths)) for split, paths in files.items()}
     for split, lines in texts.items():
-        if not lines:
+        if not any(lines):
             raise UserError(f"{names[split]}: no text; give --{split} a file with some")
     for split, lines in texts.items():
         pieces = gpt2.encode(lines, vocabulary / "encoder.json", vocabulary / "vocab.bpe")

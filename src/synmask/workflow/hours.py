@@ -104,11 +104,12 @@ class Clock:
         entry = self.config.weights[weights]
         settings = entry.pretrain or entry.continued
         training, batch = settings.training, settings.training.batch
-        if entry.pretrain:
-            texts = entry.pretrain.text["train"]
+        if entry.pretrain and entry.pretrain.generate:
+            sizes = [entry.pretrain.generate.train * REFERENCE["pretraining"]["document"]]
+        elif entry.pretrain:
+            sizes = [self._bytes(path) for path in entry.pretrain.text["train"]]
         else:
-            texts = tuple(f"{prefix}.text" for prefix in entry.continued.parses["train"])
-        sizes = [self._bytes(path) for path in texts]
+            sizes = [self._bytes(f"{prefix}.text") for prefix in entry.continued.parses["train"]]
         if None not in sizes:
             return sum(sizes) * training.max_epochs / REFERENCE["pretraining"]["bytes"]
         most = batch.gpus * batch.updates * batch.tokens  # in an update

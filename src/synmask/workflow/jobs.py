@@ -182,6 +182,21 @@ class Jobs:
         entry = self.pretraining(wildcards)
         return as_json(entry.model_dump(mode="json", include={"model", "training", "losses"}))
 
+    def pretraining_text(self, split: str) -> Callable[[Wildcards], list[str]]:
+        """The text of a pre-training: files of the user's, or generated."""
+
+        def files(wildcards: Wildcards) -> list[str]:
+            text = self.pretraining(wildcards).text
+            return (
+                list(text[split]) if text else [f"results/weights/{wildcards.weights}/generated/{split}.txt"]
+            )
+
+        return files
+
+    def generated_text(self, wildcards: Wildcards) -> str:
+        """Numbers of documents and seed of the text that is generated, as JSON."""
+        return as_json(self.pretraining(wildcards).generate.model_dump())
+
     def base_folder(self, wildcards: Wildcards) -> str:
         """The weights that continued pre-training starts from."""
         return f"results/weights/{self.pretraining(wildcards).weights}"

@@ -1,4 +1,4 @@
-"""The demo's pairs of sentences with the same or similar content: paraphrase and similarity."""
+"""The demo's pairs of sentences with the same or nearly the same meaning."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -71,7 +71,7 @@ def paraphrase(grammar: Definite, label: str) -> Row | None:
 
     None if this draw has no such styles.
     """
-    clause = grammar.deed(depth=1)
+    clause = grammar.deed(depth=0)
     if grammar.chance(0.3):
         subordinator = grammar.rng.choice(lexicon.SUBORDINATORS)
         clause = replace(clause, subordinate=(subordinator, grammar.deed(depth=0)))
@@ -126,42 +126,23 @@ def _other_relative(nominal: Nominal) -> Iterator[Nominal]:
         yield replace(nominal, relative=relative, relative_case="nom")
 
 
-def similarity(grammar: Definite, _: str) -> Row | None:
-    """Two sentences in any style, and 5 times the share of `arcs` in common (Dice).
-
-    None if both have the same text.
-    """
-    clause = replace(grammar.deed(depth=0), negated=False)
-    other = clause
-    edits = grammar.rng.sample(EDITS, grammar.rng.randrange(4))
-    for edit in edits:
-        other = edit(grammar, other)
+def restated(grammar: Definite) -> list[Side]:
+    """Two sentences in any style; the second means the same as the first, or nearly the same."""
+    clause = grammar.deed(depth=int(grammar.chance(0.5)))
     if grammar.chance(0.3):
-        other = next(other_roles(other))
-    one, two = (_in_some_style(grammar, said) for said in grammar.rng.sample((clause, other), 2))
-    ours, theirs = arcs(clause), arcs(other)
-    score = 10 * len(ours & theirs) / (len(ours) + len(theirs))
-    return ((one, two), f"{score:.3f}") if one.text != two.text else None
-
-
-def arcs(clause: Clause) -> set[tuple[str, str, str]]:
-    """The labelled dependencies (head, role, dependent) of a clause in any voice and word order."""
-    verb = clause.verb.english
-    found = {("", "root", verb)}
-    if clause.adverb:
-        found.add((verb, "adverb", clause.adverb[1]))
-    for role, nominal in (("agent", clause.subject), ("patient", clause.complements[0].nominal)):
-        noun = nominal.noun.english
-        found.add((verb, role, noun))
-        found |= {(noun, "modifier", adjective) for _, adjective in nominal.adjectives}
-        if nominal.compound[1]:
-            found.add((noun, "modifier", nominal.compound[1]))
-    return found
+        clause = replace(
+            clause, subordinate=(grammar.rng.choice(lexicon.SUBORDINATORS), grammar.deed(depth=0))
+        )
+    other = clause
+    for edit in grammar.rng.sample(EDITS, grammar.rng.choice((0, 0, 1, 2))):
+        other = edit(grammar, other)
+    return [_in_some_style(grammar, said) for said in (clause, other)]
 
 
 def _in_some_style(grammar: Definite, clause: Clause) -> Side:
-    styles = ([], ["adverb"], ["passive"], ["adverb", "passive"])
-    return grammar.rng.choice([said for style in styles if (said := styled(clause, style))])
+    return grammar.rng.choice(
+        [said for style in ([], *([kind] for kind in STYLES)) if (said := styled(clause, style))]
+    )
 
 
 def _other_verb(grammar: Definite, clause: Clause) -> Clause:

@@ -4,9 +4,9 @@
 - paraphrase (as MRPC): do two sentences of the same words mean the same? Changed voice, adverbials and order
   of clauses against exchanged roles, modifiers and clauses; two of three pairs mean the same.
 - entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither?
-- similarity (as STS-B): the share of dependencies that two sentences share, from 0 to 5.
+- predicate (a number, as in STS-B): where the main verb stands, from 0 (first word) to 5 (full stop).
 
-Words alone do not reveal the labels: they are drawn in the same way for all labels.
+Words alone do not reveal the first three labels: they are drawn in the same way for all.
 """
 
 import random
@@ -15,15 +15,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from synmask.corpora import tasks
+from synmask.corpora.demo.english import sentence
 from synmask.corpora.demo.entailment import entailment
 from synmask.corpora.demo.faults import acceptability
 from synmask.corpora.demo.grammar import Grammar
-from synmask.corpora.demo.meaning import Definite, paraphrase, similarity
-from synmask.corpora.demo.phrases import Row, Side
+from synmask.corpora.demo.meaning import Definite, paraphrase
+from synmask.corpora.demo.phrases import Row, Side, side_of
 from synmask.files import UserError, write_all_lines
 
 PARTS = ("train", "dev")
 LONGEST = 30  # words of a sentence, as in the demo corpus
+
+
+def predicate(grammar: Grammar) -> Row:
+    """A sentence, and the place of its dependency root: from 0 (first word) to 5 (full stop)."""
+    side = side_of(sentence(grammar.sentence()))
+    return (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
 
 
 class Kind(NamedTuple):
@@ -38,7 +45,7 @@ KINDS = {
     "acceptability": Kind(Grammar, acceptability, (1, 1)),
     "paraphrase": Kind(Definite, paraphrase, (1, 2)),
     "entailment": Kind(Definite, entailment, (1, 1, 1)),
-    "similarity": Kind(Definite, similarity, (1,)),
+    "predicate": Kind(Grammar, lambda grammar, _: predicate(grammar), (1,)),
 }
 
 
