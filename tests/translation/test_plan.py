@@ -204,7 +204,7 @@ def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
     (tmp_path / "weights/roberta-demo").mkdir(parents=True)
     summary = {"train_seconds": 120.0, "workers": 1, "threads": 1, "device": "CPU"}
     (tmp_path / "weights/roberta-demo/train.json").write_text(json.dumps(summary))
-    made = pretrainings(config, ["nlu-demo"], tmp_path)
+    made = pretrainings(config, ["nlu-demo-all"], tmp_path)
     assert made == {"roberta-demo": True, "roberta-demo-continued": False, "roberta-demo-synclm": False}
     assert next(iter(made)) == "roberta-demo"
     first, *rest = pretraining_lines(config, made, tmp_path)
