@@ -137,6 +137,13 @@ def test_what_is_downloaded_before_a_machine_goes_offline(targets):
     assert not [file for file in multi30k if "chinese" in file]
     assert ours.downloads("demo") == []
     assert {"data/roberta-base/encoder.json", "data/glue/RTE.zip"} <= {*ours.downloads("glue-rte")}
+    plain, synclm = (
+        targets({"tables": {"glue": {"systems": systems}}}).downloads("glue-rte")
+        for systems in (["roberta", "roberta-grammar"], ["roberta", "synclm"])
+    )
+    more = {*synclm} - {*plain}  # SynCLM reads parses of these tasks in its pre-training
+    assert "data/corenlp/stanford-corenlp-4.5.10-models-english.jar" in more
+    assert {"data/glue/CoLA.zip"} <= more
 
 
 def test_a_system_that_reads_templates_has_their_scores_and_parses_of_the_target(targets):

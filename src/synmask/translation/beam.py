@@ -1,4 +1,4 @@
-"""Beam search: fairseq's (sequence_generator.py, 0.12.2), with the same hypotheses in less time."""
+"""Beam search with the hypotheses of fairseq 0.12.2 (sequence_generator.py), in less time."""
 
 import math
 from collections.abc import Sequence
@@ -14,10 +14,8 @@ from synmask.translation.steps import DecoderSteps
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
 CHUNK = 128  # sentences that are searched together: their logits fit a CPU's caches
-FEWER, OFTEN = (
-    0.9,
-    8,
-)  # share of sentences that go on, or steps, after which what is done with is cleared away
+FEWER = 0.9  # caches are cleared when no larger share of their sentences goes on ...
+OFTEN = 8  # ... and every so many steps
 
 
 class Hypothesis(NamedTuple):

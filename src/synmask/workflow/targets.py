@@ -89,10 +89,11 @@ class Targets:
             if table.benchmark:
                 benchmark = config.benchmarks[table.benchmark]
                 files.update(config.weights_sources(benchmark.weights))
-                if benchmark.generate is None and config.reads_words(table):
+                continued = {*self._continued_on(table)}
+                if benchmark.generate is None and (continued or config.reads_words(table)):
                     files.update(config.corenlp_jars("en"))
                 if benchmark.folder is None:
-                    tasks = {*config.tasks_of(table), *self._continued_on(table)}
+                    tasks = {*config.tasks_of(table)} | continued
                     files.update(*(config.task_sources(table.benchmark, task) for task in tasks))
         for name in config.members(target):
             entry = self.entry(name)
