@@ -1,4 +1,4 @@
-# All that synmask needs, for Docker and Apptainer: docs/workflow.md, "Containers". The repository itself is mounted as /work,
+# All that synmask needs, for Docker and Apptainer: docs/workflow.md, "Containers". The repository itself is mounted as /project,
 # since rules depend on the library's source files and results stay outside.
 FROM python:3.11-slim-bookworm
 
@@ -17,6 +17,6 @@ COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src src
 RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 
-ENV HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/work/src
-WORKDIR /work
+ENV HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/project/src
+WORKDIR /project
 CMD ["snakemake"]
