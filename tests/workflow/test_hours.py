@@ -194,8 +194,8 @@ def test_what_the_reference_takes_from_the_docs_stands_there():
     page = (ROOT / "docs/performance.md").read_text()
     for guide, system in (("none", "transformer"), ("grammar", "grammar")):
         assert f"\n| {system} | {REFERENCE['gpu']['seconds'][guide]:.3f} | " in page
-        row = next(line for line in page.splitlines() if line.startswith(f"| {system} | ") and " M |" in line)
-        assert row.split(" | ")[2] == str(REFERENCE["cpu"]["seconds"][guide])
+        rows = [line for line in page.splitlines() if line.startswith(f"| {system} | ") and " M |" in line]
+        assert str(REFERENCE["cpu"]["seconds"][guide]) in [row.split(" | ")[2] for row in rows]
     assert "a step of `transformer` takes 41 ms" in page
     assert "of `grammar` 73" in page
 

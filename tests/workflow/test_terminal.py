@@ -164,6 +164,7 @@ def test_a_failure_is_told_with_its_rule_its_log_and_what_to_do(project):
 
 
 def test_ctrl_c_is_no_failure(standing_in, monkeypatch):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     monkeypatch.setenv("TAKES", "60")
     running = standing_in.start("-c2", "results/demo/de-en/grammar/seed1/train.json")
     log = standing_in.folder / "results/demo/de-en/grammar/seed1/train.log"
