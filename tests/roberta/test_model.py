@@ -19,7 +19,7 @@ from synmask.files import TryAgain, UserError
 from synmask.roberta.finetune import encode_file, finetune, predict
 from synmask.roberta.labelled import Encoded, Sentences, encode, read_encoded, write_encoded
 from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.pretrain import encode_text, pretrain
+from synmask.roberta.pretrain import Pretraining, encode_text, pretrain
 from synmask.roberta.weights import RobertaShape, load_weights
 from synmask.text import gpt2
 from synmask.text.gpt2 import learn
@@ -334,8 +334,10 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
     )
     dictionary = read_dictionary(tmp_path / "dict.txt")
     sentences = read_binary(tmp_path / "ids/train", dictionary)
+    stage = Pretraining(PretrainingRun(), 1, tmp_path / "ids", tmp_path)
+    mode = stage.config(tmp_path / "run", 1).task.sample_break_mode
     blocks = TokenBlockDataset(
-        sentences, sentences.sizes, 500, dictionary.pad(), dictionary.eos(), break_mode="complete_doc"
+        sentences, sentences.sizes, 500, dictionary.pad(), dictionary.eos(), break_mode=str(mode)
     )
     pieces = gpt2.encode([one, two], tmp_path / "encoder.json", tmp_path / "vocab.bpe")
     first, second = ([*(dictionary.index(str(piece)) for piece in row), dictionary.eos()] for row in pieces)

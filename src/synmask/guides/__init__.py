@@ -137,7 +137,7 @@ class Guide(nn.Module, ABC):
         return None
 
     def steps(self) -> "Steps":
-        """A decoder's guide in beam search, which goes token by token."""
+        """This guide in beam search, one token at a time; only guides that `decoder` returns need it."""
         raise NotImplementedError(f"{type(self).__name__} guides no beam search")
 
     def loss(self, done: Done) -> Tensor | None:

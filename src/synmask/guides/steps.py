@@ -1,4 +1,4 @@
-"""Attention token by token, for beam search, with nothing to sort when hypotheses change their places.
+"""Attention, one token at a time, for beam search. No cache is reordered when hypotheses change places.
 
 The hypotheses of a sentence share one cache. Each token that a hypothesis got has a slot in it, and a
 hypothesis is its path: the slots of its tokens, in order. A token's query meets the keys of all slots; a bias

@@ -1,4 +1,4 @@
-"""The decoder token by token, for beam search: what does not change is computed once a sentence."""
+"""The decoder, one token at a time, for beam search. Constants of a sentence are computed once."""
 
 from typing import Any
 

@@ -69,7 +69,8 @@ class Clock:
         size = _size(pretrain.model.model_dump()) / _size(known["model"]) if pretrain else 1.0
         gpu = known["hours"] * share * size
         least = settings.total_updates * REFERENCE["gpu"]["least"]["none"] / 3600
-        guess = Hours(max(least, gpu), gpu * _cores_for_gpu())
+        core = max(gpu * _cores_for_gpu(), settings.total_updates * known["least"] / 3600)
+        guess = Hours(max(least, gpu), core)
         return self._own(f"{benchmark}/{task}/*/seed*").or_else(guess)
 
     def pretraining(self, weights: str) -> Hours:
