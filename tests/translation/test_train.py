@@ -51,14 +51,11 @@ def test_other_syntax_is_other_data(corpus, tmp_path, settings_of, capsys):
 
 
 def test_checkpoints_of_other_settings_or_code_are_dropped(corpus, tmp_path, settings, capsys):
-    code = tmp_path / "code.py"
-    code.write_text("1")
-    first = run(corpus, tmp_path / "a", settings, code=[code])
+    first = run(corpus, tmp_path / "a", settings, code="1")
     settings["training"]["dropout"] = 0.4
-    assert not same(first, run(corpus, tmp_path / "a", settings, code=[code], restart=True))
+    assert not same(first, run(corpus, tmp_path / "a", settings, code="1", restart=True))
     assert "from other settings; starting again" in capsys.readouterr().err
-    code.write_text("2")
-    run(corpus, tmp_path / "a", settings, code=[code], restart=True)
+    run(corpus, tmp_path / "a", settings, code="2", restart=True)
     assert "from other code; starting again" in capsys.readouterr().err
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
         "checkpoints",

@@ -5,7 +5,6 @@ rule tokenise:
     input:
         text="results/{corpus}/{source}-{target}/text/{split}.{language}",
         jars=JOBS.tokeniser_jars,
-        code=JOBS.code("tokenise"),
     output:
         "results/{corpus}/{source}-{target}/tokens/{split}.{language}",
     log:
@@ -20,6 +19,7 @@ rule tokenise:
     resources:
         mem_mb=lambda w: 6000 if CONFIG.tokeniser(w.corpus, w.language) == "stanford" else 2000,
     params:
+        code=JOBS.code("tokenise"),
         settings=JOBS.section("text", include={"tokeniser", "lowercase"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
@@ -30,7 +30,6 @@ rule clean:
     input:
         source="results/{corpus}/{source}-{target}/tokens/train.{source}",
         target="results/{corpus}/{source}-{target}/tokens/train.{target}",
-        code=JOBS.code("clean"),
     output:
         source="results/{corpus}/{source}-{target}/clean/train.{source}",
         target="results/{corpus}/{source}-{target}/clean/train.{target}",
@@ -44,6 +43,7 @@ rule clean:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("clean"),
         settings=JOBS.section("text", exclude={"tokeniser", "lowercase"}),
     shell:
         "synmask clean --source-in {input.source:q} --target-in {input.target:q} --source-out {output.source:q}"
@@ -56,7 +56,6 @@ rule learn_bpe:
             "results/{corpus}/{source}-{target}/clean/train.{source}",
             "results/{corpus}/{source}-{target}/clean/train.{target}",
         ],
-        code=JOBS.code("learn-bpe"),
     output:
         codes="results/{corpus}/{source}-{target}/bpe/codes",
         vocabularies=[
@@ -72,6 +71,7 @@ rule learn_bpe:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("learn-bpe"),
         merges=lambda wildcards: JOBS.corpus(wildcards).bpe.merges,
     shell:
         "synmask learn-bpe --inputs {input.text:q} --codes {output.codes:q} --vocabularies {output.vocabularies:q}"
@@ -83,7 +83,6 @@ rule apply_bpe:
         text=lambda w: f"results/{{corpus}}/{{source}}-{{target}}/{'clean' if w.split == 'train' else 'tokens'}/{{split}}.{{language}}",
         codes="results/{corpus}/{source}-{target}/bpe/codes",
         vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{language}",
-        code=JOBS.code("apply-bpe"),
     output:
         "results/{corpus}/{source}-{target}/bpe/{split}.{language}",
     log:
@@ -96,6 +95,7 @@ rule apply_bpe:
         "../envs/synmask.yaml"
     threads: 2
     params:
+        code=JOBS.code("apply-bpe"),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
     shell:
         "synmask apply-bpe --input {input.text:q} --output {output:q} --codes {input.codes:q}"
@@ -109,7 +109,6 @@ rule binarise:
             for split in TRAINED
             for side in ("{source}", "{target}")
         ],
-        code=JOBS.code("binarise"),
     output:
         [
             f"results/{{corpus}}/{{source}}-{{target}}/bin/{split}.{{source}}-{{target}}.{side}.{kind}"
@@ -127,6 +126,7 @@ rule binarise:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("binarise"),
         text=folder_of("input"),
         output=folder_of("output"),
     shell:
@@ -143,7 +143,6 @@ rule annotate:
             if wildcards.split == "train"
             else []
         ),
-        code=JOBS.code("annotate"),
     output:
         annotations="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.npy",
         counts="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.json",
@@ -157,6 +156,7 @@ rule annotate:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("annotate"),
         trees=lambda wildcards, input: option("trees", input.get("trees")),
         heads=lambda wildcards, input: option("heads", input.get("heads")),
         kept=lambda wildcards, input: option("kept", input.kept or None),

@@ -52,7 +52,7 @@ def is_there(path):
         return thread.submit(lambda: exists(path)).result()
 
 
-JOBS = Jobs(CONFIG, local)
+JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, PUBLISHED, is_there)
 TRAINED = ("train", "valid")  # the splits that training reads
 DECODED = ("valid", "test")  # those that are translated and scored

@@ -2,8 +2,6 @@
 
 
 rule demo_corpus:
-    input:
-        code=JOBS.code("demo-corpus"),
     output:
         expand(
             "results/{{corpus}}/raw/{split}.{language}{kind}",
@@ -22,6 +20,7 @@ rule demo_corpus:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("demo-corpus"),
         settings=JOBS.section("generate"),
         folder=folder_of("output"),
     shell:
@@ -55,7 +54,6 @@ rule download_file:
 rule prepare:
     input:
         archives=lambda wildcards: CONFIG.downloads(wildcards.corpus),
-        code=JOBS.code("prepare"),
     output:
         expand(
             "results/{{corpus}}/raw/{{first}}-{{second}}/{split}.{side}",
@@ -72,6 +70,7 @@ rule prepare:
         "../envs/synmask.yaml"
     threads: JOBS.need("threads")
     params:
+        code=JOBS.code("prepare"),
         format=lambda wildcards: JOBS.corpus(wildcards).format,
         pairs=lambda wildcards: as_json(JOBS.corpus(wildcards).pairs),
         folder=folder_of("output"),
@@ -84,7 +83,6 @@ rule text:
     input:
         source=lambda w: CONFIG.raw_file(w.corpus, w.split, w.source),
         target=lambda w: CONFIG.raw_file(w.corpus, w.split, w.target),
-        code=JOBS.code("text"),
     output:
         source="results/{corpus}/{source}-{target}/text/{split}.{source}",
         target="results/{corpus}/{source}-{target}/text/{split}.{target}",
@@ -97,6 +95,7 @@ rule text:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("text"),
         pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"

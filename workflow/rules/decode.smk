@@ -16,7 +16,6 @@ rule decode:
         sources=[f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{{source}}" for split in DECODED],
         annotations=JOBS.annotations(*DECODED),
         templates=JOBS.if_templated(*TEMPLATES),
-        code=JOBS.code("decode"),
     output:
         [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json")],
     log:
@@ -31,6 +30,7 @@ rule decode:
     resources:
         **USING,
     params:
+        code=JOBS.code("decode"),
         settings=JOBS.section("decoding"),
         outputs=HYPOTHESES,
     shell:
@@ -47,7 +47,6 @@ rule score:
         reference_tokens=[
             f"results/{{corpus}}/{{source}}-{{target}}/tokens/{split}.{{target}}" for split in DECODED
         ],
-        code=JOBS.code("score"),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
     log:
@@ -59,6 +58,7 @@ rule score:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("score"),
         run=JOBS.decoded_run,
         lowercase=lowercase,
         splits=DECODED,
@@ -74,7 +74,6 @@ rule sentences:
         hypothesis="results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.txt",
         reference="results/{corpus}/{source}-{target}/text/test.{target}",
         source="results/{corpus}/{source}-{target}/bpe/test.{source}",
-        code=JOBS.code("sentences"),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
     log:
@@ -86,6 +85,7 @@ rule sentences:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("sentences"),
         lowercase=lowercase,
     shell:
         "synmask sentences --hypothesis {input.hypothesis:q} --reference {input.reference:q} --source {input.source:q}"

@@ -2,8 +2,6 @@
 
 
 rule demo_task:
-    input:
-        code=JOBS.code("demo-task"),
     output:
         tsv="results/{benchmark}/{task}/{part}.tsv",
         parses=expand("results/{benchmark}/{task}/syntax/{part}.{kind}", kind=PARSES, allow_missing=True),
@@ -17,6 +15,7 @@ rule demo_task:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("demo-task"),
         settings=JOBS.task_sizes,
         parses=lambda wildcards, output: os.path.splitext(output.parses[0])[0],
     shell:
@@ -27,7 +26,6 @@ rule demo_task:
 rule glue_task:
     input:
         sources=lambda wildcards: CONFIG.task_sources(wildcards.benchmark, wildcards.task),
-        code=JOBS.code("glue"),
     output:
         "results/{benchmark}/{task}/{part}.tsv",
     log:
@@ -40,6 +38,7 @@ rule glue_task:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("glue"),
         rows=lambda wildcards: JOBS.task(wildcards).rows[wildcards.part],
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
@@ -50,7 +49,6 @@ rule encode_task:
     input:
         tsv="results/{benchmark}/{task}/{part}.tsv",
         weights=JOBS.weights_files,
-        code=JOBS.code("encode-task"),
     output:
         "results/{benchmark}/{task}/ids/{part}.npz",
     log:
@@ -61,6 +59,7 @@ rule encode_task:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("encode-task"),
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.task(wildcards).max_tokens,
     shell:
@@ -74,7 +73,6 @@ rule finetune:
         valid=lambda wildcards: JOBS.of_parts("results/{benchmark}/{task}/ids/{part}.npz")(wildcards)[0],
         syntax=JOBS.task_syntax("train", "valid"),
         weights=JOBS.weights_files,
-        code=JOBS.code("finetune"),
     output:
         summary="results/{benchmark}/{task}/{system}/seed{seed}/train.json",
         history="results/{benchmark}/{task}/{system}/seed{seed}/history.csv",
@@ -90,6 +88,7 @@ rule finetune:
         **TRAINING,
         keep_checkpoints=lambda wildcards: int(JOBS.resources(wildcards).keep_checkpoints),
     params:
+        code=JOBS.code("finetune"),
         settings=JOBS.finetuning_settings,
         data=lambda wildcards, input: os.path.dirname(input.train),
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
@@ -97,7 +96,7 @@ rule finetune:
         run=folder_of("output"),
     shell:
         "trap : TERM; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
-        " --run {params.run:q} --settings {params.settings:q} --seed {wildcards.seed} --code {input.code:q}"
+        " --run {params.run:q} --settings {params.settings:q} --seed {wildcards.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
         " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
@@ -108,7 +107,6 @@ rule predict:
         data="results/{benchmark}/{task}/ids/{part}.npz",
         syntax=JOBS.task_syntax("{part}"),
         weights=JOBS.weights_files,
-        code=JOBS.code("predict"),
     output:
         "results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt",
     log:
@@ -123,6 +121,7 @@ rule predict:
     resources:
         **USING,
     params:
+        code=JOBS.code("predict"),
         weights=JOBS.weights_folder,
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
@@ -134,7 +133,6 @@ rule nlu_score:
         gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
         predicted=JOBS.of_parts("results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt"),
         train="results/{benchmark}/{task}/{system}/seed{seed}/train.json",
-        code=JOBS.code("nlu-score"),
     output:
         "results/{benchmark}/{task}/{system}/seed{seed}/scores.json",
     log:
@@ -146,6 +144,7 @@ rule nlu_score:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("nlu-score"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
         run=JOBS.finetuned_run,
     shell:
@@ -158,7 +157,6 @@ rule nlu_significance:
         gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
         predicted=JOBS.of_parts("results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt"),
         baseline=JOBS.of_parts("results/{benchmark}/{task}/{baseline}/seed{seed}/predictions.{part}.txt"),
-        code=JOBS.code("nlu-significance"),
     output:
         "results/{benchmark}/{task}/{system}/seed{seed}/significance-{baseline}.json",
     log:
@@ -169,6 +167,7 @@ rule nlu_significance:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("nlu-significance"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
         run=JOBS.compared_task,
     shell:
@@ -180,7 +179,6 @@ rule nlu_baselines:
     input:
         train="results/{benchmark}/{task}/train.tsv",
         gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
-        code=JOBS.code("nlu-baselines"),
     output:
         "results/{benchmark}/{task}/baselines.json",
     log:
@@ -191,6 +189,7 @@ rule nlu_baselines:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("nlu-baselines"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
         run=lambda wildcards: as_json({"corpus": wildcards.benchmark}),
     shell:

@@ -4,7 +4,6 @@
 rule task_sentences:
     input:
         parts=JOBS.task_rows,
-        code=JOBS.code("task-sentences"),
     output:
         "results/{benchmark}/{task}/syntax/{number}.text",
     log:
@@ -15,6 +14,7 @@ rule task_sentences:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("task-sentences"),
         files=JOBS.sentence_files,
     shell:
         "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output:q}"
@@ -24,7 +24,6 @@ rule task_sentences:
 rule tokenise_sentences:
     input:
         text="results/{benchmark}/{task}/syntax/{number}.text",
-        code=JOBS.code("tokenise"),
     output:
         "results/{benchmark}/{task}/syntax/{number}.tokens",
     log:
@@ -37,6 +36,7 @@ rule tokenise_sentences:
         "../envs/synmask.yaml"
     threads: 2
     params:
+        code=JOBS.code("tokenise"),
         settings=as_json({"tokeniser": "moses"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language en"
@@ -47,7 +47,6 @@ rule parse_sentences:
     input:
         tokens="results/{benchmark}/{task}/syntax/{number}.tokens",
         jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
-        code=JOBS.code("constituency"),
     output:
         trees="results/{benchmark}/{task}/syntax/{number}.trees",
         heads="results/{benchmark}/{task}/syntax/{number}.heads",
@@ -64,6 +63,7 @@ rule parse_sentences:
         mem_mb=CONFIG.corenlp.mem_mb,
         runtime=CONFIG.corenlp.runtime,
     params:
+        code=JOBS.code("constituency"),
         settings=lambda wildcards: CONFIG.corenlp_settings("en"),
         prefix=lambda wildcards, output: output.trees.removesuffix(".trees"),
     shell:
@@ -78,7 +78,6 @@ rule annotate_task:
         data="results/{benchmark}/{task}/ids/{part}.npz",
         vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
         parses=JOBS.parse_files,
-        code=JOBS.code("annotate-task"),
     output:
         syntax="results/{benchmark}/{task}/ids/syntax.{part}.npy",
         counts="results/{benchmark}/{task}/ids/syntax.{part}.json",
@@ -90,6 +89,7 @@ rule annotate_task:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("annotate-task"),
         weights=JOBS.weights_folder,
         parses=JOBS.task_parses,
     shell:

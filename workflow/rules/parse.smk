@@ -5,7 +5,6 @@ rule parse:
     input:
         model="results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
         source="results/{corpus}/{source}-{target}/bpe/valid.{source}",
-        code=JOBS.code("parse"),
     output:
         trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
         distribution="results/{corpus}/{source}-{target}/{system}/seed{seed}/distribution.json",
@@ -21,6 +20,7 @@ rule parse:
     resources:
         **USING,
     params:
+        code=JOBS.code("parse"),
         sentence=lambda wildcards: option("sentence", JOBS.corpus(wildcards).sentence),
     shell:
         "synmask parse --model {input.model:q} --input {input.source:q} --output {output.trees:q}"
@@ -31,7 +31,6 @@ rule parseval:
     input:
         unpack(JOBS.gold),
         trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
-        code=JOBS.code("parseval"),
     output:
         scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/parse.json",
         counts="results/{corpus}/{source}-{target}/{system}/seed{seed}/parse_counts.json",
@@ -44,6 +43,7 @@ rule parseval:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("parseval"),
         run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:
@@ -56,7 +56,6 @@ rule tree_figure:
         gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
         trees=first_runs("trees.jsonl", TARGETS.inducing),
         distribution=first_runs("distribution.json", lambda experiment: TARGETS.inducing(experiment)[:1]),
-        code=JOBS.code("tree-figure"),
     output:
         **captioned("results/figures/{experiment}-{direction}-tree", "tree", {"figure": "trees, {direction}"}),
     log:
@@ -67,6 +66,7 @@ rule tree_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("tree-figure"),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         output=stem,
     shell:
@@ -78,7 +78,6 @@ rule tree_page:
     input:
         gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
         trees=first_runs("trees.jsonl", TARGETS.inducing),
-        code=JOBS.code("tree-page"),
     output:
         report(
             "results/figures/{experiment}-{direction}-trees.html",
@@ -95,6 +94,7 @@ rule tree_page:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("tree-page"),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:

@@ -4,7 +4,6 @@
 rule curves:
     input:
         histories=run_files("history.csv"),
-        code=JOBS.code("curves"),
     output:
         **captioned(
             "results/figures/{experiment}-{direction}-curves",
@@ -19,6 +18,7 @@ rule curves:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("curves"),
         runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
         labels=system_labels,
         output=stem,
@@ -29,7 +29,6 @@ rule curves:
 rule bleu_figure:
     input:
         sentences=run_files("sentences.csv"),
-        code=JOBS.code("bleu-figure"),
     output:
         **captioned("results/figures/{experiment}-bleu", "bleu", {"figure": "BLEU"}),
     log:
@@ -40,6 +39,7 @@ rule bleu_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("bleu-figure"),
         runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
         output=stem,
@@ -51,7 +51,6 @@ rule bleu_figure:
 rule source_figure:
     input:
         sentences=run_files("sentences.csv"),
-        code=JOBS.code("source-figure"),
     output:
         **captioned(
             "results/figures/{experiment}-{direction}-source",
@@ -66,6 +65,7 @@ rule source_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("source-figure"),
         runs=lambda wildcards: as_json(runs(wildcards)),
         labels=system_labels,
         output=stem,
@@ -77,7 +77,6 @@ rule source_figure:
 rule task_figure:
     input:
         table=["results/tables/{table}.csv", "results/tables/{table}.runs.csv"],
-        code=JOBS.code("task-figure"),
     output:
         **captioned("results/figures/{table}-tasks", "tasks", {"figure": "tasks"}, "{table}"),
     log:
@@ -90,6 +89,7 @@ rule task_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("task-figure"),
         table=lambda wildcards, input: os.path.splitext(input.table[0])[0],
         output=stem,
     shell:
@@ -99,7 +99,6 @@ rule task_figure:
 rule sweep_figure:
     input:
         scores=run_files("scores.json"),
-        code=JOBS.code("sweep-figure"),
     output:
         **captioned("results/figures/{experiment}-sweep", "sweep", {"figure": "sweep"}),
     log:
@@ -110,6 +109,7 @@ rule sweep_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("sweep-figure"),
         setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
         output=stem,
     shell:
@@ -119,7 +119,6 @@ rule sweep_figure:
 rule speed:
     input:
         models=first_runs("average.pt", lambda experiment: TARGETS.entry(experiment).systems),
-        code=JOBS.code("speed"),
     output:
         "results/speed/{experiment}.{direction}.json",
     log:
@@ -132,6 +131,7 @@ rule speed:
     resources:
         **USING,
     params:
+        code=JOBS.code("speed"),
         systems=lambda wildcards: TARGETS.entry(wildcards.experiment).systems,
     shell:
         "synmask speed --models {input.models:q} --labels {params.systems} --output {output:q}"
@@ -141,7 +141,6 @@ rule speed:
 rule speed_figure:
     input:
         costs=rules.speed.output,
-        code=JOBS.code("speed-figure"),
     output:
         **captioned(
             "results/figures/{experiment}-{direction}-speed",
@@ -156,6 +155,7 @@ rule speed_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("speed-figure"),
         labels=system_labels,
         output=stem,
     shell:
@@ -163,8 +163,6 @@ rule speed_figure:
 
 
 rule diagram:
-    input:
-        code=JOBS.code("diagram"),
     output:
         **captioned("results/figures/method", "method", {"figure": "the method"}, "Method"),
     log:
@@ -175,6 +173,7 @@ rule diagram:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("diagram"),
         output=stem,
     shell:
         "synmask diagram --output {params.output:q} 2> {log:q}"
@@ -185,7 +184,6 @@ rule distribution_figure:
         distribution=first_runs(
             "distribution.json", lambda experiment: TARGETS.inducing(experiment, "heads")[-1:]
         ),
-        code=JOBS.code("distribution-figure"),
     output:
         **captioned(
             "results/figures/{experiment}-{direction}-distribution",
@@ -200,6 +198,7 @@ rule distribution_figure:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("distribution-figure"),
         title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
         output=stem,
     shell:
@@ -211,7 +210,6 @@ rule page:
     input:
         files=lambda wildcards: TARGETS.page_files(wildcards.page),
         captions=sorted(glob.glob("workflow/report/*.rst")),
-        code=JOBS.code("report"),
     output:
         "results/{page}.html",
     log:
@@ -222,6 +220,7 @@ rule page:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("report"),
         plan=lambda wildcards: TARGETS.page_plan(wildcards.page),
         captions=lambda wildcards, input: os.path.dirname(input.captions[0]),
     shell:

@@ -28,7 +28,6 @@ rule tokenise_cased:
     input:
         text="results/{corpus}/{source}-{target}/text/{split}.{language}",
         jars=JOBS.tokeniser_jars,
-        code=JOBS.code("tokenise"),
     output:
         "results/{corpus}/{source}-{target}/syntax/{split}.{language}.cased",
     log:
@@ -41,6 +40,7 @@ rule tokenise_cased:
         "../envs/synmask.yaml"
     threads: 2
     params:
+        code=JOBS.code("tokenise"),
         settings=JOBS.section("text", include={"tokeniser"}),
     shell:
         "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
@@ -52,7 +52,6 @@ rule constituency:
         cased=JOBS.cased_tokens,
         tokens="results/{corpus}/{source}-{target}/tokens/{split}.{language}",
         jars=lambda wildcards: list(CONFIG.corenlp_jars(wildcards.language)),
-        code=JOBS.code("constituency"),
     output:
         trees="results/{corpus}/{source}-{target}/syntax/{split}.{language}.trees",
         heads="results/{corpus}/{source}-{target}/syntax/{split}.{language}.heads",
@@ -71,6 +70,7 @@ rule constituency:
         mem_mb=CONFIG.corenlp.mem_mb,
         runtime=CONFIG.corenlp.runtime,
     params:
+        code=JOBS.code("constituency"),
         settings=lambda wildcards: CONFIG.corenlp_settings(wildcards.language),
         prefix=lambda wildcards, output: output.trees.removesuffix(".trees"),
     shell:

@@ -13,7 +13,6 @@ rule significance:
         ],
         reference="results/{corpus}/{source}-{target}/text/test.{target}",
         reference_tokens="results/{corpus}/{source}-{target}/tokens/test.{target}",
-        code=JOBS.code("significance"),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/significance-{baseline}.json",
     log:
@@ -28,6 +27,7 @@ rule significance:
         mem_mb=2000,
         runtime=10,
     params:
+        code=JOBS.code("significance"),
         run=JOBS.compared_run,
         lowercase=lowercase,
         hypothesis=lambda wildcards, input: os.path.splitext(input.hypothesis[0])[0],
@@ -45,7 +45,6 @@ rule table:
         tasks=lambda wildcards: TARGETS.table_tasks(wildcards.table),
         comparisons=lambda wildcards: TARGETS.table_comparisons(wildcards.table),
         published=local(CONFIG.published),
-        code=JOBS.code("table"),
     output:
         md=report(
             "results/tables/{table}.md",
@@ -66,6 +65,7 @@ rule table:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("table"),
         plan=lambda wildcards: as_json(TARGETS.plan(wildcards.table)),
         output=stem,
     shell:
@@ -83,7 +83,6 @@ rule parse_table:
     input:
         scores=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse.json"),
         counts=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse_counts.json"),
-        code=JOBS.code("parse-table"),
     output:
         md=report(
             "results/tables/{experiment}-parsing.md",
@@ -103,6 +102,7 @@ rule parse_table:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("parse-table"),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}: parsing",
         labels=lambda wildcards: as_json(TARGETS.labels(TARGETS.inducing(wildcards.experiment))),
         directions=lambda wildcards: TARGETS.entry(wildcards.experiment).directions,
@@ -116,7 +116,6 @@ rule claims:
     input:
         runs=lambda wildcards: TARGETS.claim_files(CLAIMS),
         claims=CONFIG.claims,
-        code=JOBS.code("verdict"),
     output:
         multiext("results/claims/verdict", ".md", ".csv", ".svg", ".pdf"),
     log:
@@ -126,5 +125,7 @@ rule claims:
     localrule: True
     conda:
         "../envs/synmask.yaml"
+    params:
+        code=JOBS.code("verdict"),
     shell:
         "synmask verdict --claims {input.claims:q} --results results --output results/claims/verdict 2> {log:q}"

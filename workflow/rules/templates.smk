@@ -11,7 +11,6 @@ rule templates:
             if wildcards.split == "train"
             else []
         ),
-        code=JOBS.code("templates"),
     output:
         templates="results/{corpus}/{source}-{target}/{system}/templates/{split}.{target}",
         counts="results/{corpus}/{source}-{target}/{system}/templates/{split}.{target}.json",
@@ -27,6 +26,7 @@ rule templates:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("templates"),
         settings=JOBS.template_cut,
         kept=lambda wildcards, input: option("kept", input.kept or None),
     shell:
@@ -42,7 +42,6 @@ use rule binarise as binarise_templates with:
             for split in TRAINED
             for side in ("{source}", "{target}")
         ],
-        code=JOBS.code("binarise"),
     output:
         [path.replace("{target}/bin", "{target}/{system}/templates/bin") for path in rules.binarise.output],
     log:
@@ -57,7 +56,6 @@ use rule train as train_templates with:
     input:
         data=rules.binarise_templates.output,
         templates=[],
-        code=JOBS.code("train", guided=False),
     output:
         summary="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/train.json",
         history="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/history.csv",
@@ -66,6 +64,7 @@ use rule train as train_templates with:
     benchmark:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/benchmarks/train.{source}-{target}.tsv"
     params:
+        code=JOBS.code("train", guided=False),
         settings=JOBS.template_settings,
 
 
@@ -76,7 +75,6 @@ use rule average as average_templates with:
         codes="results/{corpus}/{source}-{target}/bpe/codes",
         vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
         template_model=[],
-        code=JOBS.code("average", guided=False),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/average.pt",
     log:
@@ -88,6 +86,7 @@ use rule average as average_templates with:
     group:
         "template"
     params:
+        code=JOBS.code("average", guided=False),
         settings=JOBS.template_settings,
         text=JOBS.template_text,
 
@@ -96,7 +95,6 @@ rule predict_templates:
     input:
         model="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/average.pt",
         source="results/{corpus}/{source}-{target}/bpe/{split}.{source}",
-        code=JOBS.code("predict-templates", guided=False),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/{split}.{target}",
     log:
@@ -109,6 +107,7 @@ rule predict_templates:
     resources:
         **USING,
     params:
+        code=JOBS.code("predict-templates", guided=False),
         settings=JOBS.section("decoding"),
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output:q}"
@@ -123,7 +122,6 @@ rule score_templates:
             for split in DECODED
         ],
         train="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/train.json",
-        code=JOBS.code("score-templates"),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/scores.json",
     log:
@@ -133,6 +131,7 @@ rule score_templates:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("score-templates"),
         run=JOBS.template_run,
         splits=DECODED,
     shell:

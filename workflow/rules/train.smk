@@ -10,7 +10,6 @@ rule train:
             "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/valid.{target}",
             "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{target}.txt",
         ),
-        code=JOBS.code("train"),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt goes on from there. `synmask train` itself moves stale checkpoints aside.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash waits.
@@ -27,6 +26,7 @@ rule train:
     resources:
         **TRAINING,
     params:
+        code=JOBS.code("train"),
         settings=JOBS.run_settings,
         keep=JOBS.kept,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
@@ -34,7 +34,7 @@ rule train:
     shell:
         "trap : TERM; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
-        " --code {input.code:q} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
+        " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
 
@@ -47,7 +47,6 @@ rule average:
         template_model=JOBS.if_templated(
             "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/average.pt"
         ),
-        code=JOBS.code("average"),
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
     log:
@@ -61,6 +60,7 @@ rule average:
     resources:
         keep_checkpoints=lambda wildcards: int(JOBS.resources(wildcards).keep_checkpoints),
     params:
+        code=JOBS.code("average"),
         settings=JOBS.run_settings,
         text=JOBS.section("text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,

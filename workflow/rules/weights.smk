@@ -4,7 +4,6 @@
 rule roberta_archive:
     input:
         files=lambda wildcards: CONFIG.weights_sources(wildcards.weights),
-        code=JOBS.code("roberta-weights"),
     output:
         MODEL,
     log:
@@ -17,6 +16,7 @@ rule roberta_archive:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("roberta-weights"),
         output=folder_of("output"),
     shell:
         "synmask roberta-weights --archive {input.files[0]:q} --encoder-json {input.files[1]:q}"
@@ -26,7 +26,6 @@ rule roberta_archive:
 rule convert_roberta:
     input:
         folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface,
-        code=JOBS.code("convert-roberta"),
     output:
         MODEL,
     log:
@@ -39,14 +38,13 @@ rule convert_roberta:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("convert-roberta"),
         output=folder_of("output"),
     shell:
         "synmask convert-roberta --input {input.folder:q} --output {params.output:q} 2> {log:q}"
 
 
 rule demo_text:
-    input:
-        code=JOBS.code("demo-text"),
     output:
         "results/weights/{weights}/generated/{split}.txt",
     log:
@@ -60,6 +58,7 @@ rule demo_text:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("demo-text"),
         settings=JOBS.generated_text,
     shell:
         "synmask demo-text --split {wildcards.split} --settings {params.settings:q} --output {output:q} 2> {log:q}"
@@ -68,7 +67,6 @@ rule demo_text:
 rule learn_gpt2_bpe:
     input:
         text=JOBS.pretraining_text("train"),
-        code=JOBS.code("learn-gpt2-bpe"),
     output:
         VOCABULARY,
     log:
@@ -82,6 +80,7 @@ rule learn_gpt2_bpe:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("learn-gpt2-bpe"),
         merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
         output=folder_of("output"),
     shell:
@@ -93,7 +92,6 @@ rule encode_text:
         train=JOBS.pretraining_text("train"),
         valid=JOBS.pretraining_text("valid"),
         vocabulary=rules.learn_gpt2_bpe.output,
-        code=JOBS.code("encode-text"),
     output:
         expand(
             "results/weights/{weights}/text/{split}.{kind}",
@@ -112,6 +110,7 @@ rule encode_text:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("encode-text"),
         weights=lambda wildcards, input: os.path.dirname(input.vocabulary[0]),
         output=folder_of("output"),
     shell:
@@ -123,7 +122,6 @@ rule pretrain:
     input:
         text=rules.encode_text.output,
         vocabulary=rules.learn_gpt2_bpe.output,
-        code=JOBS.code("pretrain"),
     output:
         model="results/weights/{weights}/model.pt",
         summary="results/weights/{weights}/train.json",
@@ -140,13 +138,14 @@ rule pretrain:
     resources:
         **TRAINING,
     params:
+        code=JOBS.code("pretrain"),
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=folder_of("output"),
     shell:
         "trap : TERM; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
-        " --settings {params.settings:q} --seed {params.seed} --code {input.code:q}"
+        " --settings {params.settings:q} --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
@@ -155,7 +154,6 @@ rule encode_parses:
     input:
         parses=JOBS.continued_parses,
         weights=JOBS.base_files,
-        code=JOBS.code("encode-parses"),
     output:
         data="results/weights/{weights}/ids/{split}.npz",
         syntax="results/weights/{weights}/ids/syntax.{split}.npy",
@@ -171,6 +169,7 @@ rule encode_parses:
     conda:
         "../envs/synmask.yaml"
     params:
+        code=JOBS.code("encode-parses"),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
         weights=JOBS.base_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,
@@ -186,7 +185,6 @@ rule continue_pretraining:
             "results/weights/{weights}/ids/syntax.{split}.npy", split=("train", "valid"), allow_missing=True
         ),
         weights=JOBS.base_files,
-        code=JOBS.code("continue-pretraining"),
     output:
         MODEL,
         summary="results/weights/{weights}/train.json",
@@ -203,6 +201,7 @@ rule continue_pretraining:
     resources:
         **TRAINING,
     params:
+        code=JOBS.code("continue-pretraining"),
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
@@ -210,6 +209,6 @@ rule continue_pretraining:
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
         "trap : TERM; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
-        " --run {params.run:q} --settings {params.settings:q} --seed {params.seed} --code {input.code:q}"
+        " --run {params.run:q} --settings {params.settings:q} --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"

@@ -90,8 +90,8 @@ class TrainingOptions:
 
     seed: Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
     code: Annotated[
-        tuple[Path, ...], Parameter(help="Source files whose change makes old checkpoints invalid.")
-    ] = ()
+        str, Parameter(help="Digest of the training's code: checkpoints of another one are not continued.")
+    ] = ""
     threads: Threads = 1
     gpus: Gpus = 0
     checkpoint_minutes: Annotated[

@@ -55,7 +55,7 @@ def run_stage(
     stage: Stage,
     run: Path,
     *,
-    code: Iterable[Path] = (),
+    code: str = "",
     threads: int = 1,
     processes: int | None = None,
     checkpoint_minutes: float = 15.0,
@@ -67,7 +67,7 @@ def run_stage(
     `run`/train.json. Nothing is written or moved before all data have been read.
 
     Args:
-        code: the source files that decide what a training computes.
+        code: a digest of the source files that decide what a training computes.
         threads: CPU threads of each process. The same number gives the same bytes on CPU.
         processes: data-parallel workers; default: as many GPUs as can share an update's batches
             evenly, one without a GPU.
@@ -89,7 +89,7 @@ def run_stage(
             f"--processes {processes}: cannot share the {stage.batches} batches of an update evenly"
         )
     left_out = stage.check()
-    binary, code = checkpoints.digest(stage.files()), checkpoints.digest(code)
+    binary = checkpoints.digest(stage.files())
     with locked(run) as check_lock:
         folder = run / "checkpoints"
         stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "data": binary, "code": code}

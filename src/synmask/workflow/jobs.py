@@ -9,7 +9,7 @@ from synmask.config.guides import GuideOptions
 from synmask.config.nlu import Benchmark, Continued, NluTask, Pretrain
 from synmask.config.sections import Corpus, Resources
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
-from synmask.workflow.sources import sources
+from synmask.workflow.sources import digest
 
 Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
@@ -19,21 +19,19 @@ PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed senten
 
 
 class Jobs:
-    """Parameters and inputs of jobs. Methods take the wildcards, or return a function that does.
+    """Parameters and inputs of jobs. Methods take the wildcards, or return a function that does."""
 
-    Args:
-        local: marks paths that are here, wherever results are: Snakemake's flag of that name.
-    """
-
-    def __init__(self, config: Config, local: Callable[[list[str]], list[str]] = list) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        self.local = local
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
     def code(self, verb: str, *, guided: bool = True) -> Told:
-        """The source files behind a verb, for the job's systems only, or for a model without a guide."""
-        return lambda wildcards: self.local(sources(verb, self._loaded_by_name(wildcards) if guided else {}))
+        """A digest of the files behind a verb, for the job's systems only, or for a model without a guide.
+
+        A job runs again when its parameters change, so this parameter reruns it when its code has changed.
+        """
+        return lambda wildcards: digest(verb, self._loaded_by_name(wildcards) if guided else {})
 
     def _loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
         """Modules that load others by name → the modules that they load for this job."""

@@ -6,11 +6,14 @@ they are choices made while the step runs, and callers that know the choice name
 """
 
 import ast
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+
+from synmask.files import sha256
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
 # Modules (with submodules) that decide how a step runs or fails, but not what it makes.
@@ -41,8 +44,25 @@ def sources(verb: str, chosen: Mapping[str, Iterable[str]] = MappingProxyType({}
     Raises:
         ValueError: there is no verb or module of this name.
     """
-    pairs = frozenset((loader, module) for loader, modules in chosen.items() for module in modules)
-    return list(_sources(verb, pairs))
+    return list(_sources(verb, _pairs(chosen)))
+
+
+def digest(verb: str, chosen: Mapping[str, Iterable[str]] = MappingProxyType({})) -> str:
+    """A checksum of the names and the content of `sources(verb, chosen)`."""
+    return _digest(verb, _pairs(chosen))
+
+
+def _pairs(chosen: Mapping[str, Iterable[str]]) -> frozenset[tuple[str, str]]:
+    return frozenset((loader, module) for loader, modules in chosen.items() for module in modules)
+
+
+@cache
+def _digest(verb: str, chosen: frozenset[tuple[str, str]]) -> str:
+    lines = "\n".join(f"{path} {_checksum(path)}" for path in _sources(verb, chosen))
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+
+_checksum = cache(sha256)
 
 
 @cache
