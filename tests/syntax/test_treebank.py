@@ -66,6 +66,14 @@ def test_brackets_in_words_are_escaped_and_come_back(tmp_path):
     assert read(tmp_path, str(smile))[0].leaves() == ["(", ":)"]
 
 
+def test_a_word_that_looks_like_an_escape_comes_back(tmp_path):
+    """GLUE's RTE has "25 -LCB- hours"."""
+    words = ("-LCB-", "a-RRB-b", "-=LRB-", "(-RSB-)", "-==LSB-", "=(-")
+    tree = Tree("X", tuple(Tree("A", (word,)) for word in words))
+    assert str(tree).startswith("(X (A -=LCB-) (A a-=RRB-b) (A -==LRB-) (A -LRB--=RSB--RRB-)")
+    assert tuple(read(tmp_path, str(tree))[0].leaves()) == words
+
+
 def test_trees_as_treebanks_in_the_wild_write_them(tmp_path):
     """TIGER's NP-SB and $*LRB*, PTB's PRP$ and NP-SBJ=1, the Brown corpus' indented trees, (TOP …)."""
     text = (

@@ -17,7 +17,7 @@ import yaml
 
 from synmask.config import load
 from synmask.workflow.jobs import Jobs
-from synmask.workflow.sources import PLUMBING, loaded_with, path_of
+from synmask.workflow.sources import PLUMBING, loaded_with, path_of, sources
 from synmask.workflow.sources import ROOT as SOURCES
 
 ROOT = Path(__file__).parents[2]
@@ -138,7 +138,11 @@ def _behind_plumbing():
 
 def _unlike(jobs, verb, loaded, **wildcards):
     """Source files of a step that it did not load, and those that it loaded and has not among its sources."""
-    files = {file for file in jobs.code(verb)(SimpleNamespace(**wildcards)) if file.endswith(".py")}
+    files = {
+        file
+        for file in sources(verb, jobs.loaded_by_name(SimpleNamespace(**wildcards)))
+        if file.endswith(".py")
+    }
     stems = {SOURCES.joinpath(*name.split(".")[1:]) for name in loaded if not _plumbing(name)}
     paths = {stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py") for stem in stems}
     loaded = {str(path) for path in paths if path.is_file() and path.stat().st_size}  # some are compiled

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from synmask import workflow
 from synmask.config import load, read_yaml
 from synmask.workflow.jobs import Jobs
-from synmask.workflow.sources import PLUMBING, ROOT, sources
+from synmask.workflow.sources import PLUMBING, ROOT, digest, sources
 
 PROJECT = Path(__file__).parents[2]
 
@@ -28,7 +30,7 @@ def jobs():
 
 def behind(jobs, verb, **wildcards):
     """Source files of a job without folder and ending, such as translation/train; others as they are."""
-    files = jobs.code(verb)(SimpleNamespace(**wildcards))
+    files = sources(verb, jobs.loaded_by_name(SimpleNamespace(**wildcards)))
     return {file.removeprefix(f"{ROOT}/").removesuffix(".py") for file in files}
 
 
@@ -53,6 +55,25 @@ def test_a_rule_has_the_sources_of_the_verb_that_it_runs(rule, code, shell):
 
 def test_all_rules_are_seen():
     assert len([*rules()]) > 40
+
+
+def test_the_digest_changes_with_the_content_of_the_sources_alone(tmp_path, monkeypatch):
+    shutil.copytree(ROOT, tmp_path / ROOT)
+    monkeypatch.chdir(tmp_path)
+
+    def digests():
+        workflow.sources.checksum.cache_clear()
+        workflow.sources._digest.cache_clear()
+        return [digest(verb) for verb in ("train", "score")]
+
+    train, score = digests()
+    Path(ROOT, "training/loop.py").touch()
+    assert digests() == [train, score]
+    with open(Path(ROOT, "training/loop.py"), "a") as file:
+        file.write("# changed\n")
+    other, same = digests()
+    assert other != train
+    assert same == score
 
 
 def test_a_system_has_its_own_guide_alone(jobs):

@@ -110,8 +110,6 @@ def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[
                 f"{tokens}, line {line}: {len(words)} tokens, but {len(sentence)} in {sentences}: "
                 "tokenise both again"
             )
-        if bad := next((word for word in words if re.search("-[LR][RSC]B-", word)), None):
-            raise UserError(f'{tokens}, line {line}: "{bad}" is an escaped bracket; write the bracket itself')
     return {n: parser_words(sentence, language) for n, sentence in enumerate(cased, start=1)}, leaves
 
 

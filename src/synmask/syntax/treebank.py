@@ -10,6 +10,7 @@ from pathlib import Path
 
 from synmask.files import UserError, read_lines
 
+ESCAPE = re.compile("-(=*)([LR][RSC]B-)")  # of a bracket; with =, of a word that looks like one
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 FLAT = "FLAT"  # the label of trees of unparsed sentences
 
@@ -103,8 +104,12 @@ def same_word(one: str, other: str) -> bool:
 
 
 def escaped(word: str) -> str:
-    """The word as written in a bracketed file."""
-    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+    """The word as written in a bracketed file: ( as -LRB-, and the word -LRB- itself as -=LRB-."""
+    return ESCAPE.sub(r"-=\1\2", word).replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def _unescaped(word: str) -> str:
+    return ESCAPE.sub(lambda found: f"-{found[1][1:]}{found[2]}" if found[1] else BRACKETS[found[0]], word)
 
 
 def flat_tree(words: Sequence[str]) -> Tree:
@@ -191,7 +196,7 @@ class _Bracket:
 
     def add(self, token: str) -> None:
         if self.label or self.children:
-            self.children.append(re.sub("-[LR][RSC]B-", lambda escape: BRACKETS[escape[0]], token))
+            self.children.append(_unescaped(token))
         else:
             self.label = token
 

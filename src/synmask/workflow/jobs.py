@@ -31,9 +31,9 @@ class Jobs:
 
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
-        return lambda wildcards: digest(verb, self._loaded_by_name(wildcards) if guided else {})
+        return lambda wildcards: digest(verb, self.loaded_by_name(wildcards) if guided else {})
 
-    def _loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
+    def loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
         """Modules that load others by name → the modules that they load for this job."""
         guides = {self.config.systems[name].guide for name in self._systems(wildcards)} - {"none"}
         templated = {guide for guide in guides if GUIDES[guide].templates}

@@ -58,11 +58,11 @@ def _pairs(chosen: Mapping[str, Iterable[str]]) -> frozenset[tuple[str, str]]:
 
 @cache
 def _digest(verb: str, chosen: frozenset[tuple[str, str]]) -> str:
-    lines = "\n".join(f"{path} {_checksum(path)}" for path in _sources(verb, chosen))
+    lines = "\n".join(f"{path} {checksum(path)}" for path in _sources(verb, chosen))
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
-_checksum = cache(sha256)
+checksum = cache(sha256)  # each file is a source of many steps
 
 
 @cache
