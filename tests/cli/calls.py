@@ -103,6 +103,7 @@ score-templates --splits valid --predicted IN/templates --gold IN/templates --ru
 parse --model IN/run/average.pt --threads 1
 parse --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
 parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
+probe --gold IN/raw/valid.de.trees --heads IN/raw/valid.de.heads --predicted IN/trees.jsonl --run @run --output OUT/heads.json
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/valid.de.heads --run @run --output OUT/parse.json --counts OUT/parse_counts.json
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
 verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict

@@ -51,6 +51,28 @@ rule parseval:
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
+rule probe:
+    input:
+        unpack(JOBS.gold),
+        trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
+    output:
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/heads.json",
+    log:
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/probe.{source}-{target}.log",
+    benchmark:
+        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/probe.{source}-{target}.tsv"
+    group:
+        "evaluate"
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        code=JOBS.code("probe"),
+        run=JOBS.parsed_run,
+    shell:
+        "synmask probe --gold {input.gold:q} --heads {input.heads:q} --predicted {input.trees:q} --run {params.run:q}"
+        " --output {output:q} 2> {log:q}"
+
+
 rule tree_figure:
     input:
         gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),

@@ -25,6 +25,7 @@ VERBS = {
         "trees:tree",
         "evaluation:parse",
         "evaluation:parseval",
+        "evaluation:probe",
         "evaluation:score",
         "models:export",
         "reporting:report",

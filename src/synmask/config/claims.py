@@ -6,19 +6,24 @@ from pydantic import Field, model_validator
 
 from synmask.config.base import Distinct, Line, Name, Section, SystemName
 
+OF_HEADS = {  # metrics of heads.json: what knows nothing of the parser → the row that does
+    "attachment": {"best rule": "induced"},
+    "probe": {"position": "position and parser", "position and length": "position, length and parser"},
+}
+
 
 class Contrast(Section):
     """A system against another, or against trees that need no parser.
 
     Attributes:
-        trivial: a row of parse.json, such as right-branching.
+        trivial: a row of parse.json, such as right-branching, or of heads.json.
         gain: the difference between the paper's numbers, by direction.
     """
 
     system: SystemName
     baseline: SystemName | None = None
     trivial: Line | None = None
-    metric: Literal["sacrebleu", "f1_words", "f1_paper"]
+    metric: Literal["sacrebleu", "f1_words", "f1_paper", "attachment", "probe"]
     gain: dict[Line, float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -27,12 +32,24 @@ class Contrast(Section):
             raise ValueError("give either a baseline or trivial trees")
         if self.trivial is not None and self.metric == "sacrebleu":
             raise ValueError("trivial trees have no sacreBLEU; give f1_words or f1_paper")
+        if self.probed and self.trivial not in OF_HEADS[self.metric]:
+            raise ValueError(f"{self.metric}: give as trivial {' or '.join(OF_HEADS[self.metric])}")
         return self
 
     @property
     def tested_by_pairs(self) -> bool:
         """Whether it needs a test of each pair of translations."""
         return self.metric == "sacrebleu"
+
+    @property
+    def probed(self) -> bool:
+        """Whether it is about heads (`synmask probe`)."""
+        return self.metric in OF_HEADS
+
+    @property
+    def own_row(self) -> str:
+        """The row of parse.json or heads.json that is compared with the rival's."""
+        return OF_HEADS[self.metric][self.rival] if self.probed else "induced"
 
     @property
     def rival(self) -> str:

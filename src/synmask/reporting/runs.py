@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from synmask.config.base import Parsing, Translation, Validation
+from synmask.config.claims import OF_HEADS
 from synmask.config.tables import AVERAGE
 from synmask.evaluation.nlu import METRICS as TASK_METRICS
 from synmask.evaluation.parse_significance import Counts
@@ -91,6 +92,33 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
                     for tree, spans in protocol.items()
                     if tree != "gold"
                 }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
+    return found
+
+
+def read_heads(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
+    """Of each heads.json: metric → row → percentage, and counts of right heads.
+
+    Raises:
+        UserError: a file is missing, is not JSON, or lacks a key.
+    """
+    found = []
+    for path in paths:
+        run = _read(path, ["counts", *OF_HEADS])
+        try:
+            found.append(
+                {
+                    metric: {
+                        row: (
+                            _finite(percentage),
+                            Counts(np.array(counts["right"][row]), 2 * np.array(counts["words"])),
+                        )
+                        for row, percentage in run[metric].items()
+                    }
+                    for metric, counts in run["counts"].items()
+                }
+            )
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
     return found

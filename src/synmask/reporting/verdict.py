@@ -9,21 +9,31 @@ from statistics import fmean, stdev
 import numpy as np
 import pandas as pd
 
-from synmask.config.claims import Claims, Contrast
+from synmask.config.claims import OF_HEADS, Claims, Contrast
 from synmask.evaluation.contrasts import LEVEL, Effect, effect, holm, seeds_needed, together, verdict
 from synmask.evaluation.parse_significance import Counts, paired_bootstrap
 from synmask.evaluation.significance import over_seeds
 from synmask.files import UserError, write_lines
 from synmask.reporting.layout import arrow, plain, signed
-from synmask.reporting.runs import check_alike, read_comparisons, read_counts, read_parses, read_scores
+from synmask.reporting.runs import (
+    check_alike,
+    read_comparisons,
+    read_counts,
+    read_heads,
+    read_parses,
+    read_scores,
+)
 from synmask.reporting.style import COLOURS, DARK, GREY, in_style, panels, save
 
 METRICS = {
     "sacrebleu": "sacreBLEU",
     "f1_words": "F1 of trees (words)",
     "f1_paper": "F1 of trees (the paper's count)",
+    "attachment": "Undirected heads, percentage of words",
+    "probe": "Heads found by a linear probe, percentage of words",
 }
-SMALL = {"sacrebleu": 0.5, "f1_words": 5.0, "f1_paper": 5.0}  # a relevant gain, if a claim names none
+SMALL = 5.0  # a relevant gain in F1 or words, if a claim names none
+SMALL_BLEU = 0.5
 SHOWN = {"valid_sacrebleu": "sacreBLEU, validation", "sacrebleu": "sacreBLEU, test", "chrf": "chrF, test"}
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
@@ -106,14 +116,21 @@ class _Runs:
             found.append((float(tests["difference"].iloc[0]), float(tests["p"].iloc[0])))
         return found
 
-    def f1(self, direction: str, system: str, protocol: str, row: str = "induced") -> list[float]:
-        """F1 of trees per seed."""
+    def percentages(self, direction: str, system: str, metric: str, row: str = "induced") -> list[float]:
+        """F1 of trees, or percentage of heads, per seed."""
+        if metric in OF_HEADS:
+            paths = self.seeds(direction, system, "heads.json").values()
+            return [found[metric][row][0] for found in read_heads(paths)]
         paths = self.seeds(direction, system, "parse.json").values()
-        return [*read_parses(paths, protocol, row)["f1"]]
+        return [*read_parses(paths, metric.removeprefix("f1_"), row)["f1"]]
 
-    def spans(self, direction: str, system: str, protocol: str, row: str = "induced") -> list[Counts]:
-        """Span counts per seed."""
+    def counts(self, direction: str, system: str, metric: str, row: str = "induced") -> list[Counts]:
+        """Counts of spans or of heads per seed."""
+        if metric in OF_HEADS:
+            paths = self.seeds(direction, system, "heads.json").values()
+            return [found[metric][row][1] for found in read_heads(paths)]
         paths = self.seeds(direction, system, "parse_counts.json").values()
+        protocol = metric.removeprefix("f1_")
         counts = read_counts(paths)
         return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
 
@@ -123,7 +140,7 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
 
     Args:
         results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
-            exist, parse.json, parse_counts.json and significance-BASELINE.json.
+            exist, parse.json, parse_counts.json, heads.json and significance-BASELINE.json.
     Raises:
         UserError: a run or a test is missing, or a file is damaged.
     """
@@ -136,42 +153,43 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
 
 def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
     """All contrasts in all directions that have runs of both sides."""
-    found = [
-        one
-        for claim in claims.claims
-        for contrast in claim.contrasts
-        for direction in runs.directions()
-        if (one := _contrast(claim.name, contrast, direction, runs)) is not None
-    ]
+    found, sides = [], []
+    for claim in claims.claims:
+        for contrast, direction in itertools.product(claim.contrasts, runs.directions()):
+            ours, theirs = _scores(contrast, direction, runs)
+            if ours and theirs != []:
+                found.append(_contrast(claim.name, contrast, direction, ours, theirs, runs))
+                sides.append((ours, theirs))
     if not found:
         raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
-    for one, p in zip(found, holm([max(one.p_test_set, one.p_seeds) for one in found]), strict=True):
+    adjusted = holm([max(one.p_test_set, one.p_seeds) for one in found])
+    for one, scores, p in zip(found, sides, adjusted, strict=True):
         one.p = p
         one.verdict = verdict(Effect(one.difference, one.low, one.high), p, one.gain)
-        scores = _scores(one.direction, one.system, one.rival, one.metric, not one.rival_seeds, runs)
-        wanted = one.gain or SMALL[one.metric]
+        wanted = one.gain or (SMALL_BLEU if one.metric == "sacrebleu" else SMALL)
         one.needed = seeds_needed(*scores, wanted, LEVEL / len(found))
     return found
 
 
-def _scores(
-    direction: str, system: str, rival: str, metric: str, trivial: bool, runs: _Runs
-) -> tuple[list[float], list[float] | float]:
-    """The scores per seed of both sides; trivial trees have one number."""
+def _scores(contrast: Contrast, direction: str, runs: _Runs) -> tuple[list[float], list[float] | float]:
+    """The scores per seed of both sides; what needs no parser has one number."""
+    system, rival, metric = contrast.system, contrast.rival, contrast.metric
     if metric == "sacrebleu":
         return runs.bleu(direction, system), runs.bleu(direction, rival)
-    protocol = metric.removeprefix("f1_")
-    ours = runs.f1(direction, system, protocol)
-    if trivial and ours:
-        return ours, fmean(runs.f1(direction, system, protocol, rival))
-    return ours, runs.f1(direction, rival, protocol)
+    ours = runs.percentages(direction, system, metric, contrast.own_row)
+    if contrast.trivial and ours:
+        return ours, fmean(runs.percentages(direction, system, metric, rival))
+    return ours, runs.percentages(direction, rival, metric)
 
 
-def _contrast(claim: str, contrast: Contrast, direction: str, runs: _Runs) -> Found | None:
-    trivial = contrast.trivial is not None
-    ours, theirs = _scores(direction, contrast.system, contrast.rival, contrast.metric, trivial, runs)
-    if not ours or theirs == []:
-        return None
+def _contrast(
+    claim: str,
+    contrast: Contrast,
+    direction: str,
+    ours: list[float],
+    theirs: list[float] | float,
+    runs: _Runs,
+) -> Found:
     size = effect(ours, theirs)
     p_test_set, p_seeds = _tests(contrast, direction, ours, theirs, runs)
     return Found(
@@ -203,13 +221,12 @@ def _tests(
             return 1.0, 1.0
         test = over_seeds(pairs, ours, theirs)
         return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
-    protocol = contrast.metric.removeprefix("f1_")
-    induced = runs.spans(direction, contrast.system, protocol)
+    induced = runs.counts(direction, contrast.system, contrast.metric, contrast.own_row)
     if isinstance(theirs, list):
-        rival = runs.spans(direction, contrast.rival, protocol)
+        rival = runs.counts(direction, contrast.rival, contrast.metric)
         p_seeds = ttest_ind(ours, theirs, equal_var=False).pvalue if min(len(ours), len(theirs)) > 1 else 1.0
     else:
-        rival = runs.spans(direction, contrast.system, protocol, contrast.rival)[:1]
+        rival = runs.counts(direction, contrast.system, contrast.metric, contrast.rival)[:1]
         p_seeds = ttest_1samp(ours, theirs).pvalue if len(ours) > 1 else 1.0
     return paired_bootstrap(induced, rival).p, float(p_seeds)
 
@@ -230,7 +247,7 @@ def _summary(claims: Claims, found: Sequence[Found]) -> Iterator[str]:
 
 
 def _told(one: Found) -> str:
-    what = "" if one.metric == "sacrebleu" else " F1"
+    what = "" if one.metric == "sacrebleu" else " points" if one.metric in OF_HEADS else " F1"
     return f"{arrow(one.direction)} `{one.system}` − `{one.rival}` {signed(one.difference)}{what}"
 
 
@@ -273,7 +290,7 @@ def _systems(runs: _Runs) -> Iterator[str]:
         yield "|---|---:" + "|---:" * len(heads) + "|"
         for system in sorted(scores, key=lambda name: -scores[name]["valid_sacrebleu"].mean()):
             columns = [[*scores[system][column]] for column in SHOWN]
-            columns += [runs.f1(direction, system, protocol) for protocol in ("words", "paper")]
+            columns += [runs.percentages(direction, system, metric) for metric in ("f1_words", "f1_paper")]
             yield f"| `{system}` | {len(scores[system])} | " + " | ".join(map(_spread, columns)) + " |"
         yield ""
 
@@ -303,7 +320,9 @@ def _draw(found: Sequence[Found], output: Path) -> None:
         panel.axvline(0, color=DARK, linewidth=0.8)
         panel.grid(visible=False, axis="y")
         bleu = rows[0].metric == "sacrebleu"
-        panel.set_xlabel("Difference in sacreBLEU (test set)" if bleu else "Difference in F1 of trees")
+        panel.set_xlabel(
+            "Difference in sacreBLEU (test set)" if bleu else "Difference in F1 of trees, or in heads (%)"
+        )
         most = max(abs(x) for one in rows for x in (one.difference, one.gain or 0))
         panel.set_xlim(-2 * most, 2 * most)
     marks = [axes[0][0].plot([], [], "o-", color=colour, label=name)[0] for name, colour in VERDICTS.items()]

@@ -254,7 +254,13 @@ class Targets:
             runs |= {*self.runs(name)}
             files += self.run_files(name, "scores.json")
             files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
-        contrasts = (contrast for claim in claims.claims for contrast in claim.contrasts)
+        contrasts = [contrast for claim in claims.claims for contrast in claim.contrasts]
+        probed = {one.system for one in contrasts if one.probed}
+        files += [
+            f"results/{claims.corpus}/{direction}/{system}/seed{seed}/heads.json"
+            for direction, system, seed in sorted(runs)
+            if system in probed
+        ]
         pairs = {(one.system, one.baseline) for one in contrasts if one.tested_by_pairs}
         files += [
             f"results/{claims.corpus}/{direction}/{system}/seed{seed}/significance-{baseline}.json"
