@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from synmask.config import read_claims, read_published
+from synmask.config.claims import OF_HEADS
 from synmask.files import UserError
 from synmask.reporting.verdict import write_verdict
 
@@ -29,8 +30,31 @@ claims:
     contrasts:
       - {system: a, baseline: b, metric: f1_words}
       - {system: a, trivial: balanced, metric: f1_words}
+  - name: Better heads
+    claim: a finds more heads than a rule, and than a probe without it.
+    refuted: it does not.
+    contrasts:
+      - {system: a, trivial: best rule, metric: attachment}
+      - {system: a, trivial: position, metric: probe}
   - {name: Nobody ran it, claim: c is better., refuted: no., contrasts: [{system: c, baseline: b, metric: sacrebleu}]}
 """
+
+
+def heads(right, seed):
+    """A heads.json in which the parser is right about `right` of 5 words per sentence, all else about 3."""
+    counts = {
+        metric: dict.fromkeys(pairs.values(), right) | dict.fromkeys(pairs, 3)
+        for metric, pairs in OF_HEADS.items()
+    }
+    percentages = {
+        metric: {row: 20.0 * count + (seed / 10 if count == right else 0) for row, count in rows.items()}
+        for metric, rows in counts.items()
+    }
+    spread = {
+        metric: {"words": [5] * 60, "right": {row: [count] * 60 for row, count in rows.items()}}
+        for metric, rows in counts.items()
+    }
+    return percentages | {"counts": spread}
 
 
 @pytest.fixture
@@ -58,6 +82,8 @@ def runs(tmp_path):
                 spans = {"gold": [5] * 60, "balanced": trivial, "right-branching": trivial}
                 spans["induced"] = {"matched": [right] * 60, "predicted": [5] * 60}
                 (folder / "parse_counts.json").write_text(json.dumps(run | {"counts": {"words": spans}}))
+                if system == "a":
+                    (folder / "heads.json").write_text(json.dumps(run | heads(right, seed)))
         for seed, pair in enumerate(zip(ours, theirs, strict=True), 1):
             test = {"difference": pair[0] - pair[1], "p": p, "signature": "s"}
             path = tmp_path / f"demo/de-en/a/seed{seed}/significance-b.json"
@@ -80,17 +106,25 @@ def verdicts(claims, folder):
 
 def test_what_is_far_and_sure_holds(runs):
     found, rows = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2]))
-    assert found == {"Better translations": "holds", "Better trees": "holds", "Nobody ran it": "not tested"}
-    assert [float(row["difference"]) for row in rows] == pytest.approx([3.0, 40.0, 20.2])
-    assert [row["rival_seeds"] for row in rows] == ["3", "3", "0"]
+    assert found == dict.fromkeys(("Better translations", "Better trees", "Better heads"), "holds") | {
+        "Nobody ran it": "not tested"
+    }
+    assert [float(row["difference"]) for row in rows] == pytest.approx([3.0, 40.0, 20.2, 20.2, 20.2])
+    assert [row["rival_seeds"] for row in rows] == ["3", "3", "0", "0", "0"]
 
 
 def test_all_runs_are_listed_the_best_on_validation_first(runs):
     claims, folder = runs([30.0, 30.1, 30.2], [33.0, 33.1, 33.2])
     write_verdict(claims, folder, folder / "out")
-    listed = (folder / "out.md").read_text().split("**De→En, all runs**")[1].strip().splitlines()[2:]
+    tables = (folder / "out.md").read_text().split("**De→En, ")
+    listed = tables[1].strip().splitlines()[4:]
     assert [line.split("|")[1].strip() for line in listed] == ["`b`", "`a`"]
     assert "| 3 | 33.10 ± 0.10 | 33.10 ± 0.10 | 33.10 ± 0.10 | 40.20 ± 0.10 | 40.20 ± 0.10 |" in listed[0]
+    assert tables[2].startswith("heads**")
+    assert tables[2].strip().splitlines()[4:] == [
+        "| none (the first column: the best rule) | – | 60.00 | 60.00 | 60.00 |",
+        "| `a` | 3 | 80.20 ± 0.10 | 80.20 ± 0.10 | 80.20 ± 0.10 |",
+    ]
 
 
 def test_both_tests_must_agree(runs):
@@ -108,7 +142,7 @@ def test_a_gain_that_the_interval_excludes_does_not_hold(runs):
 
 def test_worse_does_not_hold(runs):
     found, _ = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], matched=(2, 4)))
-    assert found["Better trees"] == "does not hold"
+    assert found["Better trees"] == found["Better heads"] == "does not hold"
 
 
 def test_one_seed_cannot_tell(runs):
@@ -128,6 +162,10 @@ def test_what_is_missing_or_damaged_is_named(runs):
     test.write_text(json.dumps(whole | {"metrics": {}}))
     with pytest.raises(UserError, match=r"seed2/significance-b\.json"):
         write_verdict(claims, folder, folder / "out")
+    test.write_text(json.dumps(whole))
+    (folder / "demo/de-en/a/seed3/heads.json").write_text('{"counts": {}, "attachment": {}, "probe": {}}')
+    with pytest.raises(UserError, match=r"seed3/heads\.json: no 'attachment' in it"):
+        write_verdict(claims, folder, folder / "out")
     with pytest.raises(UserError, match="no such folder"):
         write_verdict(claims, folder / "nowhere", folder / "out")
     assert not (folder / "out.md").exists()
@@ -140,6 +178,8 @@ def test_what_is_missing_or_damaged_is_named(runs):
         ("metric: f1_words}\n      - ", "metric: bleu}\n      - ", "metric"),
         ("trivial: balanced, metric: f1_words", "trivial: balanced, metric: sacrebleu", "have no sacreBLEU"),
         ("claim: a translates", "says: a translates", "says"),
+        ("trivial: best rule", "trivial: position", "attachment: give as trivial best rule"),
+        ("trivial: position", "baseline: b", "probe: give as trivial position or position and length"),
     ],
 )
 def test_wrong_claims_are_one_line(tmp_path, old, new, fault):
@@ -184,6 +224,8 @@ def test_packed_runs_say_the_same_and_hold_no_words(runs):
     assert not any(b"Geheimnis" in path.read_bytes() for path in (folder / "unpacked").rglob("*.*"))
     kept = (folder / "unpacked/demo/de-en/a/seed1/trees.wordless.jsonl").read_text()
     assert json.loads(kept) == {"distances": [0.123], "heads": [0, 1]}
+    subprocess.run([sys.executable, script, folder / "unpacked/demo", folder / "again.tar.xz"], check=True)
+    assert (folder / "again.tar.xz").read_bytes() == archives[0].read_bytes()
     for name, place in (("whole", folder), ("packed", folder / "unpacked")):
         write_verdict(claims, place, folder / name)
     assert (folder / "whole.md").read_text() == (folder / "packed.md").read_text()

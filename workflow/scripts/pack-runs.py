@@ -16,7 +16,7 @@ from pathlib import Path
 
 KEPT = {
     "scores.json", "train.json", "history.csv", "hypothesis.valid.txt", "hypothesis.test.txt", "parse.json",
-    "parse_counts.json",
+    "parse_counts.json", "heads.json",
 }  # fmt: skip
 TREES, WORDLESS = "trees.jsonl", "trees.wordless.jsonl"
 XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 27}]
@@ -34,7 +34,9 @@ def wordless(trees: bytes) -> bytes:
 
 def pack(corpus: Path, out: Path) -> None:
     """Write the archive, whose bytes depend on the files alone."""
-    files = [path for path in corpus.glob("*/*/seed*/*") if path.name in {*KEPT, TREES} or _test(path)]
+    files = [
+        path for path in corpus.glob("*/*/seed*/*") if path.name in {*KEPT, TREES, WORDLESS} or _test(path)
+    ]
     with lzma.open(out, "wb", filters=XZ) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
         for path in sorted(files, key=lambda path: (path.name, path)):
             content, name = path.read_bytes(), str(path.relative_to(corpus.parent))

@@ -109,19 +109,18 @@ def read_heads(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, C
         try:
             found.append(
                 {
-                    metric: {
-                        row: (
-                            _finite(percentage),
-                            Counts(np.array(counts["right"][row]), 2 * np.array(counts["words"])),
-                        )
-                        for row, percentage in run[metric].items()
-                    }
-                    for metric, counts in run["counts"].items()
+                    metric: {row: _heads(run, metric, row) for pair in pairs.items() for row in pair}
+                    for metric, pairs in OF_HEADS.items()
                 }
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
     return found
+
+
+def _heads(run: Mapping[str, Any], metric: str, row: str) -> tuple[float, Counts]:
+    counts = run["counts"][metric]
+    return _finite(run[metric][row]), Counts(np.array(counts["right"][row]), 2 * np.array(counts["words"]))
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

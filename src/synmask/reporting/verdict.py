@@ -146,7 +146,7 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
     """
     runs = _Runs(results, claims.corpus)
     found = contrasts(claims, runs)
-    parts = (_summary(claims, found), _details(found), _systems(runs))
+    parts = (_summary(claims, found), _details(found), _systems(runs), _heads(runs))
     write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
     _draw(found, output)
 
@@ -292,6 +292,30 @@ def _systems(runs: _Runs) -> Iterator[str]:
             columns = [[*scores[system][column]] for column in SHOWN]
             columns += [runs.percentages(direction, system, metric) for metric in ("f1_words", "f1_paper")]
             yield f"| `{system}` | {len(scores[system])} | " + " | ".join(map(_spread, columns)) + " |"
+        yield ""
+
+
+def _heads(runs: _Runs) -> Iterator[str]:
+    """What the heads of all systems are worth, best probe first, and what is found without a parser."""
+    pairs = [(metric, rival, own) for metric, rows in OF_HEADS.items() for rival, own in rows.items()]
+    titles = ["Undirected heads", "Probe: position", "Probe: position and length"]
+    for direction in runs.directions():
+        found = {
+            system: [runs.percentages(direction, system, metric, own) for metric, _, own in pairs]
+            for system in runs.systems(direction)
+            if runs.seeds(direction, system, "heads.json")
+        }
+        if not found:
+            continue
+        some = next(iter(found))
+        without = [runs.percentages(direction, some, metric, rival)[:1] for metric, rival, _ in pairs]
+        yield from (f"**{arrow(direction)}, heads**", "", "| Parser | Seeds | " + " | ".join(titles) + " |")
+        yield "|---|---:" + "|---:" * len(titles) + "|"
+        yield "| none (the first column: the best rule) | – | " + " | ".join(map(_spread, without)) + " |"
+        for system in sorted(found, key=lambda name: -fmean(found[name][1])):
+            yield (
+                f"| `{system}` | {len(found[system][0])} | " + " | ".join(map(_spread, found[system])) + " |"
+            )
         yield ""
 
 
