@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.config import load, merge, read_published, read_yaml
+from synmask.config import load, merge, read_claims, read_published, read_yaml
+from synmask.files import UserError
 from synmask.workflow.jobs import Jobs
 from synmask.workflow.paths import any_of
 from synmask.workflow.targets import Targets
@@ -51,6 +52,24 @@ def test_an_experiment_has_tables_figures_pages_and_models(targets):
     assert files[10:] == [f"results/demo/de-en/{run}/average.pt" for run in runs]
 
 
+def test_claims_need_scores_trees_heads_and_tests_of_the_runs_they_compare(targets):
+    claims = read_claims(ROOT / "workflow/claims.yaml")
+    files = targets().claim_files(claims)
+    runs = {}
+    for file in files:
+        *_, direction, system, seed, name = file.split("/")
+        runs.setdefault(name, set()).add((direction, system, seed))
+    assert runs["heads.json"] == {
+        run for run in runs["scores.json"] if run[1] in ("grammar", "grammar-noattention")
+    }
+    assert {direction for direction, *_ in runs["heads.json"]} == {"de-en", "en-de"}
+    assert runs["parse.json"] == runs["parse_counts.json"] >= runs["heads.json"]
+    assert ("de-en", "grammar", "seed1") in runs["significance-transformer.json"]
+    claims = claims.model_copy(update={"experiments": ("verdict-de-eng",)})
+    with pytest.raises(UserError, match="no experiment 'verdict-de-eng'; did you mean 'verdict-de-en'"):
+        targets().claim_files(claims)
+
+
 def test_without_induced_trees_nothing_shows_any(targets):
     files = targets({"experiments": {"demo": {"systems": ["transformer"], "tables": ["translation"]}}}).files(
         "demo"
@@ -72,13 +91,6 @@ def test_partial_targets_are_of_what_a_storage_holds(configure, tmp_path):
     config = configure(merge(DEMO, {"partial": True}))
     partial = Targets(config, read_published("workflow/published.yaml"), held.__contains__)
     assert partial.table_runs("demo", "scores.json") == held
-
-
-def test_source_files_are_marked_as_being_here(configure):
-    jobs = Jobs(configure(DEMO), lambda paths: [f"here {path}" for path in paths])
-    marked = jobs.code("table")(wildcards(table="demo"))
-    assert marked == [f"here {path}" for path in Jobs(configure(DEMO)).code("table")(wildcards(table="demo"))]
-    assert "here src/synmask/reporting/tables.py" in marked
 
 
 def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypatch):
