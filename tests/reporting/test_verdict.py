@@ -57,6 +57,19 @@ def heads(right, seed):
     return percentages | {"counts": spread}
 
 
+def recalls(seed):
+    """Of the protocol "words": six labels, the last of them the most frequent."""
+    return {
+        f"L{label}": {
+            "gold": 10 * label,
+            "induced": 10.0 * label + seed,
+            "right-branching": 5.0,
+            "balanced": 7.0,
+        }
+        for label in range(1, 7)
+    }
+
+
 @pytest.fixture
 def runs(tmp_path):
     """Writes runs of `a` and `b`; → their folder and the claims."""
@@ -75,8 +88,9 @@ def runs(tmp_path):
                     "induced": numbers | {"f1": 20.0 * right + seed / 10},
                     "balanced": numbers | {"f1": 60.0},
                 }
+                found = {"rows": rows, "recall_by_label": recalls(seed)}
                 (folder / "parse.json").write_text(
-                    json.dumps(run | {"protocols": {key: {"rows": rows} for key in ("words", "paper")}})
+                    json.dumps(run | {"protocols": dict.fromkeys(("words", "paper"), found)})
                 )
                 trivial = {"matched": [3] * 60, "predicted": [5] * 60}
                 spans = {"gold": [5] * 60, "balanced": trivial, "right-branching": trivial}
@@ -125,6 +139,13 @@ def test_all_runs_are_listed_the_best_on_validation_first(runs):
         "| none (the first column: the best rule) | – | 60.00 | 60.00 | 60.00 |",
         "| `a` | 3 | 80.20 ± 0.10 | 80.20 ± 0.10 | 80.20 ± 0.10 |",
     ]
+    assert tables[3].strip().splitlines()[2:6] == [
+        "| Trees | L6 (60) | L5 (50) | L4 (40) | L3 (30) | L2 (20) |",
+        "|---|---:|---:|---:|---:|---:|",
+        "| right-branching | 5.00 | 5.00 | 5.00 | 5.00 | 5.00 |",
+        "| balanced | 7.00 | 7.00 | 7.00 | 7.00 | 7.00 |",
+    ]
+    assert "| `a` | 62.00 ± 1.00 | 52.00 ± 1.00 | 42.00 ± 1.00 | 32.00 ± 1.00 | 22.00 ± 1.00 |" in tables[3]
 
 
 def test_both_tests_must_agree(runs):

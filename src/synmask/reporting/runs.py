@@ -74,6 +74,22 @@ def read_parses(paths: Iterable[Path], protocol: str, trees: str = "induced") ->
     return pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
 
 
+def read_recalls(path: Path) -> dict[str, dict[str, float]]:
+    """Recall by label of a parse.json, by the protocol "words": label → kind of tree → percentage.
+
+    Raises:
+        UserError: the file is missing, is not JSON, or lacks a key.
+    """
+    run = _read(path, ["protocols"])
+    try:
+        return {
+            label: {tree: _finite(recall) for tree, recall in recalls.items()}
+            for label, recalls in run["protocols"]["words"]["recall_by_label"].items()
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
+
+
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
     """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree.
 

@@ -21,6 +21,7 @@ from synmask.reporting.runs import (
     read_counts,
     read_heads,
     read_parses,
+    read_recalls,
     read_scores,
 )
 from synmask.reporting.style import COLOURS, DARK, GREY, in_style, panels, save
@@ -34,6 +35,7 @@ METRICS = {
 }
 SMALL = 5.0  # a relevant gain in F1 or words, if a claim names none
 SMALL_BLEU = 0.5
+LABELS = 5  # kinds of constituents in the table of recalls
 SHOWN = {"valid_sacrebleu": "sacreBLEU, validation", "sacrebleu": "sacreBLEU, test", "chrf": "chrF, test"}
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
@@ -146,7 +148,7 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
     """
     runs = _Runs(results, claims.corpus)
     found = contrasts(claims, runs)
-    parts = (_summary(claims, found), _details(found), _systems(runs), _heads(runs))
+    parts = (_summary(claims, found), _details(found), _systems(runs), _heads(runs), _labels(runs))
     write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
     _draw(found, output)
 
@@ -316,6 +318,29 @@ def _heads(runs: _Runs) -> Iterator[str]:
             yield (
                 f"| `{system}` | {len(found[system][0])} | " + " | ".join(map(_spread, found[system])) + " |"
             )
+        yield ""
+
+
+def _labels(runs: _Runs) -> Iterator[str]:
+    """The share of the most frequent kinds of constituents that trees have, in percent."""
+    for direction in runs.directions():
+        found = {
+            system: [read_recalls(path) for path in runs.seeds(direction, system, "parse.json").values()]
+            for system in runs.systems(direction)
+        }
+        found = {system: recalls for system, recalls in found.items() if recalls}
+        if not found:
+            continue
+        some = next(iter(found.values()))[0]
+        labels = sorted(some, key=lambda label: -some[label]["gold"])[:LABELS]
+        heads = [f"{label} ({some[label]['gold']:,})" for label in labels]
+        yield from (f"**{arrow(direction)}, recall by label**", "", "| Trees | " + " | ".join(heads) + " |")
+        yield "|---" + "|---:" * len(labels) + "|"
+        for trivial in ("right-branching", "balanced"):
+            yield f"| {trivial} | " + " | ".join(_spread([some[label][trivial]]) for label in labels) + " |"
+        for system, recalls in found.items():
+            cells = (_spread([one[label]["induced"] for one in recalls]) for label in labels)
+            yield f"| `{system}` | " + " | ".join(cells) + " |"
         yield ""
 
 
