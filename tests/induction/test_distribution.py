@@ -345,10 +345,3 @@ def test_nan_is_not_hidden(implementation):
     distance[0, 2] = height[1, 3] = math.nan
     found = dependency_distribution(distance, height)
     assert found.isnan().flatten(1).any(1).tolist() == [True, True, False]
-
-
-def test_an_operator_of_another_source_is_not_used(monkeypatch):
-    module = type("kernel", (), {"SOURCE": "another"})
-    monkeypatch.setattr(distribution, "import_module", lambda name: module)
-    with pytest.warns(UserWarning, match="out of date: build it anew with `make`"):
-        assert not distribution._load_kernel()

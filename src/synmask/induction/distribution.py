@@ -9,9 +9,6 @@ it is factorised, exactly: O(n^3) time and O(n^2) memory (docs/method.md). It is
 """
 
 import math
-import warnings
-from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from synmask.kernels import load
 
 # Scaled heights are exponentiated centred on the middle of their range, so e^-REACH ... e^REACH must fit the
 # floating type with room to spare for the gradients, which are up to n^2 times larger.
@@ -33,21 +32,7 @@ def height_range(dtype: torch.dtype) -> float:
     return 2 * _ROOM * math.log(torch.finfo(torch.promote_types(dtype, torch.float32)).max)
 
 
-def _load_kernel() -> bool:
-    """Load the C++ operator; False where there is none of the present source for the present PyTorch."""
-    try:
-        built_from = import_module("synmask.induction.kernel").SOURCE
-    except ModuleNotFoundError:
-        return False
-    except ImportError:
-        built_from = None
-    if built_from == sha256(Path(__file__).with_name("kernel.cpp").read_bytes()).hexdigest():
-        return True
-    warnings.warn("the C++ operator of P_D is out of date: build it anew with `make`", stacklevel=2)
-    return False
-
-
-_KERNEL = _load_kernel()
+_KERNEL = load(Path(__file__).with_name("kernel.cpp"))
 
 
 def implementation(device: torch.device) -> Literal["C++", "PyTorch"]:
