@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
 PINS := requirements.txt requirements-fairseq.txt
-KERNEL := setup.py src/synmask/induction/kernel.cpp
+KERNELS := setup.py src/synmask/induction/kernel.cpp src/synmask/search/kernel.cpp
 AUDIT := .venv-audit
 DOCS := .venv-docs
 
@@ -53,7 +53,7 @@ $(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements-%.txt
 	.venv-$*/bin/pip install --quiet --require-hashes -r $<
 	@touch $@
 
-$(READY): $(PINS) pyproject.toml $(KERNEL)
+$(READY): $(PINS) pyproject.toml $(KERNELS)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { echo "$(PYTHON): Python 3.11, 3.12 or 3.13 is needed (make PYTHON=/path/to/python3.11)"; exit 1; }
 	@command -v $${CXX:-g++} > /dev/null || { echo "no C++ compiler: install g++ (Debian: apt-get install g++)"; exit 1; }
 	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" || { echo "no Python headers: install them (Debian: apt-get install python3-dev)"; exit 1; }

@@ -1,11 +1,11 @@
-"""Builds the C++ operator of P_D where PyTorch and a compiler are; without it P_D is computed in PyTorch."""
+"""Builds the C++ operators where PyTorch and a compiler are; without them, PyTorch computes the same."""
 
 from hashlib import sha256
 from pathlib import Path
 
 from setuptools import Extension, setup
 
-SOURCE = "src/synmask/induction/kernel.cpp"
+KERNELS = ["src/synmask/induction/kernel.cpp", "src/synmask/search/kernel.cpp"]
 FLAGS = [
     "-std=c++20",
     "-O3",
@@ -13,7 +13,6 @@ FLAGS = [
     "-ffp-contract=off",  # the same bytes with and without fused instructions
     "-fno-math-errno",
     "-fno-trapping-math",
-    f'-DSOURCE="{sha256(Path(SOURCE).read_bytes()).hexdigest()}"',
 ]
 
 
@@ -22,7 +21,15 @@ def extensions() -> list[Extension]:
         from torch.utils.cpp_extension import CppExtension
     except ImportError:
         return []  # workflow/envs/corenlp.yaml has no PyTorch
-    return [CppExtension("synmask.induction.kernel", [SOURCE], extra_compile_args=FLAGS, optional=True)]
+    return [
+        CppExtension(
+            source.removeprefix("src/").removesuffix(".cpp").replace("/", "."),
+            [source],
+            extra_compile_args=[*FLAGS, f'-DSOURCE="{sha256(Path(source).read_bytes()).hexdigest()}"'],
+            optional=True,
+        )
+        for source in KERNELS
+    ]
 
 
 setup(ext_modules=extensions())

@@ -5,7 +5,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from small_models import typed
-from synmask.guides.steps import used
+from synmask.search import operators
 from synmask.training.binarise import encode, read_dictionary
 from synmask.translation import beam
 from synmask.translation.beam import BeamSearch
@@ -28,6 +28,11 @@ def built(corpus, settings_of):
         return model, task
 
     return build
+
+
+@pytest.fixture(params=["C++", "PyTorch"])
+def implementation(request, monkeypatch):
+    monkeypatch.setattr(operators, "LOADED", request.param == "C++")
 
 
 def batch_of(task, lines, templates=None):
@@ -69,7 +74,7 @@ def test_hypotheses_are_fairseqs(built, monkeypatch, size, length_penalty):
         assert len({len(tokens) for sentence in ours for tokens, _ in sentence}) > 3
 
 
-def test_the_longest_hypotheses_end_as_fairseqs(built):
+def test_the_longest_hypotheses_end_as_fairseqs(implementation, built):
     model, task = built("none")
     model.decoder.embed_tokens.weight.data[task.tgt_dict.eos()] = 0  # never likely
     theirs, ours = both([model], task, batch_of(task, LINES[:2]))
@@ -78,21 +83,21 @@ def test_the_longest_hypotheses_end_as_fairseqs(built):
 
 
 @pytest.mark.parametrize("options", [{}, {"heads": 1, "temperature": 3.0}])
-def test_a_guided_decoder_with_caches_is_as_without(built, monkeypatch, options):
+def test_a_guided_decoder_with_caches_is_as_without(implementation, built, monkeypatch, options):
     monkeypatch.setattr(beam, "LONGEST", 30)
     model, task = built("lpsi", **options)
     theirs, ours = both([model], task, batch_of(task, LINES), longest=30)
     assert_same(theirs, ours)
 
 
-def test_templates(built, monkeypatch):
+def test_templates(implementation, built, monkeypatch):
     monkeypatch.setattr(beam, "LONGEST", 30)
     model, task = built("templates")
     batch = batch_of(task, LINES, ["a bb", "", "d d d", "cc", "", "jj"])
     assert_same(*both([model], task, batch, longest=30))
 
 
-def test_an_ensemble(built, monkeypatch):
+def test_an_ensemble(implementation, built, monkeypatch):
     monkeypatch.setattr(beam, "LONGEST", 30)
     (one, task), (two, _) = built("none"), built("lpsi", seed=2)
     theirs, ours = both([one, two], task, batch_of(task, LINES), longest=30)
@@ -107,16 +112,3 @@ def test_when_caches_are_cleared_changes_nothing(built, monkeypatch, chunk, fewe
     for guide in ("none", "lpsi"):
         model, task = built(guide)
         assert_same(*both([model], task, batch_of(task, LINES), longest=40))
-
-
-def test_used_slots_against_loops():
-    torch.manual_seed(1)
-    path = torch.stack([torch.randint(9, (3, 4)) for _ in range(5)])
-    slots, through = used(path, slots=9)
-    most = max(len({*sentence.flatten().tolist()}) for sentence in path)
-    assert slots.shape == (5, most)
-    assert torch.equal(slots.gather(1, through.flatten(1)).view_as(path), path)
-    for sentence, kept in zip(path, slots.tolist(), strict=True):
-        needed = sorted({*sentence.flatten().tolist()})
-        assert kept[: len(needed)] == needed
-        assert len({*kept}) == most

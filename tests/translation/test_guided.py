@@ -7,6 +7,7 @@ import torch
 from small_models import typed
 from synmask.config.guides import GUIDES
 from synmask.files import UserError
+from synmask.search.products import Products
 from synmask.syntax.annotations import annotate_file
 from synmask.translation.average import average, save_model
 from synmask.translation.decode import decode_files, parse_file
@@ -91,7 +92,8 @@ def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of)
     source, previous = inputs["src_tokens"], inputs["prev_output_tokens"]
     with torch.no_grad():
         whole, extra = model(**inputs)
-        decoder = DecoderSteps(model.decoder, model.encoder(source, annotations={}), longest=9)
+        encoded = model.encoder(source, annotations={})
+        decoder = DecoderSteps(model.decoder, encoded, 9, Products())
         path = torch.arange(previous.size(1)).expand(len(source), 1, -1)
         steps = [
             decoder(previous[:, end - 1 : end], path[..., :end], end)

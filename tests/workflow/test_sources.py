@@ -90,10 +90,14 @@ def test_a_system_has_its_own_guide_alone(jobs):
         "training/compat",
         "guides/__init__",
     }
-    assert not {name for name in plain if name.startswith(("guides/", "induction/"))} - {
-        "guides/__init__",
-        "guides/steps",
-    }
+    others = ("guides/", "induction/", "search/")
+    assert {name for name in plain if name.startswith(others)} == {"guides/__init__"}
+
+
+def test_training_does_not_depend_on_beam_search(jobs):
+    search = {"translation/beam", "translation/steps", "search/attention", "search/kernel.cpp"}
+    assert not search & behind(jobs, "train", corpus="demo", system="st-nmt")
+    assert search <= behind(jobs, "decode", corpus="demo", system="transformer")
 
 
 def test_only_systems_that_read_a_parser_are_trained_by_what_reads_annotations(jobs):
@@ -138,7 +142,7 @@ def test_other_files_are_sources_of_what_reads_them(jobs):
     assert page | {"reporting/page/tree_page.js"} <= behind(jobs, "report")
     everything = {file for _, code, _ in rules() if code for file in sources(code)}
     others = {str(path) for kind in ("cpp", "java", "html", "css", "js") for path in ROOT.rglob(f"*.{kind}")}
-    assert len(others) == 7
+    assert len(others) == 8
     assert others <= everything
 
 

@@ -49,18 +49,18 @@ class Syntax:
 
 
 class Steps(Protocol):
-    """A decoder's guide in beam search, in which S sentences have W hypotheses each (see guides/steps.py)."""
+    """A decoder's guide in beam search: S sentences have W hypotheses each (see search/attention.py)."""
 
-    def __call__(self, x: Tensor, path: Tensor, bias: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, path: Tensor, slots: int) -> Tensor:
         """What is added to the scores of the last tokens.
 
         Args:
             x: (S, W, d), what the first layer gets of them.
             path: (S, W, t), the slots of all tokens of their hypotheses.
-            bias: (S, 1, W, slots), what is added without a guide.
+            slots: how many slots there are, the last W of which are the last tokens'.
 
         Returns:
-            (S, H, W, slots).
+            (S, H, W, t), for the tokens on the path.
         """
 
     def keep(self, sentences: Tensor, slots: Tensor) -> None:

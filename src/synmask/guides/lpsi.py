@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from synmask.config.guides import LpsiOptions
 from synmask.guides import Done, Guide, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
-from synmask.guides.steps import SelfAttention, on_path
+from synmask.search.attention import SelfAttention
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,14 @@ class WallSteps:
     def __init__(self, guide: LpsiGuide) -> None:
         self.guide = guide
         attention = guide.tower.self_attn
-        self.own = SelfAttention(attention.in_proj_weight, attention.in_proj_bias, attention.num_heads)
+        project = partial(F.linear, weight=attention.in_proj_weight, bias=attention.in_proj_bias)
+        self.own = SelfAttention(project, attention.num_heads)
         self.distance: Tensor | None = None  # (S, slots, G)
 
-    def __call__(self, x: Tensor, path: Tensor, bias: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, path: Tensor, slots: int) -> Tensor:
         """See `Steps`."""
         guide, tower = self.guide, self.guide.tower
-        states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, bias)))
+        states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, path, slots)))
         states = tower.norm2(states + tower.linear2(F.relu(tower.linear1(states))))
         distance = guide.output(states)  # (S, W, G)
         before = distance[:, :0] if self.distance is None else self.distance
@@ -113,9 +115,7 @@ class WallSteps:
         factor = F.logsigmoid(guide.options.temperature * (distance[:, :, None] - walls))
         factor[:, :, -1] = 0  # a token is no wall to itself
         gate = factor.flip(2).cumsum(2).flip(2).permute(0, 3, 1, 2)
-        gated = on_path(path, bias.size(-1), gate)
-        rest = guide.shape.heads - gate.size(1)
-        return torch.cat([gated, bias.expand(-1, rest, -1, -1)], dim=1)
+        return F.pad(gate, (0, 0, 0, 0, 0, guide.shape.heads - gate.size(1)))
 
     def keep(self, sentences: Tensor, slots: Tensor) -> None:
         """See `Steps.keep`."""

@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from synmask.guides.steps import used
+from synmask.search.attention import used
+from synmask.search.continuations import best
+from synmask.search.products import Products
 from synmask.translation.steps import DecoderSteps
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
@@ -33,9 +35,10 @@ class BeamSearch:
 
     def __init__(self, models: Sequence[Any], target: Dictionary, beam: int, length_penalty: float) -> None:
         self.models = models
-        self.pad, self.eos = target.pad(), target.eos()
+        self.pad, self.eos, self.vocabulary = target.pad(), target.eos(), len(target)
         self.beam = min(beam, len(target) - 1)  # a pad is never chosen
         self.length_penalty = length_penalty
+        self.products = Products()
         self.longest = min([LONGEST, *(model.max_decoder_positions() - 1 for model in models)])
 
     @torch.inference_mode()
@@ -46,11 +49,14 @@ class BeamSearch:
         found = []
         for part in torch.arange(len(net["src_tokens"]), device=net["src_tokens"].device).split(CHUNK):
             decoders = [
-                DecoderSteps(model.decoder, model.encoder.reorder_encoder_out(out, part), self.longest)
+                self._decoder(model, model.encoder.reorder_encoder_out(out, part))
                 for model, out in zip(self.models, encoded, strict=True)
             ]
             found += self._search(decoders, torch.full_like(part[:, None], self.eos))
         return [sorted(ended, key=lambda one: -one.score) for ended in found]
+
+    def _decoder(self, model: Any, encoder_out: dict[str, Any]) -> DecoderSteps:
+        return DecoderSteps(model.decoder, encoder_out, self.longest, self.products)
 
     def _search(self, decoders: list[DecoderSteps], token: Tensor) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence in the order in which they end.
@@ -68,7 +74,8 @@ class BeamSearch:
             path = torch.cat([path, slot.expand_as(token)[..., None]], dim=2)
             written = torch.cat([written, token], dim=1)
             logits = [decoder(token, path, written.size(1)) for decoder in decoders]
-            score, token, parent = self._candidates(score, self._log_probabilities(logits, step))
+            # twice as many as go on, since one of each hypothesis ends at most
+            score, token, parent = best(logits, score, 2 * self.beam, self._never(step, token.device))
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
             paths = path[rows, parent[rows, ranks]]
@@ -80,8 +87,8 @@ class BeamSearch:
             on = [row for row, number in enumerate(alive) if len(found[number]) < self.beam]
             if not on or step == self.longest:
                 break
-            best = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]  # that have not ended
-            score, token, parent = (values.gather(1, best) for values in (score, token, parent))
+            going = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]  # ranks
+            score, token, parent = (values.gather(1, going) for values in (score, token, parent))
             path = path.gather(1, parent[..., None].expand(-1, -1, step + 1))
             if len(on) <= FEWER * len(alive) or step % OFTEN == OFTEN - 1:
                 alive = [alive[row] for row in on]
@@ -93,29 +100,15 @@ class BeamSearch:
                     decoder.keep(*kept)
         return found
 
-    def _candidates(self, score: Tensor, logs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The best 2 * beam continuations of each sentence: their scores, tokens and parents (S, 2 * beam).
-
-        So many, since one of each hypothesis ends at most. score (S, W); logs (S, W, V).
-        """
-        most = min(2 * self.beam, logs.size(-1) - 1)
-        values, tokens = logs.topk(most)
-        score, index = (score[..., None] + values).flatten(1).topk(min(2 * self.beam, values[0].numel()))
-        return score, tokens.flatten(1).gather(1, index), index // most
+    def _never(self, step: int, device: torch.device) -> Tensor:
+        """(V,), True of tokens that must not come next: pads, `</s>` at first, and at last all others."""
+        tokens = torch.arange(self.vocabulary, device=device)
+        if step == self.longest:
+            return tokens != self.eos
+        return (tokens == self.pad) | ((tokens == self.eos) & (step == 0))
 
     def _ended(self, written: Tensor, path: Tensor, score: Tensor) -> list[Hypothesis]:
         """The hypotheses with the paths (N, t) through written (N, slots), which `</s>` ends; score (N,)."""
         tokens = F.pad(written.gather(1, path)[:, 1:], (0, 1), value=self.eos)
         scores = (score / path.size(1) ** self.length_penalty).tolist()
         return [Hypothesis(*one) for one in zip(tokens, scores, strict=True)]
-
-    def _log_probabilities(self, logits: list[Tensor], step: int) -> Tensor:
-        """Of the next tokens (S, W, V), by the logits of each model; -inf where a token must not be."""
-        each = [one.log_softmax(-1, dtype=torch.float32) for one in logits]
-        logs = each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))
-        logs[..., self.pad] = -math.inf
-        if step == 0:
-            logs[..., self.eos] = -math.inf
-        if step == self.longest:
-            logs[..., : self.eos] = logs[..., self.eos + 1 :] = -math.inf
-        return logs

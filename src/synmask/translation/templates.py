@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from synmask.config.sections import Guidance
 from synmask.training.operators import replace_dropout
 from synmask.translation.layers import DecoderLayer
-from synmask.translation.steps import CrossAttention
 from synmask.translation.transformer import GuidedDecoder, GuidedEncoder, GuidedTransformer
 
 
@@ -65,23 +64,6 @@ class GatedAttention(nn.Module):
         return torch.where(empty, read, torch.lerp(told, read, gate))
 
 
-class GatedSteps:
-    """`GatedAttention` in beam search."""
-
-    def __init__(self, attention: GatedAttention, source: CrossAttention, template: CrossAttention) -> None:
-        self.attention, self.source, self.template = attention, source, template
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """x (S, W, d) → same."""
-        empty = self.template.bias.isfinite().sum(1) == 1
-        return self.attention.mixed(self.source(x), self.template(x), empty[:, None, None])
-
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1)."""
-        self.source.keep(sentences)
-        self.template.keep(sentences)
-
-
 class TemplatedEncoder(GuidedEncoder):
     """The encoder of the source and, in `template`, that of templates."""
 
@@ -116,12 +98,14 @@ class TemplatedDecoder(GuidedDecoder):
             prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **more
         )
 
-    def cross_steps(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> GatedSteps:
+    def cross_steps(self, products: Any, layer: DecoderLayer, encoder_out: dict[str, Any]) -> Any:
         """A layer's cross-attention in beam search."""
+        from synmask.translation.steps import CrossAttention, GatedSteps
+
         attention = layer.encoder_attn
         source = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         both = (attention.source, *source), (attention.template, *encoder_out["template"])
-        return GatedSteps(attention, *(CrossAttention(*one) for one in both))
+        return GatedSteps(attention, *(CrossAttention(products, *one) for one in both))
 
 
 class TemplatedTransformer(GuidedTransformer):

@@ -12,7 +12,6 @@ from synmask.config.sections import Guidance
 from synmask.guides import Done, Guide, Shape, Syntax, build_guide
 from synmask.training.operators import dropout, replace_dropout
 from synmask.translation.layers import DecoderLayer, EncoderLayer
-from synmask.translation.steps import CrossAttention
 
 
 class GuidedEncoder(TransformerEncoderBase):
@@ -128,10 +127,12 @@ class GuidedDecoder(TransformerDecoderBase):
                 alignment = weights.float().mean(0)
         return x.transpose(0, 1), {"attn": [alignment], "inner_states": [], "prepared": prepared}
 
-    def cross_steps(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> CrossAttention:
+    def cross_steps(self, products: Any, layer: DecoderLayer, encoder_out: dict[str, Any]) -> Any:
         """A layer's cross-attention in beam search."""
+        from synmask.translation.steps import CrossAttention  # here: training does not depend on it
+
         states, padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        return CrossAttention(layer.encoder_attn, states, padding)
+        return CrossAttention(products, layer.encoder_attn, states, padding)
 
 
 class GuidedTransformer(TransformerModelBase):

@@ -1,0 +1,28 @@
+"""Products with packed weights against plain ones."""
+
+import pytest
+import torch
+from torch import nn
+
+from synmask.search.products import Products
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(1, 24), (7, 5, 24), (3, 1, 24)])
+def test_products(monkeypatch, packed, bias, shape):
+    if not packed:
+        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    torch.manual_seed(1)
+    one, two = nn.Linear(24, 40, bias=bias), nn.Linear(24, 8, bias=bias)
+    products = Products()
+    with torch.inference_mode():
+        for x in (torch.randn(shape), torch.randn(2, *shape)):  # other sizes with the same weights
+            plus = torch.randn(*x.shape[:-1], 40)
+            close = torch.testing.assert_close
+            close(products(x, one), one(x))
+            close(products(x, one, relu=True), one(x).relu())
+            close(products(x, one, plus=plus), one(x) + plus)
+            close(products(x, one, two), torch.cat([one(x), two(x)], dim=-1))
+            close(products(x.transpose(0, -2), one), one(x.transpose(0, -2)))
+    assert len(products.packed) == 2
