@@ -19,6 +19,7 @@ from synmask.cli import main
 sys.path.insert(0, str(Path(__file__).parent))
 from calls import CALLS, TELLING_VERBS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare, spoil
 
+pytestmark = pytest.mark.xdist_group("hostile")  # `made` takes long, and once is enough
 ROOT = Path(__file__).parents[2]
 TRIED = int(os.environ.get("FUZZ", 7))
 SEED = int(os.environ.get("FUZZ_SEED", 1))

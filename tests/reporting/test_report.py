@@ -142,7 +142,9 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded(project):
 
 
 def test_runs_that_were_packed_without_their_times_have_none(project):
-    assert page(project).read_text().count("2023-11-14") == 5  # each of three runs; the first and last; the head
+    assert (
+        page(project).read_text().count("2023-11-14") == 5
+    )  # each of three runs; the first and last; the head
     for path in project.rglob("scores.json"):
         os.utime(path, (0, 0))
     html = page(project).read_text()
