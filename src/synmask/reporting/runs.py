@@ -216,6 +216,11 @@ def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]
         run = read_json(path)
         keys = ["corpus", "system", "seed", "baseline"]
         _require(run, [*keys, "parts", "task"] if "task" in run else [*RUN, "metrics"], path, "the file")
+        for kind in ("metrics", "parts"):
+            if not isinstance(run.get(kind, {}), dict):
+                raise UserError(f"{path}: {kind} has no tests in it; delete it and make it again")
+            for name, test in run.get(kind, {}).items():
+                _require(test, ["difference", "p"], path, f"{kind}.{name}")
         head = {key: run.get(key) for key in [*RUN, "baseline"]}
         rows += [head | {"metric": metric} | test for metric, test in run.get("metrics", {}).items()]
         for part, test in run.get("parts", {}).items():
