@@ -180,7 +180,7 @@ def _named(columns: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], s
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """`runs`, and if the table has an average, a row per system and seed that has all columns."""
-    names = [column["column"] for column in columns if column["task"]]
+    names = [column["column"] for column in columns if column.get("task")]
     if len(names) == len(columns):
         return runs
     rows = []
