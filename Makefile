@@ -4,6 +4,7 @@
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
+# make verdict: build docs/verdict/report.html from the runs that are shipped.
 # Everything else is `snakemake`.
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +16,9 @@ KERNELS := setup.py src/synmask/induction/kernel.cpp src/synmask/search/kernel.c
 AUDIT := .venv-audit
 DOCS := .venv-docs
 
-.PHONY: demo test chaos fuzz cluster audit sbom docs
+VERDICT := build/verdict
+
+.PHONY: demo test chaos fuzz cluster audit sbom docs verdict
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -47,6 +50,14 @@ sbom: $(AUDIT)/.ready $(READY)
 docs: $(DOCS)/.ready
 	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --fresh-env -c docs -d build/doctrees . site
 	@echo "site     site/index.html: open it in a browser"
+
+# in a folder of its own: these results are not to be taken for the user's
+verdict: $(READY)
+	@rm -rf $(VERDICT) && mkdir -p $(VERDICT)/results
+	@tar -xJf docs/verdict/runs.tar.xz -C $(VERDICT)/results
+	@ln -s $(addprefix $(CURDIR)/,Snakefile config.yaml profiles src workflow) $(VERDICT)
+	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --config partial=true
+	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html docs/verdict/report.html
 
 $(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements-%.txt
 	$(PYTHON) -m venv .venv-$*

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from griffe2md import render_object_docs
 from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
+
+sys.path.insert(0, str(Path(__file__).parent))
+import pages
 
 # Pages are read where they lie, so that links between them, and to other files, are those of the repository.
 ROOT = Path(__file__).parents[1]
@@ -62,9 +66,15 @@ def documentation(package: str) -> str:
     return LINK.sub(r"\1", "\n\n".join(parts))
 
 
-def write_library(app: Sphinx, name: str, content: list[str]) -> None:
-    """Put a package's documentation where a page has the line `<!-- library: PACKAGE -->`."""
-    content[0] = PACKAGE.sub(lambda found: documentation(found[1]), content[0])
+def complete(app: Sphinx, name: str, content: list[str]) -> None:
+    """Link reports; put a package's documentation where a page has the line `<!-- library: PACKAGE -->`."""
+    linked = pages.with_links(content[0], ROOT)
+    content[0] = PACKAGE.sub(lambda found: documentation(found[1]), linked)
+
+
+def publish(app: Sphinx, fault: Exception | None) -> None:
+    if fault is None:
+        pages.publish(ROOT, Path(app.outdir))
 
 
 class NotebookParser(MystParser):
@@ -88,4 +98,5 @@ class NotebookParser(MystParser):
 def setup(app: Sphinx) -> None:
     patch_loggers(getLogger)  # its warnings are errors, too
     app.add_source_parser(NotebookParser)
-    app.connect("source-read", write_library)
+    app.connect("source-read", complete)
+    app.connect("build-finished", publish)

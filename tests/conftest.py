@@ -14,6 +14,7 @@ import pytest
 from synmask import files
 from synmask.config import load, read_yaml
 from synmask.corpora.jars import fetch_jar
+from warm import Warm
 
 pytest_plugins = ["small_models"]
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -91,6 +92,14 @@ def open_page(tmp_path_factory):
         return Page(done.stdout, re.findall(r"CONSOLE[^\]]*\] (.*)", done.stderr))
 
     return open_page
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory):
+    """`snakemake` and `synmask` that start fast, in its `folder`."""
+    warm = Warm(tmp_path_factory.mktemp("warm"))
+    yield warm
+    warm.close()
 
 
 def configured():

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md"]
 CHANGES = ROOT / "CHANGELOG.md"
-GENERATED = re.compile(r"<!-- (table|verdict) -->.*?<!-- end of \1 -->|```.*?```", re.S)
+GENERATED = re.compile(r"<!-- (table|verdict) -->.*?<!-- end of \1 -->|```.*?```|<!--.*?-->", re.S)
 AVOID = re.compile(
     r"holds? against"
     r"|\b(?:a|one) \w+ an? (?:rule|run|seed|line|row|sentence|system|step|direction)\b"  # one verb per rule

@@ -232,13 +232,17 @@ BAD = (
 RIGHT = {("pretrain", "--settings", "{}")}  # RoBERTa-base, which trains for hours
 
 
+DEFAULTED = (JSONS["settings"], JSONS["pretraining"])
+DEFAULTS = {("model",), ("training",), ("training", "max_epochs")}
+
+
 def damaged_json(text, draw):
     """JSON in which a key is missing or unknown, or a value is of a wrong kind, however deep."""
     places, whole = [*_places(json.loads(text))], json.loads(text)
     for place in draw.sample(places, len(places)):
         for wrong in (None, [], {}, "x", -1, 0, True, float("nan"), 10**30, _places):
-            if whole == JSONS["pretraining"] and place == ("model",) and wrong in ({}, _places):
-                continue  # right: RoBERTa-base, which trains for hours
+            if whole in DEFAULTED and place in DEFAULTS and wrong in ({}, _places):
+                continue  # right: a large model, or many epochs
             yield json.dumps(_changed(json.loads(text), place, wrong))
     if text.startswith("{"):
         yield json.dumps({**json.loads(text), "unknown": 1})

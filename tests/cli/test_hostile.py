@@ -3,6 +3,7 @@
 `make fuzz` tries thousands of calls: FUZZ is how many a verb, FUZZ_SEED draws others.
 """
 
+import json
 import os
 import random
 import shutil
@@ -17,13 +18,27 @@ import torch
 from synmask.cli import main
 
 sys.path.insert(0, str(Path(__file__).parent))
-from calls import CALLS, TELLING_VERBS, TRAINING_VERBS, UNABLE, calls, mutations, placed, prepare, spoil
+from calls import (
+    CALLS,
+    JSONS,
+    TELLING_VERBS,
+    TRAINING_VERBS,
+    UNABLE,
+    calls,
+    mutations,
+    placed,
+    prepare,
+    spoil,
+)
 
+pytestmark = pytest.mark.xdist_group("hostile")  # `made` takes long, and once is enough
 ROOT = Path(__file__).parents[2]
 TRIED = int(os.environ.get("FUZZ", 7))
 SEED = int(os.environ.get("FUZZ_SEED", 1))
 SECONDS = 60
 WEIGHT = "encoder.layers.0.fc1.weight"
+PARTLESS = JSONS["task_table"] | {"columns": [{**JSONS["task_table"]["columns"][0]}]}
+del PARTLESS["columns"][0]["part"]
 VERBS = {words[0]: words for words in calls(CALLS) + calls(UNABLE)}
 
 
@@ -133,6 +148,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("encode-text", "--valid", "empty", "empty: no text"),
         ("learn-bpe", "--vocabularies", ("one", "more"), "--inputs 2, --vocabularies 3"),
         ("learn-bpe", "--merges", "5.5", "--merges: must be a whole number"),
+        ("table", "--plan", json.dumps(PARTLESS), "--plan: columns.0: a task needs its part"),
         ("translate", "--threads", "1.5", "--threads: must be a whole number"),
         ("learn-bpe", "--codes", "folder", "folder: Is a directory"),
         ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero: a device that never ends; give a file"),

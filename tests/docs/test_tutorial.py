@@ -16,22 +16,29 @@ COMMANDS = {"python": ("python", "-c"), "bash": ("bash", "-euo", "pipefail", "-c
 def copy_of_the_project(folder):
     for name in ("src/synmask", "workflow", "tests/guides"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("Snakefile", "config.yaml", "pyproject.toml", "tests/conftest.py", "tests/small_models.py"):
+    for name in (
+        "Snakefile",
+        "config.yaml",
+        "pyproject.toml",
+        "tests/conftest.py",
+        "tests/small_models.py",
+        "tests/warm.py",
+    ):
         shutil.copy(ROOT / name, folder / name)
     (folder / "profiles").symlink_to("workflow/profiles")
 
 
-def run(folder, *command):
+def run(folder, programs, *command):
     """What a command prints, or else says of itself on stderr; it has to succeed."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # saves 3 s of CPU time
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment["PATH"] = f"{programs}:{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, (command, done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout or done.stderr
 
 
-def test_the_tutorial(tmp_path):
+def test_the_tutorial(tmp_path, warm):
     copy_of_the_project(tmp_path)
     said, kinds = "", []
     for kind, block in BLOCK.findall((ROOT / "docs/tutorial.md").read_text(encoding="utf-8")):
@@ -42,7 +49,7 @@ def test_the_tutorial(tmp_path):
             with (tmp_path / named[1]).open("a", encoding="utf-8") as file:
                 file.write(f"\n\n{block}")
         else:
-            said = run(tmp_path, *COMMANDS[kind], block)
+            said = run(tmp_path, warm.folder, *COMMANDS[kind], block)
         kinds.append("file" if named else kind)
     assert kinds.count("text") == 2
     assert kinds.count("file") == 4

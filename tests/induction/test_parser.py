@@ -97,6 +97,7 @@ OPTIONS = [
     {"conv_layers": 3},
     {"conv_layers": 0},
     {"conv_kernel": 5},
+    {"conv_kernel": 4},  # one token more after than before
     {"attention": "none"},
     {"attention": "residual"},
 ]

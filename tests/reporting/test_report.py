@@ -141,6 +141,17 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded(project):
     assert "url(" not in html
 
 
+def test_runs_that_were_packed_without_their_times_have_none(project):
+    assert (
+        page(project).read_text().count("2023-11-14") == 5
+    )  # each of three runs; the first and last; the head
+    for path in project.rglob("scores.json"):
+        os.utime(path, (0, 0))
+    html = page(project).read_text()
+    assert "1970" not in html
+    assert "<h4>Seed 2: sacreBLEU 30.20</h4>" in html
+
+
 def test_the_numbers_of_a_system_link_to_its_runs(project):
     html = page(project).read_text()
     assert '<a href="#run-toy-de-en-transformer">30.10 ± 0.10</a>' in html

@@ -3,11 +3,13 @@
 import copy
 import csv
 import json
+import re
 
 import pytest
 
 from synmask.config.published import Published
 from synmask.files import UserError
+from synmask.reporting.runs import read_comparisons
 from synmask.reporting.tables import write_table
 from synmask.reporting.task_figures import task_dots
 
@@ -463,3 +465,18 @@ def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(tabl
         table(glue_plan([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
     with pytest.raises(UserError, match=r"no matthews in scores\.dev"):
         table(glue_plan([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ([], "metrics has no tests in it"),
+        ({"sacrebleu": []}, "no difference, p in metrics.sacrebleu"),
+        ({"sacrebleu": {"difference": 1.0}}, "no p in metrics.sacrebleu"),
+    ],
+)
+def test_a_test_that_is_none_is_one_line(test_of, metrics, said):
+    path = test_of("grammar", 1, 1.0, 0.01)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"metrics": metrics}))
+    with pytest.raises(UserError, match=rf"^{re.escape(f'{path}: {said}; delete it and make it again')}$"):
+        read_comparisons([path])

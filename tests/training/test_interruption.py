@@ -292,6 +292,40 @@ def test_every_damage_is_noticed_or_harmless(tmp_path):
         assert checkpoints.fault(path)
 
 
+def _row(**values):
+    def change(done):
+        done["history"][1] |= values
+        return done
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda done: [done],
+        lambda done: {},
+        lambda done: done | {"history": {}},
+        lambda done: done | {"history": done["history"][:-1]},
+        lambda done: done | {"history": [1, 2, 3]},
+        lambda done: done | {"summary": []},
+        lambda done: done | {"more": 1},
+        _row(epoch=7),
+        _row(more=1.0),
+        _row(valid_loss=""),
+        _row(valid_loss=None),
+    ],
+)
+def test_a_record_that_is_none_is_one_line(corpus, tmp_path, all_settings, undisturbed, change):
+    shutil.copytree(undisturbed, tmp_path / "run")
+    path = tmp_path / "run/checkpoints/finished.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    before = (tmp_path / "run/train.json").read_bytes()
+    with pytest.raises(UserError, match=r"finished\.json: not the record of a training; delete it and rerun"):
+        train(corpus / "bin", tmp_path / "run", "de", "en", typed(all_settings["grammar"]), 1, keep=KEEP)
+    assert (tmp_path / "run/train.json").read_bytes() == before
+
+
 def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, undisturbed, capfd):
     settings, run = all_settings["grammar"], tmp_path / "run"
     shutil.copytree(undisturbed, run)

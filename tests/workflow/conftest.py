@@ -39,8 +39,11 @@ TINY = {
 class Project:
     """The project's files in a folder of their own; `config` is what its config.yaml holds.
 
+    `snakemake` runs it, and its verbs, without the seconds of their start (warm.py).
     `loaded` is a folder with a file for each `synmask VERB` that ran: its words and the modules that it loaded.
     """
+
+    warm = None  # for all of them
 
     def __init__(self, folder):
         self.folder = folder
@@ -56,9 +59,8 @@ class Project:
         self.config["corpora"]["demo"]["resources"]["threads"] = 1
         self.config["experiments"]["demo"].update(systems=["transformer", "grammar"], seeds=[1])
 
-    def start(self, *words):
-        """Start snakemake with these words as the head of a process group; what it says comes as `stdout`."""
-        (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
+    def environment(self, warm):
+        """The variables of what runs in the project, `warm` or not."""
         places = [self.folder / "src", Path(__file__).with_name("recorder"), os.environ.get("PYTHONPATH")]
         environment = os.environ | {
             "PYTHONPATH": ":".join(map(str, filter(None, places))),
@@ -66,11 +68,16 @@ class Project:
         }
         environment["SYNMASK_LOADED"] = str(self.loaded)
         own = self.folder / "bin"  # a test may put programs there that go before all others
-        environment["PATH"] = f"{own}:{Path(sys.executable).parent}:{environment['PATH']}"
+        programs = [own, *([Project.warm.folder] if warm else []), Path(sys.executable).parent]
+        return environment | {"PATH": ":".join([*map(str, programs), environment["PATH"]])}
+
+    def start(self, *words, warm=False):
+        """Start snakemake with these words as the head of a process group; what it says comes as `stdout`."""
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(self.config, sort_keys=False))
         return subprocess.Popen(
             ["snakemake", *words],
             cwd=self.folder,
-            env=environment,
+            env=self.environment(warm),
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -79,10 +86,17 @@ class Project:
 
     def snakemake(self, *words, check=True):
         """Run snakemake with these words; the result holds `returncode` and, together, `output`."""
-        done = self.start(*words)
+        done = self.start(*words, warm=True)
         done.output = done.communicate()[0]
         assert not check or done.returncode == 0, done.output[-2000:]
         return done
+
+    def synmask(self, *words, said=""):
+        """What a verb prints that hears `said`; it has to succeed."""
+        how = {"cwd": self.folder, "env": self.environment(warm=True), "input": said, "text": True}
+        done = subprocess.run(["synmask", *words], capture_output=True, check=False, **how)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def planned(self, *words):
         """The jobs of a dry run: a set of (rule, output files)."""
@@ -99,6 +113,11 @@ class Project:
             elif line.startswith("output: ") and rule:
                 jobs.add((rule, line.removeprefix("output: ")))
         return jobs
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm(warm):
+    Project.warm = warm
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """A corpus with `trees: corenlp` through Snakemake, with the real CoreNLP."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -134,17 +132,6 @@ def test_a_system_that_reads_a_parser_trains_decodes_and_translates(mine, corenl
     assert len((pair / "syntax/train.de.trees").read_text().splitlines()) == 2 * len(GERMAN)
     counts = json.loads((pair / "bin/syntax.train.de.json").read_text())
     assert counts == {"sentences": 2 * len(GERMAN) - 2, "without_heads": 0, "without_distances": 0}
-    verb = [
-        sys.executable,
-        "-m",
-        "synmask.cli",
-        "translate",
-        "--model",
-        f"{run}/average.pt",
-        "--threads",
-        "1",
-    ]
     text = "".join(f"{line}\n" for line in GERMAN)
-    done = subprocess.run(verb, input=text, text=True, capture_output=True, cwd=mine.folder, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == (mine.folder / run / "hypothesis.test.txt").read_text()
+    translated = mine.synmask("translate", "--model", f"{run}/average.pt", "--threads", "1", said=text)
+    assert translated == (mine.folder / run / "hypothesis.test.txt").read_text()

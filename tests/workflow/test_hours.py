@@ -1,6 +1,7 @@
 """How long trainings take: from reference machines, from those that ran here."""
 
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from synmask.config import load, read_yaml
 from synmask.config.guides import GUIDES
 from synmask.config.nlu import WeightsSource
 from synmask.config.sections import Batch
+from synmask.files import UserError
 from synmask.workflow.hours import PARAMETERS, REFERENCE, Clock, as_text, side_by_side
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +41,15 @@ def test_the_reference_model_takes_the_reference_s_seconds(tmp_path):
     assert found.measured == ()
     grammar = clock(tmp_path).training("iwslt14", "de-en", "grammar")
     assert grammar.gpu / found.gpu == pytest.approx(0.176 / 0.055)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"train_seconds": "x"}', "x"])
+def test_a_record_that_is_none_is_one_line(tmp_path, text):
+    ran(tmp_path, "demo/de-en/grammar/seed1", 60, "CPU")
+    path = tmp_path / "demo/de-en/grammar/seed1/train.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*delete it and rerun$"):
+        clock(tmp_path).training("demo", "de-en", "grammar")
 
 
 def test_every_system_on_every_corpus_has_hours(tmp_path):

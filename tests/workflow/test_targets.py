@@ -105,9 +105,14 @@ def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypa
         for run in ("transformer/seed1", "transformer/seed2", "grammar/seed2")
     ]
     assert partial.table_runs("demo", "scores.json") == found
-    assert partial.table_comparisons("demo") == [
-        "results/demo/de-en/grammar/seed2/significance-transformer.json"
-    ]
+    assert partial.table_comparisons("demo") == []  # of runs whose translations are not here
+    for run in ("transformer/seed1", "transformer/seed2", "grammar/seed2"):
+        (tmp_path / f"results/demo/de-en/{run}/hypothesis.test.tok").touch()
+    test = "results/demo/de-en/grammar/seed2/significance-transformer.json"
+    assert partial.table_comparisons("demo") == [test]
+    (tmp_path / "results/demo/de-en/grammar/seed2/hypothesis.test.tok").unlink()
+    (tmp_path / test).touch()
+    assert partial.table_comparisons("demo") == [test]
     assert partial.files("demo") == [
         "results/tables/demo.md",
         "results/tables/demo-cost.md",
@@ -136,6 +141,8 @@ def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_pa
     }
     plan = json.loads(ours.page_plan("report"))
     assert [part["name"] for part in plan["experiments"]] == ["demo", "nlu-demo"]
+    assert plan["title"] == "Report: " + " · ".join(part["title"] for part in plan["experiments"])
+    assert json.loads(ours.page_plan("report-verdict"))["title"] == "Report: verdict"  # of eight
     alone = json.loads(ours.page_plan("report-demo"))
     assert [part["name"] for part in alone["experiments"]] == ["demo"]
     assert alone["experiments"][0]["pages"] == [["Trees, De→En", "results/figures/demo-de-en-trees.html"]]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from synmask.files import UserError
 from synmask.training.progress import Progress
 from synmask.workflow import terminal
 from synmask.workflow.terminal import Job, Run
@@ -298,3 +299,13 @@ def test_a_dry_run_says_what_runs_again_and_why():
     assert said[:3] == ["train          3", "average        3", "6 jobs, 3 of them trainings"]
     assert "code has changed since last execution: train" in said
     assert not [line for line in said if "another job" in line]
+
+
+def test_a_dry_run_without_hours_says_why(monkeypatch):
+    def hours(jobs):
+        raise UserError("results/x/train.json: no workers in it")
+
+    monkeypatch.setattr(terminal.WORKFLOW, "hours", hours)
+    assert "hours unknown: results/x/train.json: no workers in it" in [
+        *terminal.forecast({"train": 1}, [], "")
+    ]

@@ -101,7 +101,8 @@ def _read(run: Run) -> Run:
         if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
             raise UserError(f"{path}: no scores in it; delete it and rerun")
         run.scores = scores
-        run.when = datetime.fromtimestamp(path.stat().st_mtime, UTC).replace(microsecond=0)
+        if written := int(path.stat().st_mtime):  # 0: it was packed without its time
+            run.when = datetime.fromtimestamp(written, UTC)
     if (run.folder / "train.log").exists():
         run.log = list(read_lines(run.folder / "train.log"))[-LOG_LINES:]
     return run
@@ -110,11 +111,12 @@ def _read(run: Run) -> Run:
 def summary(runs: list[Run]) -> dict[str, Any]:
     """How many runs exist, and when, on which devices and with which versions they were made."""
     there = [run for run in runs if run.there]
+    times = [run.when for run in there if run.when]
     return {
         "there": len(there),
         "asked": len(runs),
-        "first": min((run.when for run in there), default=None),
-        "last": max((run.when for run in there), default=None),
+        "first": min(times, default=None),
+        "last": max(times, default=None),
         "commits": _all(there, "commit"),
         "devices": _all(there, "device"),
         "hours": sum(run.scores.get("train_seconds") or 0 for run in there) / 3600,

@@ -180,7 +180,7 @@ def _named(columns: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], s
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """`runs`, and if the table has an average, a row per system and seed that has all columns."""
-    names = [column["column"] for column in columns if column["task"]]
+    names = [column["column"] for column in columns if column.get("task")]
     if len(names) == len(columns):
         return runs
     rows = []
@@ -216,6 +216,11 @@ def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]
         run = read_json(path)
         keys = ["corpus", "system", "seed", "baseline"]
         _require(run, [*keys, "parts", "task"] if "task" in run else [*RUN, "metrics"], path, "the file")
+        for kind in ("metrics", "parts"):
+            if not isinstance(run.get(kind, {}), dict):
+                raise UserError(f"{path}: {kind} has no tests in it; delete it and make it again")
+            for name, test in run.get(kind, {}).items():
+                _require(test, ["difference", "p"], path, f"{kind}.{name}")
         head = {key: run.get(key) for key in [*RUN, "baseline"]}
         rows += [head | {"metric": metric} | test for metric, test in run.get("metrics", {}).items()]
         for part, test in run.get("parts", {}).items():

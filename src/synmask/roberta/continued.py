@@ -246,7 +246,7 @@ def continue_pretraining(
     """
     stage = Continuing(settings, seed, data, weights)
     run_stage(stage, run, **how)
-    if finished(run / "checkpoints", stage.models, stage.final) is None:
+    if finished(run / "checkpoints", stage) is None:
         raise UserError(f"{run}: not trained to its end; run it again")
     state = load(run / "checkpoints" / stage.final)
     save_weights(run, state, load_weights(weights).shape, weights)

@@ -182,7 +182,7 @@ def finetune(
     run_stage(stage, run, **how)
     folder = run / "checkpoints"
     with locked(run):
-        done = finished(folder, stage.models, BEST)
+        done = finished(folder, stage)
         if done is None:
             raise UserError(f"{folder}: changed meanwhile; run it again")
         (best,) = stage.models(done["history"])

@@ -188,7 +188,7 @@ def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, see
     """
     stage = Pretraining(settings, seed, data, weights)
     run_stage(stage, run, **how)
-    done = finished(run / "checkpoints", stage.models, stage.final)
+    done = finished(run / "checkpoints", stage)
     if done is None:
         raise UserError(f"{run}: not trained to its end; run it again")
     save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)

@@ -17,11 +17,14 @@ import sys
 import zipfile
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from synmask.files import UserError, machine_fault, read_json, renamed, sha256, write_json, writing
+
+if TYPE_CHECKING:
+    from synmask.training.stage import Stage
 
 # The epochs (their history, a row each) that are done → those of them whose models must be there.
 Models = Callable[[Any], Iterable[int]]
@@ -182,21 +185,44 @@ def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
     return None
 
 
-def finished(folder: Path, models: Models, final: str) -> dict[str, Any] | None:
+def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     """`summary` and `history` of a training that has nothing left to do, None if it has.
 
-    It is done when all epochs are, and its models are there, or the file `final` that was made of them.
+    It is done when all epochs are, and its models are there, or the file `stage.final` that was made of them.
+
+    Raises:
+        UserError: finished.json is no record of such a training.
     """
     path = folder / "finished.json"
     if path.exists():
         done = read_json(path)
-        wanted = models(done["history"])
-        if all(_whole(folder / f"epoch{epoch}.pt") for epoch in wanted) or _whole(folder / final):
+        if not _is_record(done, stage):
+            raise UserError(f"{path}: not the record of a training; delete it and rerun")
+        wanted = stage.models(done["history"])
+        if all(_whole(folder / f"epoch{epoch}.pt") for epoch in wanted) or _whole(folder / stage.final):
             return done
         path.unlink()
         names = ", ".join(f"epoch{epoch}.pt" for epoch in wanted)
         print(f"{folder}: one of {names} is missing or damaged", file=sys.stderr)
     return None
+
+
+def _is_record(done: Any, stage: "Stage") -> bool:
+    """Whether this is a summary, and a row for each epoch with a number under each head."""
+    if not isinstance(done, dict) or done.keys() != {"summary", "history"}:
+        return False
+    summary, history = done["summary"], done["history"]
+    if not isinstance(summary, dict) or not isinstance(history, list) or len(history) != stage.epochs:
+        return False
+    return all(
+        isinstance(row, dict)
+        and row.keys() == {*stage.heads}
+        and row["epoch"] == epoch
+        and all(
+            isinstance(value, int | float) or (head, value) == ("mlm_loss", "") for head, value in row.items()
+        )
+        for epoch, row in enumerate(history, 1)
+    )
 
 
 def _whole(path: Path) -> bool:

@@ -6,7 +6,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +94,9 @@ def run_stage(
         folder = run / "checkpoints"
         stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "data": binary, "code": code}
         checkpoints.claim(folder, stamp, restart)
-        if done := checkpoints.finished(folder, stage.models, stage.final):
+        if done := checkpoints.finished(folder, stage):
             print(f"{run}: all {stage.epochs} epochs are done", file=sys.stderr)
-            return _write_results(run, stage.columns, **done)
+            return _write_results(run, stage.heads, **done)
         stop, start = Stop(processes), checkpoints.latest(folder, stage.models)
         for part, count in left_out.items():
             if count:
@@ -104,22 +104,21 @@ def run_stage(
         job = _Job(stage, run, threads, processes, checkpoint_minutes, start, stop, check_lock, left_out)
         with stop.listening():
             _run_workers(job)
-        if (done := checkpoints.finished(folder, stage.models, stage.final)) is None:
+        if (done := checkpoints.finished(folder, stage)) is None:
             raise TryAgain(f"{run}: stopped by a signal, and saved; the same command goes on from there")
-        _write_results(run, stage.columns, **done)
+        _write_results(run, stage.heads, **done)
 
 
 def _write_results(
-    run: Path, columns: Iterable[str], history: list[dict[str, Any]], summary: dict[str, Any]
+    run: Path, heads: Sequence[str], history: list[dict[str, Any]], summary: dict[str, Any]
 ) -> None:
-    _write_history(run, columns, history)
+    _write_history(run, heads, history)
     write_json(run / "train.json", summary)
 
 
-def _write_history(run: Path, columns: Iterable[str], history: list[dict[str, Any]]) -> None:
+def _write_history(run: Path, heads: Sequence[str], history: list[dict[str, Any]]) -> None:
     with writing(run / "history.csv") as handle:
-        columns = ["epoch", "updates", *columns, "tokens_per_second", "seconds"]
-        table = csv.DictWriter(handle, columns, lineterminator="\n")
+        table = csv.DictWriter(handle, heads, lineterminator="\n")
         table.writeheader()
         table.writerows(history)
 
@@ -287,7 +286,7 @@ class _Loop:
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
         checkpoints.drop(self.job.checkpoints, keep=wanted)
         checkpoints.drop_stale(self.job.checkpoints)
-        _write_history(self.job.run, self.stage.columns, self.history)
+        _write_history(self.job.run, self.stage.heads, self.history)
 
     def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
         """last.pt, with all that going on needs, which is the same in every worker."""

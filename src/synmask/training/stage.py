@@ -39,6 +39,11 @@ class Stage(ABC):
         """What `losses` gives, in the order of history.csv."""
 
     @property
+    def heads(self) -> list[str]:
+        """The heads of history.csv, and the keys of an epoch's row."""
+        return ["epoch", "updates", *self.columns, "tokens_per_second", "seconds"]
+
+    @property
     @abstractmethod
     def batches(self) -> int:
         """How many batches an update has; workers must share them evenly."""

@@ -18,9 +18,9 @@ from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings, Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
-from synmask.files import read_json
+from synmask.files import read_object
 from synmask.translation.task import model_class, translation_config
-from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, side_by_side
+from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side
 
 BYTES = 4  # of a parameter
 PARSED_A_SECOND = 11  # English sentences, by a thread with a core of its own (docs/parsing.md)
@@ -108,7 +108,8 @@ def finetunings(config: Config, targets: Iterable[str], results: Path = Path("re
 def finetuning_lines(runs: dict[str, bool], results: Path = Path("results")) -> Iterator[str]:
     """What `finetunings` found as text, with the hours of those that are done."""
     if runs:
-        done = [read_json(results / run / "train.json") for run, there in runs.items() if there]
+        records = (results / run / "train.json" for run, there in runs.items() if there)
+        done = [read_record(path, "train_seconds") for path in records]
         hours = sum(summary["train_seconds"] for summary in done) / 3600
         yield f"fine-tunings  {len(runs)}, {len(done)} of them done" + (
             f" in {hours:.1f} device hours" if done else ""
@@ -183,7 +184,8 @@ def _parse_reports(config: Config, benchmark: str, task: str, results: Path) -> 
     """What CoreNLP said of the files of a task that it has parsed."""
     prefixes = config.task_parses(benchmark, task, "train")
     paths = [results / f"{prefix.removeprefix('results/')}.json" for prefix in prefixes]
-    return [read_json(path) for path in paths if path.exists()]
+    there = {path: read_object(path) for path in paths if path.exists()}
+    return [read_record(path, *({"seconds", "parsed"} & report.keys())) for path, report in there.items()]
 
 
 def _speed(reports: list[dict[str, Any]]) -> float | None:

@@ -14,7 +14,7 @@ import yaml
 from synmask.config import Config
 from synmask.config.machine import least_parameters
 from synmask.config.sections import Model
-from synmask.files import read_json
+from synmask.files import UserError, read_json
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
 PARAMETERS = least_parameters(Model(), 0, REFERENCE["merges"])  # used in a step of the reference model
@@ -131,11 +131,11 @@ class Clock:
         """The mean hours of trainings that ran here in folders that match `runs`."""
         gpu, cores, devices = [], [], set()
         for path in self.results.glob(str(Path(runs, part, "train.json"))):
-            summary = read_json(path)
+            summary = read_record(path, "train_seconds", "workers", device=str)
             hours = summary["train_seconds"] * summary["workers"] / 3600
             devices.add(summary["device"])
             if summary["device"] == "CPU":
-                cores.append(hours * summary["threads"])
+                cores.append(hours * read_record(path, "threads")["threads"])
             else:
                 gpu.append(hours)
         return Hours(mean(gpu) if gpu else None, mean(cores) if cores else None, tuple(sorted(devices)))
@@ -244,6 +244,22 @@ def as_text(hours: float) -> str:
         return f"{hours:.1f} hours"
     days = hours / 24
     return f"{days:,.{1 if days < 10 else 0}f} days" if days < 730 else f"{days / 365:,.0f} years"
+
+
+def read_record(path: Path, *numbers: str, **others: type) -> dict[str, Any]:
+    """What a step wrote down of its duration: `numbers`, and `others` of these types.
+
+    Raises:
+        UserError: one of them is missing, or of another type.
+    """
+    record = read_json(path)
+    wanted = dict.fromkeys(numbers, (int, float)) | others
+    if not isinstance(record, dict):
+        record = {}
+    for key, kind in wanted.items():
+        if not isinstance(record.get(key), kind):
+            raise UserError(f"{path}: no {key} in it, or not one of its kind; delete it and rerun")
+    return record
 
 
 def saying(config: Config) -> Callable[[Iterable[tuple[str, Mapping[str, str]]]], str]:

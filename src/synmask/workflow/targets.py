@@ -15,6 +15,7 @@ from synmask.config.tables import Plan, asked_runs, compared, plan, table_names,
 from synmask.files import UserError
 from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
 
+TESTED = "hypothesis.test.tok"  # what a test against a baseline reads of each run
 SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # files of each run that a page reads
 
 
@@ -227,16 +228,24 @@ class Targets:
         return self.available(task_files(read)) if "glue" in read["metrics"] else []
 
     def table_comparisons(self, table: str) -> list[str]:
-        """The tests of a table's runs against its baseline, if both runs exist or will be made."""
+        """The tests of a table's runs against its baseline.
+
+        With `partial`, these are the tests of scored runs that exist or for which there are translations.
+        """
         read = self.plan(table)
         pairs = [(run_file(run, ""), run_file(baseline, "")) for run, baseline in compared(read)]
         pairs += [(f"{run}/", f"{baseline}/") for run, baseline in task_comparisons(read)]
         tests = (
-            f"{run}significance-{read['baseline']}.json"
+            test
             for run, baseline in pairs
-            if len(self.available([f"{run}scores.json", f"{baseline}scores.json"])) == 2
+            for test in [f"{run}significance-{read['baseline']}.json"]
+            if self._all_available(f"{run}scores.json", f"{baseline}scores.json")
+            and (self.available([test]) or self._all_available(f"{run}{TESTED}", f"{baseline}{TESTED}"))
         )
         return list(dict.fromkeys(tests))
+
+    def _all_available(self, *paths: str) -> bool:
+        return self.available([*paths]) == [*paths]
 
     # ---- claims --------------------------------------------------------------------------------------------
 
@@ -286,8 +295,10 @@ class Targets:
         """The plan of a page, as JSON."""
         parts = [self._experiment_part(name) for name in self._page_experiments(page)]
         parts += map(self._benchmark_part, self._page_benchmarks(page))
-        title = "Report: " + " · ".join(part["title"] for part in parts)
-        return as_json({"title": title, "figures": [METHOD], "experiments": parts})
+        titles = [part["title"] for part in parts]
+        target = page.removeprefix("report").removeprefix("-") or "all targets"
+        title = " · ".join(titles) if len(titles) <= 3 else target
+        return as_json({"title": f"Report: {title}", "figures": [METHOD], "experiments": parts})
 
     def _page_experiments(self, page: str) -> list[str]:
         """Experiments on a page: results/report.html shows those of `targets`, report-NAME.html of NAME."""

@@ -240,8 +240,13 @@ def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], r
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
     trainings = sum(counts.get(rule, 0) for rule in TRAININGS)
     yield amount(sum(counts.values()), trainings)
-    if trainings and WORKFLOW.hours and (hours := WORKFLOW.hours(jobs)):
-        yield hours
+    if trainings and WORKFLOW.hours:
+        try:
+            hours = WORKFLOW.hours(jobs)
+        except UserError as error:
+            hours = f"hours unknown: {error}"
+        if hours:
+            yield hours
     for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
         if reason not in ("input files updated by another job", "output files have to be generated"):
             yield f"{reason}: {rules}"

@@ -1,0 +1,39 @@
+"""Report pages on the site: linked as whole pages, without links to the files that lie beside them elsewhere.
+
+    python docs/pages.py REPORT OUTPUT
+
+writes a report to be published by itself.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+VERDICT, DEMO = "docs/verdict/report.html", "results/report.html"
+LINKED = re.compile(r"\[([^\]]+)\]\((\S*report\.html)\)")  # Sphinx would make a download of it
+IF_DEMO = re.compile(r"<!-- if the demo has run: (.*?) -->")
+FILES = re.compile(r'<(p|span) class="files">.*?</\1>')
+
+
+def with_links(text: str, root: Path) -> str:
+    """A page's Markdown with links that open reports, and with what it says of the demo's if there is one."""
+    text = IF_DEMO.sub(r"\1" if (root / DEMO).exists() else "", text)
+    return LINKED.sub(r'<a href="\2">\1</a>', text)
+
+
+def alone(html: str) -> str:
+    """A report without links to tables, figures and files of runs."""
+    return FILES.sub("", html)
+
+
+def publish(root: Path, site: Path) -> None:
+    """Put the reports that exist where the site's pages look for them."""
+    for name in (VERDICT, DEMO):
+        if (root / name).exists():
+            (site / name).parent.mkdir(parents=True, exist_ok=True)
+            (site / name).write_text(alone((root / name).read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    report, output = map(Path, sys.argv[1:])
+    output.write_text(alone(report.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,136 @@
+"""`snakemake` and `synmask` without their start: a process that has imported what they import forks one for each call.
+
+Each call is a process of its own, with the caller's words, folder, environment and files. What it shares with others is the
+modules of other packages, and Python's order of sets; modules of synmask it imports itself. If the caller dies, so does it.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+LOADED = (
+    "snakemake.cli", "snakemake.profiles", "snakemake.report.html_reporter", "rich.live", "yte", "requests", "smart_open",
+    "torch", "pandas", "scipy.stats", "matplotlib.pyplot", "sacrebleu.metrics", "sacremoses", "cyclopts",
+    "synmask.training",  # for fairseq
+)  # fmt: skip
+SOCKET = "socket"
+CALLER = """#!{python} -IS
+import json, os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({socket!r})
+call = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(server, [len(call).to_bytes(8)], [0, 1, 2])
+server.sendall(call)
+sys.exit(int(server.makefile().read() or 1))
+"""
+
+
+class Warm:
+    """The process; `folder` holds both programs, and goes before others in PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("snakemake", "synmask"):
+            (folder / name).write_text(CALLER.format(python=sys.executable, socket=str(folder / SOCKET)))
+            (folder / name).chmod(0o755)
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+        environment.pop("PYTHONPATH", None)
+        self.server = subprocess.Popen(
+            [sys.executable, __file__, folder], env=environment, stdout=subprocess.PIPE
+        )
+        self.server.stdout.readline()  # it listens
+
+    def close(self) -> None:
+        self.server.terminate()
+        self.server.wait()
+
+
+def serve(folder: Path) -> None:
+    """Answer each call from a process of its own."""
+    sys.path[:] = sys.path[1:]  # without this file's folder
+    for name in LOADED:
+        importlib.import_module(name)
+    for name in [name for name in sys.modules if name.split(".")[0] == "synmask"]:
+        del sys.modules[name]
+    gc.collect()
+    gc.freeze()  # what is here is shared for as long as no one writes to it
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for what answers
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(folder / SOCKET))
+    server.listen()
+    print("ready", flush=True)
+    while True:
+        caller, _ = server.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            server.close()
+            return answer(caller)
+        caller.close()
+
+
+def answer(caller: socket.socket) -> None:
+    """Fork what is called, and send its exit code; or kill it when the caller is gone."""
+    head, files, *_ = socket.recv_fds(caller, 8, 3)
+    words, folder, environment = json.loads(caller.makefile("rb").read(int.from_bytes(head)))
+    child = os.fork()
+    if child == 0:
+        caller.close()
+        become(words, folder, environment, files)
+        os._exit(called(Path(words[0]).name))  # taking all modules down would cost more than it is worth
+    ended = os.pidfd_open(child)
+    if caller in select.select([ended, caller], [], [])[0]:
+        os.killpg(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with contextlib.suppress(BrokenPipeError):
+        caller.sendall(str(code if code >= 0 else 128 - code).encode())
+    os._exit(0)
+
+
+def become(words: list[str], folder: str, environment: dict[str, str], files: list[int]) -> None:
+    """Make this process what a shell would have started."""
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    sys.argv = words
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(":"))
+    with contextlib.suppress(ImportError):
+        importlib.import_module("sitecustomize")
+
+
+def called(name: str) -> int:
+    """Run the program as its script does → its exit code, once it has done what is left to do at its end."""
+    code = 0
+    try:
+        importlib.import_module(f"{name}.cli").main()
+    except SystemExit as left:
+        code = left.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    return code if isinstance(code, int) else int(code is not None)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))
