@@ -107,11 +107,21 @@ class Training(Optimisation):
         return self.average if self.checkpoint == "average" else 1
 
 
-class System(Section):
+class Guided(Section):
+    """What a guide guides."""
+
+    guide: str = "none"
+
+    @property
+    def kind(self) -> type[GuideOptions]:
+        """The options class of the guide: what it reads and induces."""
+        return GUIDES[self.guide]
+
+
+class System(Guided):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
     label: Line | None = None
-    guide: str = "none"
     options: dict[str, Any] = {}
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
@@ -135,10 +145,10 @@ class System(Section):
         Raises:
             ValidationError: an unknown option, or a wrong value.
         """
-        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
+        return self.kind.model_validate({**self.options, **(over or {})})
 
 
-class Guidance(Section):
+class Guidance(Guided):
     """How syntax guides the encoder in a run, and the run's objective."""
 
     guide: str
@@ -151,9 +161,9 @@ class Guidance(Section):
         if self.guide not in GUIDES:
             raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
         try:
-            GUIDES[self.guide].model_validate(self.options)
+            self.kind.model_validate(self.options)
         except ValidationError as error:
-            raise ValueError(f"options.{one_line(error, self.options, GUIDES[self.guide])}") from None
+            raise ValueError(f"options.{one_line(error, self.options, self.kind)}") from None
         return self
 
 

@@ -15,7 +15,6 @@ from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from synmask.config.guides import GUIDES
 from synmask.config.nlu import FinetuningSettings
 from synmask.files import UserError, writing
 from synmask.roberta.model import HEAD, GuidedRoberta
@@ -277,8 +276,7 @@ class SentencePrediction(SentenceTask):
 
     def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
         """The annotations of PART.npz, if the system's guide reads them."""
-        reads = GUIDES[self.settings.system.guide].reads
-        return read_syntax(part, encoded) if reads else None
+        return read_syntax(part, encoded) if self.settings.system.kind.reads else None
 
 
 class SentenceLoss(LoggedLoss):

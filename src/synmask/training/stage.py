@@ -39,9 +39,9 @@ class Stage(ABC):
         """What `losses` gives, in the order of history.csv."""
 
     @property
-    @abstractmethod
     def batches(self) -> int:
-        """How many batches an update has; workers must share them evenly."""
+        """Number of batches in an update; workers must share them evenly."""
+        return self.settings.training.batch.gpus * self.settings.training.batch.updates
 
     @abstractmethod
     def check(self) -> dict[str, int]:
@@ -73,14 +73,14 @@ class Stage(ABC):
     def judged(self, row: Mapping[str, Any]) -> str:
         """The quality of an epoch's model in a few words."""
 
-    @abstractmethod
     def models(self, history: History) -> list[int]:
-        """The epochs whose models are kept when those of `history` are done."""
+        """The epochs whose models are kept when those of `history` are done: by default the last one."""
+        return [self.epochs] if len(history) == self.epochs else []
 
     @property
-    @abstractmethod
     def final(self) -> str:
-        """Name of the file in checkpoints/ that stands for all models once they were put to use."""
+        """Name of the file in checkpoints/ that replaces all models once they have been used."""
+        return f"epoch{self.epochs}.pt"
 
     def summary(self, history: History) -> dict[str, Any]:
         """What train.json holds of this kind of training."""

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
-from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings
 from synmask.files import UserError, machine_fault, read_lines
 from synmask.training.checkpoints import average_file, load, save
@@ -154,7 +153,7 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
         ]
         args = translation_arguments(Path(), Path(), text["source"], text["target"], settings, seed=1)
         templates = None
-        if GUIDES[settings.system.guide].templates:
+        if settings.system.kind.templates:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
         task = GuidedTranslation(args, *dictionaries, settings, template_dictionary=templates)
         model = task.build_model(args)

@@ -14,7 +14,6 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.config import Config, read_published
-from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings, Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
@@ -76,7 +75,7 @@ def plan(config: Config, targets: Iterable[str], results: Path = Path("results")
 
 
 def _templated(config: Config, system: str) -> bool:
-    return GUIDES[config.systems[system].guide].templates
+    return config.systems[system].kind.templates
 
 
 def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:

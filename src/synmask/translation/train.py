@@ -13,7 +13,6 @@ from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POS
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings
 from synmask.files import UserError
 from synmask.training.binarise import read_dictionary
@@ -47,16 +46,11 @@ class Translation(Stage):
         return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl")
 
     @property
-    def batches(self) -> int:
-        batch = self.settings.training.batch
-        return batch.gpus * batch.updates
-
-    @property
     def parsed(self) -> bool:
-        return bool(GUIDES[self.settings.system.guide].reads)
+        return bool(self.settings.system.kind.reads)
 
     def check(self) -> dict[str, int]:
-        if GUIDES[self.settings.system.guide].templates and not self.templates:
+        if self.settings.system.kind.templates and not self.templates:
             raise UserError("this system reads templates of the target; give --templates")
         if self.keep > self.epochs:
             raise UserError(

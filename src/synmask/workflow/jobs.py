@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from synmask.config import GUIDES, Config, as_json
+from synmask.config import Config, as_json
 from synmask.config.guides import GuideOptions
 from synmask.config.nlu import Benchmark, Continued, NluTask, Pretrain
 from synmask.config.sections import Corpus, Resources
@@ -35,12 +35,13 @@ class Jobs:
 
     def loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
         """Modules that load others by name → the modules that they load for this job."""
-        guides = {self.config.systems[name].guide for name in self._systems(wildcards)} - {"none"}
-        templated = {guide for guide in guides if GUIDES[guide].templates}
-        annotated = any(GUIDES[guide].reads for guide in guides)
+        systems = [self.config.systems[name] for name in self._systems(wildcards)]
+        templated = any(system.kind.templates for system in systems)
+        guides = {system.guide for system in systems if not system.kind.templates} - {"none"}
+        annotated = any(system.kind.reads for system in systems)
         formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
         return {
-            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides - templated},
+            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides},
             "synmask.translation.task": {"synmask.translation.templates"} if templated else set(),
             "synmask.translation.train": {"synmask.syntax.annotations"} if annotated else set(),
             "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
@@ -112,7 +113,7 @@ class Jobs:
 
     def guide(self, wildcards: Wildcards) -> type[GuideOptions]:
         """The options class of a system's guide: what it reads and induces."""
-        return GUIDES[self.config.systems[wildcards.system].guide]
+        return self.config.systems[wildcards.system].kind
 
     def annotations(self, *splits: str) -> Told:
         """The annotations of these splits, if the system reads any."""
