@@ -135,6 +135,8 @@ def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[
         for name in runs[key]:
             if name not in listed:
                 raise UserError(f"{key} {name} is not in the table; it has {', '.join(listed)}")
+    if runs["counted"].isna().any():
+        raise UserError("parse.json without a number of scored sentences; score all runs again")
     twice = runs[runs.duplicated([*RUN, "protocol", "tree"])]
     if len(twice):
         run = twice.iloc[0]

@@ -79,7 +79,7 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
     run = read_json(path)
     try:
         head = {key: run[key] for key in RUN}
-        parts = [(name, one["sentences"], one, PARSE_SCORES) for name, one in run["protocols"].items()]
+        parts = [(name, one.get("sentences"), one, PARSE_SCORES) for name, one in run["protocols"].items()]
         if heads := run.get("dependencies"):
             parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
         for protocol, counted, part, keys in parts:
