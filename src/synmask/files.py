@@ -29,7 +29,7 @@ class UserError(Exception):
 
 
 class TryAgain(UserError):
-    """A fault that passes, such as a training that was stopped: the same command goes on later.
+    """A temporary fault, such as a training that was stopped; the same command works later.
 
     The command line exits with `EXIT_CODE`, which `sysexits.h` calls EX_TEMPFAIL.
     """

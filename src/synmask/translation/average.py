@@ -1,4 +1,4 @@
-"""Averaging epoch checkpoints into one model file that stands alone: to decode, parse and translate."""
+"""Average epoch checkpoints into one self-contained model file, for decoding and parsing."""
 
 import codecs
 import io
@@ -15,16 +15,16 @@ from synmask.training.checkpoints import average_file, load, save
 from synmask.translation.task import GuidedTranslation, translation_arguments
 from synmask.translation.transformer import GuidedTransformer
 
-TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # what is known of the text
+TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # keys of text settings
 
 
 def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     """The mean, in float32, of the models of the last `last` epochs in the folder `checkpoints`.
 
-    Where the epochs' models were removed after averaging, it is what `retire` has kept of them.
+    If these models were removed after averaging, it is the average that `retire` kept.
 
     Raises:
-        UserError: neither is there, or a file is damaged.
+        UserError: neither exists, or a file is damaged.
     """
     epochs = sorted(
         (int(match[1]), path)
@@ -61,16 +61,16 @@ def save_model(
     settings: RunSettings,
     template_model: Path | None = None,
 ) -> None:
-    """Write `state` with all that using it needs: settings, dictionaries, BPE codes and text settings.
+    """Write `state` with all that its use requires: settings, dictionaries, BPE codes and text settings.
 
     Args:
-        data: folder of binarised data (its dictionaries are read).
-        text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes' text) and
-            `vocabulary` (sub-words that may occur; None: all).
-        template_model: of a system that reads templates, the file of the model that predicts them; it goes
-            into the file as a whole.
+        data: folder of binarised data (for its dictionaries).
+        text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes as text) and
+            `vocabulary` (the allowed sub-words; None: all).
+        template_model: for a system that reads templates, the file of the model that predicts them; its
+            contents are included.
     Raises:
-        UserError: the dictionaries or settings are not those of `state`.
+        UserError: `state` does not fit the dictionaries or settings.
     """
     paths = {side: data / f"dict.{text[side]}.txt" for side in ("source", "target")}
     dictionaries = {side: "".join(f"{line}\n" for line in read_lines(path)) for side, path in paths.items()}
@@ -85,21 +85,21 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     """A model file → model in evaluation mode (on the GPU if there is one), its task, its text settings.
 
     Raises:
-        UserError: not a model file, damaged, or with weights that are not finite.
+        UserError: it is no model file, is damaged, or has weights that are not finite.
     """
     return _ready(_saved(path), path)
 
 
 def load_template_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
-    """The model that predicts the templates which the model in a file reads, as `load_model` gives it."""
+    """Like `load_model`, but for the template model that is included in a model file."""
     return _ready(load(path)["template_model"], path)
 
 
 def _saved(path: Path) -> dict[str, Any]:
-    """What a model file holds.
+    """The contents of a model file.
 
     Raises:
-        UserError: it is something else, and what.
+        UserError: it is no model file; the message names what it is instead.
     """
     advice = "give the average.pt that `synmask average` made of a training"
     if path.exists() and (kind := _other_kind(path)):
@@ -113,7 +113,7 @@ def _saved(path: Path) -> dict[str, Any]:
 
 
 def _other_kind(path: Path) -> str | None:
-    """What a file is that cannot be one of torch's, which are zip files; else None."""
+    """The kind of a file that torch cannot have written (torch writes zip files); else None."""
     if path.is_dir():
         return "a folder"
     with open(path, "rb") as handle:
@@ -139,7 +139,7 @@ def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, Guided
 
 
 def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, GuidedTranslation]:
-    """The model and task of what a model file holds; else a UserError that begins with `fault`."""
+    """The model and task in a model file's contents; errors are UserErrors that begin with `fault`."""
     try:
         text, settings = saved["text"], RunSettings.model_validate(saved["settings"])
         if text.keys() != TEXT:
@@ -157,8 +157,8 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
         task = GuidedTranslation(args, *dictionaries, settings, template_dictionary=templates)
         model = task.build_model(args)
-        model.load_state_dict({**saved["model"]})  # fairseq adds to what it is given
-    except Exception as error:  # what another file's content makes of these is not limited
+        model.load_state_dict({**saved["model"]})  # a copy, since fairseq adds keys
+    except Exception as error:  # another file's contents can raise anything
         if machine_fault(error):
             raise
         told = " ".join(str(error).split())[:200]

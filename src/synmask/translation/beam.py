@@ -1,4 +1,4 @@
-"""Beam search with the hypotheses of fairseq 0.12.2 (sequence_generator.py), in less time."""
+"""Beam search that finds the same hypotheses as fairseq 0.12.2 (sequence_generator.py), but faster."""
 
 import math
 from collections.abc import Sequence
@@ -13,34 +13,34 @@ from synmask.guides.steps import used
 from synmask.translation.steps import DecoderSteps
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
-CHUNK = 128  # sentences that are searched together: their logits fit a CPU's caches
-FEWER = 0.9  # caches are cleared when no larger share of their sentences goes on ...
-OFTEN = 8  # ... and every so many steps
+CHUNK = 128  # sentences searched together: their logits fit into a CPU's caches
+FEWER = 0.9  # finished sentences leave the caches when at most this share is unfinished ...
+OFTEN = 8  # ... and every OFTEN steps
 
 
 class Hypothesis(NamedTuple):
-    """tokens (m,), with `</s>`; score: the sum of their log-probabilities, divided by m^length_penalty."""
+    """tokens (m,), with `</s>`; score: the sum of their log-probabilities divided by m^length_penalty."""
 
     tokens: Tensor
     score: float
 
 
 class BeamSearch:
-    """Beam search with one model, or with the mean of several models' probabilities.
+    """Beam search with one model, or with the mean probabilities of several models.
 
-    A sentence is finished when `beam` hypotheses have ended, or at LONGEST tokens.
+    A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
     """
 
     def __init__(self, models: Sequence[Any], target: Dictionary, beam: int, length_penalty: float) -> None:
         self.models = models
         self.pad, self.eos = target.pad(), target.eos()
-        self.beam = min(beam, len(target) - 1)  # a pad is never chosen
+        self.beam = min(beam, len(target) - 1)  # <pad> is never chosen
         self.length_penalty = length_penalty
         self.longest = min([LONGEST, *(model.max_decoder_positions() - 1 for model in models)])
 
     @torch.inference_mode()
     def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence of a batch, the best first."""
+        """The hypotheses of each sentence in a batch, best first."""
         net = {name: value for name, value in batch["net_input"].items() if name != "prev_output_tokens"}
         encoded = [model.encoder(**net) for model in self.models]
         found = []
@@ -55,13 +55,13 @@ class BeamSearch:
     def _search(self, decoders: list[DecoderSteps], token: Tensor) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence in the order in which they end.
 
-        S sentences go on, with W hypotheses of t tokens each, the last of which are `token` (S, W): at first
-        one hypothesis, `</s>` alone, then the beam.
+        S sentences are unfinished. Each has W hypotheses of t tokens; `token` (S, W) are their last tokens.
+        At first W is 1, with `</s>` alone; then it is the beam.
         """
         found: list[list[Hypothesis]] = [[] for _ in token]
         alive = list(range(len(found)))
         score = torch.zeros(token.shape, device=token.device)
-        path = token.new_zeros((*token.shape, 0))  # (S, W, t): each hypothesis' slots in `written`
+        path = token.new_zeros((*token.shape, 0))  # (S, W, t): the slots of each hypothesis in `written`
         written = token[:, :0]  # (S, slots): all tokens of all hypotheses
         for step in range(self.longest + 1):
             slot = torch.arange(token.size(1), device=token.device) + written.size(1)
@@ -80,7 +80,7 @@ class BeamSearch:
             on = [row for row, number in enumerate(alive) if len(found[number]) < self.beam]
             if not on or step == self.longest:
                 break
-            best = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]  # that have not ended
+            best = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]  # those that have not ended
             score, token, parent = (values.gather(1, best) for values in (score, token, parent))
             path = path.gather(1, parent[..., None].expand(-1, -1, step + 1))
             if len(on) <= FEWER * len(alive) or step % OFTEN == OFTEN - 1:
@@ -94,9 +94,12 @@ class BeamSearch:
         return found
 
     def _candidates(self, score: Tensor, logs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The best 2 * beam continuations of each sentence: their scores, tokens and parents (S, 2 * beam).
+        """The best 2 * beam continuations of each sentence: scores, tokens and parents (S, 2 * beam).
 
-        So many, since one of each hypothesis ends at most. score (S, W); logs (S, W, V).
+        At most one continuation of each hypothesis ends, so `beam` others remain.
+
+        Args:
+            score: (S, W); logs: (S, W, V).
         """
         most = min(2 * self.beam, logs.size(-1) - 1)
         values, tokens = logs.topk(most)
@@ -104,13 +107,13 @@ class BeamSearch:
         return score, tokens.flatten(1).gather(1, index), index // most
 
     def _ended(self, written: Tensor, path: Tensor, score: Tensor) -> list[Hypothesis]:
-        """The hypotheses with the paths (N, t) through written (N, slots), which `</s>` ends; score (N,)."""
+        """Finished hypotheses with paths (N, t) through `written` (N, slots), without `</s>`; score (N,)."""
         tokens = F.pad(written.gather(1, path)[:, 1:], (0, 1), value=self.eos)
         scores = (score / path.size(1) ** self.length_penalty).tolist()
         return [Hypothesis(*one) for one in zip(tokens, scores, strict=True)]
 
     def _log_probabilities(self, logits: list[Tensor], step: int) -> Tensor:
-        """Of the next tokens (S, W, V), by the logits of each model; -inf where a token must not be."""
+        """The next tokens' log-probabilities (S, W, V) from each model's logits; -inf for forbidden ones."""
         each = [one.log_softmax(-1, dtype=torch.float32) for one in logits]
         logs = each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))
         logs[..., self.pad] = -math.inf

@@ -1,4 +1,4 @@
-"""The decoder, one token at a time, for beam search. Constants of a sentence are computed once."""
+"""The decoder for beam search, one token at a time. Constants of a sentence are computed once."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from synmask.translation.layers import DecoderLayer, feed_forward
 
 
 class CrossAttention:
-    """Attention to the source, whose keys and values all hypotheses of a sentence share."""
+    """Attention to the source; the hypotheses of a sentence share its keys and values."""
 
     def __init__(self, attention: MultiheadAttention, states: Tensor, padding: Tensor) -> None:
         """states (n, S, d); padding (S, n), True at pads."""
@@ -27,7 +27,7 @@ class CrossAttention:
         return own.out_proj(attended(own.q_proj(x), self.memory, own.num_heads, bias))
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1)."""
+        """Keep only these of the S sentences, (S', 1)."""
         self.memory, self.bias = self.memory[sentences[:, 0]], self.bias[sentences[:, 0]]
 
 
@@ -53,14 +53,14 @@ class LayerSteps:
 
 
 class DecoderSteps:
-    """A decoder, one token of each hypothesis at a time, up to `longest` and `</s>`."""
+    """A decoder, one token of each hypothesis at a time, up to `longest` tokens and `</s>`."""
 
     def __init__(self, decoder: Any, encoder_out: dict[str, Any], longest: int) -> None:
         self.decoder = decoder
         self.layers = [LayerSteps(layer, decoder.cross_steps(layer, encoder_out)) for layer in decoder.layers]
         ids = encoder_out["encoder_padding_mask"][0].new_full(
             (1, longest + 1), decoder.dictionary.eos(), dtype=torch.long
-        )  # whatever is no pad
+        )  # any id except <pad>
         self.positions = decoder.embed_positions(ids)[0]
         self.gates = None if decoder.guide is None else decoder.guide.steps()
 
@@ -68,8 +68,8 @@ class DecoderSteps:
         """The logits (S, W, V) of the next tokens.
 
         Args:
-            tokens: (S, W) the hypotheses' last tokens, which take the last W of the `slots` that there are.
-            path: (S, W, t) the slots of all their tokens.
+            tokens: (S, W) the last tokens of the hypotheses; they are in the last W of the `slots`.
+            path: (S, W, t) the slots of all tokens of each hypothesis.
         """
         decoder = self.decoder
         x = decoder.embed_scale * decoder.embed_tokens(tokens) + self.positions[path.size(2) - 1]
@@ -80,6 +80,6 @@ class DecoderSteps:
         return decoder.output_layer(x)
 
     def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m)."""
+        """Keep only these of the S sentences, (S', 1), and these slots of each, (S', m)."""
         for part in [*self.layers, *([] if self.gates is None else [self.gates])]:
             part.keep(sentences, slots)
