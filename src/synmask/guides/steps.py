@@ -1,33 +1,33 @@
-"""Attention, one token at a time, for beam search. No cache is reordered when hypotheses change places.
+"""Attention for beam search, one token at a time. Caches need no reordering when hypotheses change places.
 
-The hypotheses of a sentence share one cache. Each token that a hypothesis got has a slot in it, and a
-hypothesis is its path: the slots of its tokens, in order. A token's query meets the keys of all slots; a bias
-of -inf takes out those that are not on its path. S sentences have W hypotheses each; d = H * d_head.
+The hypotheses of a sentence share one cache with a slot per token. A hypothesis is a path: the slots of its
+tokens, in order. Queries are compared with the keys of all slots, and a bias of -inf removes the slots that
+are not on the path. S sentences have W hypotheses each; d = H * d_head.
 """
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROOM = 64  # slots that a cache has at first
+ROOM = 64  # initial slots of a cache
 
 
 def attended(query: Tensor, memory: Tensor, heads: int, bias: Tensor) -> Tensor:
-    """query (S, W, d), memory (S, n, 2d), keys and values, bias (S, 1 or H, W or 1, n) → (S, W, d)."""
+    """query (S, W, d), memory (S, n, 2d) of keys and values, bias (S, 1 or H, W or 1, n) → (S, W, d)."""
     parts = (query, *memory.chunk(2, dim=-1))
     split = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)  # (S, H, ..., d_head)
     return F.scaled_dot_product_attention(*split, attn_mask=bias).transpose(1, 2).flatten(2)
 
 
 def on_path(path: Tensor, slots: int, gate: Tensor | None = None) -> Tensor:
-    """The bias that keeps attention on the hypotheses' paths.
+    """The bias that restricts attention to the hypotheses' paths.
 
     Args:
         path: (S, W, t) slots.
-        gate: (S, G, W, t), what is added to the scores of the tokens on the path; None: nothing.
+        gate: (S, G, W, t), added to the scores of the tokens on the path; None: 0.
 
     Returns:
-        (S, G, W, slots), with G = 1 where there is no gate.
+        (S, G, W, slots); G = 1 without a gate.
     """
     if gate is None:
         gate = torch.zeros(1, device=path.device).expand(path.size(0), 1, *path.shape[1:])
@@ -36,14 +36,14 @@ def on_path(path: Tensor, slots: int, gate: Tensor | None = None) -> Tensor:
 
 
 def used(path: Tensor, slots: int) -> tuple[Tensor, Tensor]:
-    """Which slots of each sentence are still needed: its hypotheses share most of their first tokens.
+    """The slots that are still needed; the hypotheses of a sentence share most of their first tokens.
 
     Args:
         path: (S, W, t).
 
     Returns:
-        (S, m) slots, those that a path uses, in order, then others, so that all sentences have m; and the
-        paths (S, W, t) through these.
+        (S, m) slots: those that a path uses, in order, then others, so that each sentence has m; and the
+        paths (S, W, t) through them.
     """
     flat = path.flatten(1)
     needed = torch.zeros(len(path), slots, dtype=torch.bool, device=path.device).scatter_(1, flat, True)
@@ -53,14 +53,14 @@ def used(path: Tensor, slots: int) -> tuple[Tensor, Tensor]:
 
 
 class SelfAttention:
-    """Self-attention with its cache: `weight` (3d, d) and `bias` (3d,) make query, key and value."""
+    """Self-attention with a cache; `weight` (3d, d) and `bias` (3d,) project to query, key and value."""
 
     def __init__(self, weight: Tensor, bias: Tensor, heads: int) -> None:
         self.weight, self.bias, self.heads = weight, bias, heads
         self.memory: Tensor | None = None  # (S or more, slots or more, 2d)
 
     def __call__(self, x: Tensor, bias: Tensor) -> Tensor:
-        """x (S, W, d), of the last W slots of those that `bias` (S, 1 or H, W, slots) is for → same."""
+        """x (S, W, d) of the tokens in the last W slots, bias (S, 1 or H, W, slots) → (S, W, d)."""
         width, d = x.shape[1:]
         slots = bias.size(-1)
         made = F.linear(x, self.weight, self.bias)
@@ -73,5 +73,5 @@ class SelfAttention:
         return attended(made[..., :d], memory, self.heads, bias)
 
     def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m)."""
+        """Keep only these of the S sentences, (S', 1), and these slots of each, (S', m)."""
         self.memory[: len(slots), : slots.size(1)] = self.memory[sentences, slots]
