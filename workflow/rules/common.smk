@@ -105,15 +105,16 @@ def check_free(target):
         sys.exit(str(fault((section, target), "a rule has this name; take another", config, FILES)))
 
 
-def captioned(stem, caption, labels, subcategory="{experiment}"):
-    """The three files of a figure; the SVG stands in Snakemake's report."""
+def captioned(name, shows, of="{experiment}-{direction}"):
+    """The three files of the figure `name`; the SVG stands in Snakemake's report, labelled by what it shows."""
+    stem = f"results/figures/{of}-{name}" if of else f"results/figures/{name}"
     return {
         "svg": report(
             f"{stem}.svg",
-            caption=f"../report/{caption}.rst",
+            caption=f"../report/{name}.rst",
             category="Figures",
-            subcategory=subcategory,
-            labels=labels,
+            subcategory=(of or "Method").partition("-")[0],
+            labels={"figure": shows},
         ),
         "pdf": f"{stem}.pdf",
         "csv": f"{stem}.csv",

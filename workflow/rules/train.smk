@@ -58,7 +58,7 @@ rule average:
     conda:
         "../envs/synmask.yaml"
     resources:
-        keep_checkpoints=lambda wildcards: int(JOBS.resources(wildcards).keep_checkpoints),
+        keep_checkpoints=JOBS.need("keep_checkpoints"),
     params:
         code=JOBS.code("average"),
         settings=JOBS.run_settings,

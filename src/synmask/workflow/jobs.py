@@ -66,8 +66,8 @@ class Jobs:
         return self.corpus(wildcards).resources
 
     def need(self, name: str) -> Told:
-        """One of the `resources`."""
-        return lambda wildcards: getattr(self.resources(wildcards), name)
+        """One of the `resources`, as a number."""
+        return lambda wildcards: int(getattr(self.resources(wildcards), name))
 
     # ---- corpora -------------------------------------------------------------------------------------------
 
@@ -97,6 +97,14 @@ class Jobs:
 
     def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
         return self.config.tokeniser_jars(self.tokeniser(wildcards))
+
+    def clean_tokens(self, wildcards: Wildcards) -> str:
+        """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
+        return PAIR + ("clean" if wildcards.split == "train" else "tokens") + "/{split}.{language}"
+
+    def kept_lines(self, wildcards: Wildcards) -> list[str]:
+        """The record of the lines that `clean` kept; none for splits that are not cleaned."""
+        return [PAIR + "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
 
     def cased_tokens(self, wildcards: Wildcards) -> str:
         """Tokens in their true case: the corpus' own, unless these are lower-cased."""
