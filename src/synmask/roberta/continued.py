@@ -51,8 +51,7 @@ class ParsedSentences(Sentences):
     def __getitem__(self, index: int) -> dict[str, Any]:
         random = np.random.default_rng([self.seed, self.epoch, index])
         tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
-        masked = torch.from_numpy(random.random(len(tokens)) < self.mask_rate)
-        masked &= (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
+        masked = self._mask(random, tokens)
         how = torch.from_numpy(random.random(len(tokens)))
         drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
         shown = tokens.masked_fill(masked & (how >= KEPT + DRAWN), self.dictionary.index(MASK))
@@ -62,7 +61,7 @@ class ParsedSentences(Sentences):
             "id": index,
             "tokens": shown,
             "target": self.encoded.targets[index],
-            "masked": masked.to(torch.uint8),
+            "masked": masked,
             "unmasked": tokens,
             "phrases": synclm.draw_phrases(heads, random) if "phrase" in self.losses else None,
             "subtrees": synclm.draw_subtrees(heads, random) if "tree" in self.losses else None,

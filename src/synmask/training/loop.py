@@ -158,7 +158,7 @@ def _worker(rank: int, init_method: str | None, job: _Job) -> None:
         return _Loop(job.stage.trainer(cfg), job).run()
     try:
         with job.stop.listening():
-            join(cfg, rank, init_method, job.processes)
+            join(cfg, rank, init_method)
             _Loop(job.stage.trainer(cfg), job).run()
     except Exception as error:
         if line := machine_fault(error):  # a worker can pass only text to its parent

@@ -66,7 +66,7 @@ def fairseq_arguments(
     return args
 
 
-def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
+def join(cfg: DictConfig, rank: int, init_method: str) -> None:
     """Join the group of data-parallel workers."""
     with open_dict(cfg):
         cfg.distributed_training.distributed_init_method = init_method

@@ -4,7 +4,7 @@ import codecs
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
@@ -16,6 +16,14 @@ from synmask.translation.task import GuidedTranslation, translation_arguments
 from synmask.translation.transformer import GuidedTransformer
 
 TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # keys of text settings
+
+
+class Loaded(NamedTuple):
+    """A model in evaluation mode (on the GPU if there is one), its task, its text settings."""
+
+    model: GuidedTransformer
+    task: GuidedTranslation
+    text: dict[str, Any]
 
 
 def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
@@ -81,8 +89,8 @@ def save_model(
     save(path, saved)
 
 
-def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
-    """A model file → model in evaluation mode (on the GPU if there is one), its task, its text settings.
+def load_model(path: Path) -> Loaded:
+    """The model of a model file.
 
     Raises:
         UserError: it is no model file, is damaged, or has weights that are not finite.
@@ -90,7 +98,7 @@ def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[s
     return _ready(_saved(path), path)
 
 
-def load_template_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+def load_template_model(path: Path) -> Loaded:
     """Like `load_model`, but for the template model that is included in a model file."""
     return _ready(load(path)["template_model"], path)
 
@@ -129,13 +137,13 @@ def _other_kind(path: Path) -> str | None:
     return "text"
 
 
-def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     model, task = _built(saved, f"{path}: not a whole model file of `synmask average`")
     for name, value in saved["model"].items():
         if not value.isfinite().all():
             raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return model.to(device).eval(), task, saved["text"]
+    return Loaded(model.to(device).eval(), task, saved["text"])
 
 
 def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, GuidedTranslation]:

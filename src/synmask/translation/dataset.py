@@ -8,6 +8,7 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 
 from synmask.text.labels import labels_of_ids
+from synmask.training.masking import collate_masked, draw_mask
 
 
 def continues(dictionary: Dictionary) -> np.ndarray:
@@ -71,8 +72,8 @@ class AnnotatedPairs(LanguagePairDataset):
         if "template" in self.needs:
             annotations["template"] = self._template(index)
         if self.mask_rate:
-            generator = np.random.default_rng([self.seed, self.epoch, index])
-            masked = torch.from_numpy(generator.random(len(source)) < self.mask_rate)
+            random = np.random.default_rng([self.seed, self.epoch, index])
+            masked = draw_mask(random, len(source), self.mask_rate)
             example["masked"] = masked
             example["unmasked"] = source
             example["source"] = source.masked_fill(masked, self.src_dict.bos())
@@ -97,10 +98,8 @@ class AnnotatedPairs(LanguagePairDataset):
         ordered = [by_id[i] for i in batch["id"].tolist()]
         batch["net_input"]["annotations"] = self._annotations([s["annotations"] for s in ordered])
         if self.mask_rate:
-            masked = self._pad([s["masked"].to(torch.uint8) for s in ordered], padding=0).view(-1)
-            unmasked = self._pad([s["unmasked"] for s in ordered], padding=self.src_dict.pad()).view(-1)
-            batch["net_input"]["masked"] = masked.nonzero().view(-1)
-            batch["masked_target"] = unmasked[batch["net_input"]["masked"]]
+            masked, unmasked = collate_masked(ordered, self.src_dict.pad(), left_pad=self.left_pad_source)
+            batch["net_input"]["masked"], batch["masked_target"] = masked, unmasked
         return batch
 
     def _annotations(self, rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

@@ -16,7 +16,7 @@ from synmask.syntax.annotations import Annotations
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.text import bpe, tokenise
 from synmask.training.binarise import encode
-from synmask.translation.average import load_model
+from synmask.translation.average import Loaded, load_model
 from synmask.translation.beam import BeamSearch, Hypothesis
 from synmask.translation.dataset import AnnotatedPairs
 from synmask.translation.task import read_templates
@@ -101,7 +101,7 @@ def predict_templates(
 
 
 def best_templates(
-    loaded: tuple[Any, Any, Any],
+    loaded: Loaded,
     lines: Iterable[str],
     beam: int,
     length_penalty: float,
@@ -149,7 +149,7 @@ def parse_text(
     """
     torch.set_num_threads(threads)
     loaded = _inducing(model)
-    *_, split = prepared(lines, loaded[2], splitter_of(loaded[2]), jars)
+    *_, split = prepared(lines, loaded.text, splitter_of(loaded.text), jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
@@ -168,7 +168,7 @@ def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
 
     torch.set_num_threads(threads)
     loaded = _inducing(model)
-    text = loaded[2]
+    text = loaded.text
     splitter = splitter_of(text)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
@@ -185,17 +185,17 @@ def starts_program(text: dict[str, Any]) -> bool:
     return tokenise.of_language(text["tokeniser"], text["source"]) not in ("moses", "none")
 
 
-def _inducing(path: Path) -> tuple[Any, Any, dict[str, Any]]:
+def _inducing(path: Path) -> Loaded:
     """`load_model`; raises a UserError if the model's guide induces no syntax."""
     loaded = load_model(path)
-    guide = loaded[0].encoder.guide
+    guide = loaded.model.encoder.guide
     if guide is None or not guide.options.induces:
         raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
     return loaded
 
 
 def _induced(
-    loaded: tuple[Any, Any, dict[str, Any]], lines: list[str], first: int = 1
+    loaded: Loaded, lines: list[str], first: int = 1
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
     """(number, row, P_D with `</s>`) of each line in BPE, short lines first.
 
