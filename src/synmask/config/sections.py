@@ -1,6 +1,6 @@
 """The sections of config.yaml: every key, its type and its default."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
@@ -10,6 +10,7 @@ from synmask.config.base import (
     Direction,
     Distinct,
     FileName,
+    Format,
     Language,
     LengthPenalty,
     Line,
@@ -32,7 +33,7 @@ from synmask.config.base import (
 from synmask.config.faults import nearest, one_line
 from synmask.config.guides import GUIDES, GuideOptions
 
-SPLITS = ("train", "valid", "test")
+SPLITS = get_args(Split)
 DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
 
 
@@ -270,7 +271,7 @@ class Corpus(Section):
     languages: Distinct[Language] = Field(min_length=2)
     generate: Generate | None = None
     files: dict[Split, PathText] | None = None
-    format: Literal["iwslt14", "nc11", "aspec"] | None = None
+    format: Format | None = None
     archives: Distinct[FileName] = ()
     url: Url | None = None
     sha256: dict[str, Checksum] = {}
