@@ -114,7 +114,7 @@ def _saved(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: {kind}, not a model file; {advice}")
     saved = load(path)
     if "extra_state" in saved:
-        raise UserError(f"{path}: a checkpoint to go on training from, not a model file; {advice}")
+        raise UserError(f"{path}: a checkpoint to resume training from, not a model file; {advice}")
     if saved and all(isinstance(value, torch.Tensor) for value in saved.values()):
         raise UserError(f"{path}: the weights of one epoch, not a whole model file; {advice}")
     return saved

@@ -327,7 +327,7 @@ def _translate(
         done += len(results)
         speed = done / (time.perf_counter() - started)
         if tell:
-            print(f"{done}/{filled} sentences, {speed:.1f} a second", file=sys.stderr, flush=True)
+            print(f"{done}/{filled} sentences, {speed:.1f} per second", file=sys.stderr, flush=True)
     return hypotheses
 
 
