@@ -60,14 +60,14 @@ def renamed(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Temporary names beside `paths` that become these at the end, once the bytes of all are on the disk.
+    """Temporary files beside `paths`; at the end, once all bytes are on the disk, they replace `paths`.
 
-    If the block raises, the temporary files are removed and `paths` stay as they were. What processes of this
-    machine left when they were killed in the middle of writing one of them is removed. A link stays one: what
-    it leads to is written. What is no regular file (a device, a pipe) is not replaced but written into.
+    If the block raises, the temporary files are removed and `paths` stay as they were. Temporary files that
+    killed processes of this machine left behind are removed. For a link, its target is written. A device or a
+    pipe is not replaced but written into.
 
     Raises:
-        OSError: it names the path, also when the disk is full.
+        OSError: it names the path, also if the disk is full.
         UserError: a path is given twice.
     """
     if len({path.resolve() for path in paths}) < len(paths):

@@ -293,7 +293,7 @@ def _check_roberta(config: Config, path: tuple, system: str) -> None:
 
 
 def _check_weights(config: Config) -> None:
-    """What is trained further comes from weights that are not, so that there is no circle."""
+    """Weights that are trained further must not start from weights that are, so there is no circle."""
     for name, entry in config.weights.items():
         if entry.continued is not None:
             path, other = ("weights", name, "continued", "weights"), entry.continued.weights

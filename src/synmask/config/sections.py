@@ -109,7 +109,7 @@ class Training(Optimisation):
 
 
 class Guided(Section):
-    """What a guide guides."""
+    """A model that a guide may guide."""
 
     guide: str = "none"
 

@@ -134,7 +134,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def fault(path: Path) -> str | None:
-    """What is wrong with a file of `save`; None if it is intact.
+    """The fault of a file of `save`; None if it is intact.
 
     torch writes checksums (CRC-32, like every zip file) but does not compare them.
     """
@@ -174,7 +174,7 @@ def latest(folder: Path, models: Models) -> Path | None:
 
 
 def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
-    """What `checkpoint` lacks: it is none, or a model that is kept from an earlier epoch is missing."""
+    """Why a checkpoint is unusable: it is none, or a model that is kept from an earlier epoch is missing."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
     try:
         history = state["extra_state"]["history"]
