@@ -231,7 +231,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
     said = capfd.readouterr().err
     assert "last.pt: unusable" in said
-    assert "going back to the one before" in said
+    assert "using the one before" in said
     assert "resuming after update 7 in epoch" in said
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
