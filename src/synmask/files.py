@@ -219,6 +219,20 @@ def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, st
         )
 
 
+def read_aligned(paths: Sequence[str | Path], advice: str) -> list[list[str]]:
+    """The lines of files that must have equally many.
+
+    Raises:
+        UserError: a file is missing, damaged or not UTF-8; or they differ in length or are empty: then the
+            message ends with `advice`.
+    """
+    sides = [list(read_lines(path)) for path in paths]
+    if len({*map(len, sides)}) > 1 or not sides[0]:
+        counts = ", ".join(f"{path} {len(side)}" for path, side in zip(paths, sides, strict=True))
+        raise UserError(f"lines differ, or there are none: {counts}; {advice}")
+    return sides
+
+
 def write_lines(path: str | Path, lines: Iterable[str]) -> int:
     """Write `lines`, each with a line end, as a whole or not at all; return how many there were."""
     count = 0
