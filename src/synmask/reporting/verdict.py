@@ -293,7 +293,7 @@ def _systems(runs: _Runs) -> Iterator[str]:
 
 
 def _heads(runs: _Runs) -> Iterator[str]:
-    """What the heads of all systems are worth, best probe first, and what is found without a parser."""
+    """The scores of all systems' heads, best probe first, and the scores without a parser."""
     pairs = [(metric, rival, own) for metric, rows in OF_HEADS.items() for rival, own in rows.items()]
     titles = ["Undirected heads", "Probe: position", "Probe: position and length"]
     for direction in runs.directions():
