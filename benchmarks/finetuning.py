@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from synmask.config import GUIDES, load, read_yaml
+from synmask.config import load, read_yaml
 from synmask.config.nlu import FinetuningSettings
 from synmask.roberta.labelled import COLUMNS, NONE, SentenceLoss, batched  # isort: split
 
@@ -45,7 +45,7 @@ def rival(name, weights, sentences, length, device):
         task = Namespace(classes=2, target_dictionary=weights.dictionary)
         criterion = SentenceLoss(task, system.mlm_weight)
     batch = sample(sentences, length, len(weights.dictionary))
-    if GUIDES[system.guide].reads:
+    if system.kind.reads:
         batch["net_input"]["annotations"] = batched([tree(length) for _ in range(sentences)])
     return Rival(name, model, criterion, batch, device)
 

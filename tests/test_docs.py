@@ -1,6 +1,9 @@
 """The pages of the documentation: links lead somewhere, and the English is plain."""
 
+import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -9,13 +12,14 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md"]
 CHANGES = ROOT / "CHANGELOG.md"
 GENERATED = re.compile(r"<!-- (table|verdict) -->.*?<!-- end of \1 -->|```.*?```|<!--.*?-->", re.S)
-AVOID = re.compile(
+AVOID_IN_CODE = re.compile(
     r"holds? against"
     r"|\b(?:a|one) \w+ an? (?:rule|run|seed|line|row|sentence|system|step|direction)\b"  # one verb per rule
     r"|(?:^|[.:;] |\*\*|- )What [^?|\n]*$"  # the subject comes first: "Faults that were tried"
-    r"|\btrainings\b|\banew\b|\bgoes on\b",
+    r"|\banew\b|\bgoes on\b",
     re.M,
 )
+AVOID = re.compile(rf"{AVOID_IN_CODE.pattern}|\btrainings\b", re.M)
 
 
 def prose(page: Path) -> str:
@@ -41,3 +45,18 @@ def test_links_lead_to_a_file_and_a_heading(page):
 @pytest.mark.parametrize("page", [page for page in PAGES if page != CHANGES], ids=lambda page: page.name)
 def test_the_english_is_plain(page):
     assert [found[0] for found in AVOID.finditer(prose(page))] == []
+
+
+def docstrings_and_comments(path):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string.lstrip("# ")
+
+
+def test_the_english_of_the_code_is_plain():
+    texts = {path: "\n\n".join(docstrings_and_comments(path)) for path in sorted(ROOT.glob("src/**/*.py"))}
+    assert {path: found[0] for path, text in texts.items() for found in AVOID_IN_CODE.finditer(text)} == {}

@@ -29,7 +29,7 @@ class UserError(Exception):
 
 
 class TryAgain(UserError):
-    """A fault that passes, such as a training that was stopped: the same command goes on later.
+    """A temporary fault, such as a training that was stopped; the same command works later.
 
     The command line exits with `EXIT_CODE`, which `sysexits.h` calls EX_TEMPFAIL.
     """
@@ -60,14 +60,14 @@ def renamed(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def all_renamed(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Temporary names beside `paths` that become these at the end, once the bytes of all are on the disk.
+    """Temporary files beside `paths`; at the end, once all bytes are on the disk, they replace `paths`.
 
-    If the block raises, the temporary files are removed and `paths` stay as they were. What processes of this
-    machine left when they were killed in the middle of writing one of them is removed. A link stays one: what
-    it leads to is written. What is no regular file (a device, a pipe) is not replaced but written into.
+    If the block raises, the temporary files are removed and `paths` stay as they were. Temporary files that
+    killed processes of this machine left behind are removed. For a link, its target is written. A device or a
+    pipe is not replaced but written into.
 
     Raises:
-        OSError: it names the path, also when the disk is full.
+        OSError: it names the path, also if the disk is full.
         UserError: a path is given twice.
     """
     if len({path.resolve() for path in paths}) < len(paths):
@@ -217,6 +217,20 @@ def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, st
             f"{source} has {counts[0]} lines, {target} has {counts[1]}: "
             "line n of one must translate line n of the other"
         )
+
+
+def read_aligned(paths: Sequence[str | Path], advice: str) -> list[list[str]]:
+    """The lines of files that must have equally many.
+
+    Raises:
+        UserError: a file is missing, damaged or not UTF-8; or they differ in length or are empty: then the
+            message ends with `advice`.
+    """
+    sides = [list(read_lines(path)) for path in paths]
+    if len({*map(len, sides)}) > 1 or not sides[0]:
+        counts = ", ".join(f"{path} {len(side)}" for path, side in zip(paths, sides, strict=True))
+        raise UserError(f"lines differ, or there are none: {counts}; {advice}")
+    return sides
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> int:

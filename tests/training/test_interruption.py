@@ -137,10 +137,10 @@ def test_a_signal_saves_and_exits_with_75(
     for number in (2, 2, 3):
         code, said = attempt(never, {"kind": "update", "number": number, "what": what})
         assert code == TryAgain.EXIT_CODE, said
-        assert "stopped by a signal, and saved; the same command goes on from there" in said.splitlines()[-1]
+        assert "stopped by a signal, and saved; the same command resumes it" in said.splitlines()[-1]
     code, said = attempt(never)
     assert code == 0
-    assert "going on after update 7 in epoch" in said  # 2 + 2 + 3: the stopped update counts
+    assert "resuming after update 7 in epoch" in said  # 2 + 2 + 3: the stopped update counts
     assert outcome(corpus, run, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -176,7 +176,7 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
         rest = process.communicate()[1]
         assert process.returncode == TryAgain.EXIT_CODE, rest
     process = start(words(corpus, one, settings, processes=2))
-    assert "going on after update" in process.stderr.readline()
+    assert "resuming after update" in process.stderr.readline()
     os.kill(workers_of(process)[-1], signal.SIGKILL)
     assert "ended with SIGKILL (SIGKILL is often too little memory" in process.communicate()[1]
     assert process.returncode == 1
@@ -184,7 +184,7 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
         process = start(words(corpus, run, settings, processes=2))
         said = process.communicate()[1]
         assert process.returncode == 0
-        assert ("going on after update" in said) == (run == one)
+        assert ("resuming after update" in said) == (run == one)
     assert outcome(corpus, one, settings) == outcome(corpus, other, settings)
 
 
@@ -230,9 +230,9 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     damage(stopped / "checkpoints/last.pt")
     train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
     said = capfd.readouterr().err
-    assert "last.pt: of no use" in said
-    assert "going back to the one before" in said
-    assert "going on after update 7 in epoch" in said
+    assert "last.pt: unusable" in said
+    assert "using the one before" in said
+    assert "resuming after update 7 in epoch" in said
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -241,7 +241,7 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
     for name in ("last.pt", "previous.pt"):
         cut(stopped / "checkpoints" / name)
     train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
-    assert "going on" not in capfd.readouterr().err
+    assert "resuming" not in capfd.readouterr().err
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -252,7 +252,7 @@ def test_a_stopped_training_that_was_moved_goes_on(
     shutil.copytree(corpus / "bin", there / "bin")
     shutil.move(stopped, there / "run")
     train(there / "bin", there / "run", "de", "en", typed(settings), 1, keep=KEEP)
-    assert "going on after update 8 in epoch" in capfd.readouterr().err
+    assert "resuming after update 8 in epoch" in capfd.readouterr().err
     assert outcome(corpus, there / "run", settings) == outcome(corpus, undisturbed, settings)
 
 
@@ -386,7 +386,7 @@ def test_a_run_belongs_to_one_training_at_a_time(corpus, tmp_path, settings):
     line = third.stderr.readline()
     assert f"process {first.pid} on" in line
     assert "is gone; taking over" in line
-    assert "going on after" in third.stderr.readline()
+    assert "resuming after" in third.stderr.readline()
     third.kill()
     third.communicate()
 

@@ -91,7 +91,7 @@ def test_checkpoints_that_were_moved_aside_come_back(corpus, tmp_path, settings,
     (tmp_path / "a/train.json").unlink()
     assert same(first, run(corpus, tmp_path / "a", settings, restart=True))
     said = capsys.readouterr().err
-    assert "these were in checkpoints.stale-1; going on with them" in said
+    assert "these were in checkpoints.stale-1; resuming from them" in said
     assert "all 3 epochs are done" in said
     assert not (tmp_path / "a/checkpoints.stale-1").exists()
 

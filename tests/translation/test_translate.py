@@ -181,7 +181,7 @@ def test_an_empty_line_is_no_sentence(models):
         (lambda path: path.write_bytes(bytes(range(256))), "no file of torch, not a model file"),
         (lambda path: path.mkdir(), "a folder, not a model file"),
         (lambda path: torch.save({"a.weight": torch.ones(2)}, path), "the weights of one epoch, not a whole"),
-        (lambda path: torch.save({"extra_state": {}, "model": {}}, path), "a checkpoint to go on training from"),
+        (lambda path: torch.save({"extra_state": {}, "model": {}}, path), "a checkpoint to resume training from"),
     ],
 )  # fmt: skip
 def test_what_is_no_model_is_called_by_its_name(tmp_path, make, said):

@@ -138,7 +138,7 @@ def test_a_hugging_face_folder_is_converted(understood):
     understood.config["weights"]["converted"] = {"huggingface": "published"}
     understood.snakemake("-c1", "results/weights/converted/model.pt")
     made = {path.name for path in (understood.folder / "results/weights/converted").iterdir()}
-    assert made == {"model.pt", "encoder.json", "vocab.bpe", "dict.txt", "logs", "benchmarks"}
+    assert made == {"model.pt", "encoder.json", "vocab.bpe", "dict.txt", "logs"}
 
 
 def test_the_steps_load_their_sources(understood, check_loaded):

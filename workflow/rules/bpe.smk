@@ -21,8 +21,9 @@ rule tokenise:
     params:
         code=JOBS.code("tokenise"),
         settings=JOBS.section("text", include={"tokeniser", "lowercase"}),
+        language="{language}",
     shell:
-        "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
+        "synmask tokenise --input {input.text:q} --output {output:q} --language {params.language}"
         " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
 
 
@@ -80,7 +81,7 @@ rule learn_bpe:
 
 rule apply_bpe:
     input:
-        text=lambda w: f"results/{{corpus}}/{{source}}-{{target}}/{'clean' if w.split == 'train' else 'tokens'}/{{split}}.{{language}}",
+        text=JOBS.clean_tokens,
         codes="results/{corpus}/{source}-{target}/bpe/codes",
         vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{language}",
     output:
@@ -138,11 +139,7 @@ rule annotate:
     input:
         unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
         subwords="results/{corpus}/{source}-{target}/bpe/{split}.{source}",
-        kept=lambda wildcards: (
-            "results/{corpus}/{source}-{target}/clean/kept.{source}-{target}"
-            if wildcards.split == "train"
-            else []
-        ),
+        kept=JOBS.kept_lines,
     output:
         annotations="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.npy",
         counts="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.json",

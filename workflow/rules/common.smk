@@ -80,17 +80,17 @@ wildcard_constraints:
     number="[0-9]+",
 
 
-# What a training asks of the machine; `cpus_per_task` and not `threads` is what it takes: Snakemake cuts `threads`
-# down to the cores at hand, and another number of threads gives other bytes.
+# Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
+# another number of threads gives other bytes.
 TRAINING = {
     "cpus_per_task": JOBS.need("threads"),
     "mem_mb": JOBS.need("mem_mb"),
     "runtime": JOBS.need("runtime"),
     "gpu": JOBS.need("gpus"),
-    # here, not in params: how often is saved must not rerun what depends on it
+    # a resource, not a parameter: the time between checkpoints must not rerun later steps
     "checkpoint_minutes": JOBS.need("checkpoint_minutes"),
 }
-# What using a model asks.
+# Resources of the steps that use a model.
 USING = {
     "cpus_per_task": JOBS.need("threads"),
     "mem_mb": JOBS.need("mem_mb"),
@@ -105,15 +105,16 @@ def check_free(target):
         sys.exit(str(fault((section, target), "a rule has this name; take another", config, FILES)))
 
 
-def captioned(stem, caption, labels, subcategory="{experiment}"):
-    """The three files of a figure; the SVG stands in Snakemake's report."""
+def captioned(name, shows, of="{experiment}-{direction}"):
+    """The three files of the figure `name`; the SVG stands in Snakemake's report, labelled by what it shows."""
+    stem = f"results/figures/{of}-{name}" if of else f"results/figures/{name}"
     return {
         "svg": report(
             f"{stem}.svg",
-            caption=f"../report/{caption}.rst",
+            caption=f"../report/{name}.rst",
             category="Figures",
-            subcategory=subcategory,
-            labels=labels,
+            subcategory=(of or "Method").partition("-")[0],
+            labels={"figure": shows},
         ),
         "pdf": f"{stem}.pdf",
         "csv": f"{stem}.csv",

@@ -32,8 +32,6 @@ rule download_file:
         f"{CONFIG.data_dir}/{{download}}/{{file}}",
     log:
         "results/logs/download/{download}/{file}.log",
-    benchmark:
-        "results/benchmarks/download/{download}/{file}.tsv"
     wildcard_constraints:
         download=any_of(JOBS.downloaded()),
         file="[^/]+",

@@ -7,8 +7,6 @@ rule demo_task:
         parses=expand("results/{benchmark}/{task}/syntax/{part}.{kind}", kind=PARSES, allow_missing=True),
     log:
         "results/{benchmark}/{task}/logs/demo_task.{part}.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/demo_task.{part}.tsv"
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=True)),
     localrule: True
@@ -30,8 +28,6 @@ rule glue_task:
         "results/{benchmark}/{task}/{part}.tsv",
     log:
         "results/{benchmark}/{task}/logs/glue_task.{part}.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/glue_task.{part}.tsv"
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=False)),
     localrule: True
@@ -53,8 +49,6 @@ rule encode_task:
         "results/{benchmark}/{task}/ids/{part}.npz",
     log:
         "results/{benchmark}/{task}/logs/encode_task.{part}.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/encode_task.{part}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -86,7 +80,7 @@ rule finetune:
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
-        keep_checkpoints=lambda wildcards: int(JOBS.resources(wildcards).keep_checkpoints),
+        keep_checkpoints=JOBS.need("keep_checkpoints"),
     params:
         code=JOBS.code("finetune"),
         settings=JOBS.finetuning_settings,
@@ -161,8 +155,6 @@ rule nlu_significance:
         "results/{benchmark}/{task}/{system}/seed{seed}/significance-{baseline}.json",
     log:
         "results/{benchmark}/{task}/{system}/seed{seed}/logs/nlu_significance-{baseline}.log",
-    benchmark:
-        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/nlu_significance-{baseline}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -183,8 +175,6 @@ rule nlu_baselines:
         "results/{benchmark}/{task}/baselines.json",
     log:
         "results/{benchmark}/{task}/logs/nlu_baselines.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/nlu_baselines.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"

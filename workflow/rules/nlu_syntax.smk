@@ -8,8 +8,6 @@ rule task_sentences:
         "results/{benchmark}/{task}/syntax/{number}.text",
     log:
         "results/{benchmark}/{task}/logs/task_sentences.{number}.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/task_sentences.{number}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -21,9 +19,10 @@ rule task_sentences:
         " --number {wildcards.number} --files {params.files} 2> {log:q}"
 
 
-rule tokenise_sentences:
+use rule tokenise as tokenise_sentences with:
     input:
         text="results/{benchmark}/{task}/syntax/{number}.text",
+        jars=[],
     output:
         "results/{benchmark}/{task}/syntax/{number}.tokens",
     log:
@@ -32,19 +31,16 @@ rule tokenise_sentences:
         "results/{benchmark}/{task}/benchmarks/tokenise_sentences.{number}.tsv"
     group:
         "task-text"
-    conda:
-        "../envs/synmask.yaml"
-    threads: 2
+    resources:
+        mem_mb=2000,
     params:
-        code=JOBS.code("tokenise"),
         settings=as_json({"tokeniser": "moses"}),
-    shell:
-        "synmask tokenise --input {input.text:q} --output {output:q} --language en"
-        " --settings {params.settings:q} --threads {threads} 2> {log:q}"
+        language="en",
 
 
-rule parse_sentences:
+use rule constituency as parse_sentences with:
     input:
+        cased="results/{benchmark}/{task}/syntax/{number}.tokens",
         tokens="results/{benchmark}/{task}/syntax/{number}.tokens",
         jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
     output:
@@ -55,21 +51,9 @@ rule parse_sentences:
         "results/{benchmark}/{task}/logs/parse_sentences.{number}.log",
     benchmark:
         "results/{benchmark}/{task}/benchmarks/parse_sentences.{number}.tsv"
-    conda:
-        "../envs/corenlp.yaml"
-    threads: CONFIG.corenlp.threads
-    resources:
-        cpus_per_task=CONFIG.corenlp.threads,
-        mem_mb=CONFIG.corenlp.mem_mb,
-        runtime=CONFIG.corenlp.runtime,
     params:
-        code=JOBS.code("constituency"),
         settings=lambda wildcards: CONFIG.corenlp_settings("en"),
-        prefix=lambda wildcards, output: output.trees.removesuffix(".trees"),
-    shell:
-        "synmask constituency --input {input.tokens:q} --tokens {input.tokens:q} --output {params.prefix:q}"
-        " --language en --settings {params.settings:q} --jars {input.jars:q}"
-        " --threads {resources.cpus_per_task} --memory {resources.mem_mb} 2> {log:q}"
+        language="en",
 
 
 rule annotate_task:
@@ -83,8 +67,6 @@ rule annotate_task:
         counts="results/{benchmark}/{task}/ids/syntax.{part}.json",
     log:
         "results/{benchmark}/{task}/logs/annotate_task.{part}.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/annotate_task.{part}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"

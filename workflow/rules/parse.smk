@@ -79,11 +79,9 @@ rule tree_figure:
         trees=first_runs("trees.jsonl", TARGETS.inducing),
         distribution=first_runs("distribution.json", lambda experiment: TARGETS.inducing(experiment)[:1]),
     output:
-        **captioned("results/figures/{experiment}-{direction}-tree", "tree", {"figure": "trees, {direction}"}),
+        **captioned("tree", "trees, {direction}"),
     log:
         "results/logs/tree_figure.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/tree_figure.{experiment}.{direction}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -110,8 +108,6 @@ rule tree_page:
         ),
     log:
         "results/logs/tree_page.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/tree_page.{experiment}.{direction}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"

@@ -5,15 +5,9 @@ rule curves:
     input:
         histories=run_files("history.csv"),
     output:
-        **captioned(
-            "results/figures/{experiment}-{direction}-curves",
-            "curves",
-            {"figure": "training curves, {direction}"},
-        ),
+        **captioned("curves", "training curves, {direction}"),
     log:
         "results/logs/curves.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/curves.{experiment}.{direction}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -30,11 +24,9 @@ rule bleu_figure:
     input:
         sentences=run_files("sentences.csv"),
     output:
-        **captioned("results/figures/{experiment}-bleu", "bleu", {"figure": "BLEU"}),
+        **captioned("bleu", "BLEU", of="{experiment}"),
     log:
         "results/logs/bleu_figure.{experiment}.log",
-    benchmark:
-        "results/benchmarks/bleu_figure.{experiment}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -52,15 +44,9 @@ rule source_figure:
     input:
         sentences=run_files("sentences.csv"),
     output:
-        **captioned(
-            "results/figures/{experiment}-{direction}-source",
-            "source",
-            {"figure": "BLEU by source, {direction}"},
-        ),
+        **captioned("source", "BLEU by source, {direction}"),
     log:
         "results/logs/source_figure.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/source_figure.{experiment}.{direction}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -78,11 +64,9 @@ rule task_figure:
     input:
         table=["results/tables/{table}.csv", "results/tables/{table}.runs.csv"],
     output:
-        **captioned("results/figures/{table}-tasks", "tasks", {"figure": "tasks"}, "{table}"),
+        **captioned("tasks", "tasks", of="{table}"),
     log:
         "results/logs/task_figure.{table}.log",
-    benchmark:
-        "results/benchmarks/task_figure.{table}.tsv"
     wildcard_constraints:
         table=any_of(TARGETS.benchmark_tables),
     localrule: True
@@ -100,11 +84,9 @@ rule sweep_figure:
     input:
         scores=run_files("scores.json"),
     output:
-        **captioned("results/figures/{experiment}-sweep", "sweep", {"figure": "sweep"}),
+        **captioned("sweep", "sweep", of="{experiment}"),
     log:
         "results/logs/sweep_figure.{experiment}.log",
-    benchmark:
-        "results/benchmarks/sweep_figure.{experiment}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -142,15 +124,9 @@ rule speed_figure:
     input:
         costs=rules.speed.output,
     output:
-        **captioned(
-            "results/figures/{experiment}-{direction}-speed",
-            "speed",
-            {"figure": "time and memory, {direction}"},
-        ),
+        **captioned("speed", "time and memory, {direction}"),
     log:
         "results/logs/speed_figure.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/speed_figure.{experiment}.{direction}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -164,11 +140,9 @@ rule speed_figure:
 
 rule diagram:
     output:
-        **captioned("results/figures/method", "method", {"figure": "the method"}, "Method"),
+        **captioned("method", "the method", of=""),
     log:
         "results/logs/diagram.log",
-    benchmark:
-        "results/benchmarks/diagram.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -185,15 +159,9 @@ rule distribution_figure:
             "distribution.json", lambda experiment: TARGETS.inducing(experiment, "heads")[-1:]
         ),
     output:
-        **captioned(
-            "results/figures/{experiment}-{direction}-distribution",
-            "distribution",
-            {"figure": "P_D, {direction}"},
-        ),
+        **captioned("distribution", "P_D, {direction}"),
     log:
         "results/logs/distribution_figure.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/distribution_figure.{experiment}.{direction}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -214,8 +182,6 @@ rule page:
         "results/{page}.html",
     log:
         "results/logs/{page}.log",
-    benchmark:
-        "results/benchmarks/{page}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"

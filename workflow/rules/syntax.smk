@@ -6,8 +6,6 @@ rule corenlp_jar:
         f"{CONFIG.data_dir}/corenlp/{{jar}}",
     log:
         "results/logs/corenlp/{jar}.log",
-    benchmark:
-        "results/benchmarks/corenlp/{jar}.tsv"
     wildcard_constraints:
         jar=any_of(map(os.path.basename, CONFIG.corenlp_jars())),
     localrule: True
@@ -24,27 +22,15 @@ rule corenlp_jar:
 
 
 # The parser needs upper case: of a lower-cased corpus the text is tokenised once more.
-rule tokenise_cased:
-    input:
-        text="results/{corpus}/{source}-{target}/text/{split}.{language}",
-        jars=JOBS.tokeniser_jars,
+use rule tokenise as tokenise_cased with:
     output:
         "results/{corpus}/{source}-{target}/syntax/{split}.{language}.cased",
     log:
         "results/{corpus}/{source}-{target}/logs/tokenise_cased.{split}.{language}.log",
     benchmark:
         "results/{corpus}/{source}-{target}/benchmarks/tokenise_cased.{split}.{language}.tsv"
-    group:
-        "text"
-    conda:
-        "../envs/synmask.yaml"
-    threads: 2
     params:
-        code=JOBS.code("tokenise"),
         settings=JOBS.section("text", include={"tokeniser"}),
-    shell:
-        "synmask tokenise --input {input.text:q} --output {output:q} --language {wildcards.language}"
-        " --settings {params.settings:q} --threads {threads} --jars {input.jars:q} 2> {log:q}"
 
 
 rule constituency:
@@ -72,8 +58,9 @@ rule constituency:
     params:
         code=JOBS.code("constituency"),
         settings=lambda wildcards: CONFIG.corenlp_settings(wildcards.language),
+        language="{language}",
         prefix=lambda wildcards, output: output.trees.removesuffix(".trees"),
     shell:
         "synmask constituency --input {input.cased:q} --tokens {input.tokens:q} --output {params.prefix:q}"
-        " --language {wildcards.language} --settings {params.settings:q} --jars {input.jars:q}"
+        " --language {params.language} --settings {params.settings:q} --jars {input.jars:q}"
         " --threads {resources.cpus_per_task} --memory {resources.mem_mb} 2> {log:q}"

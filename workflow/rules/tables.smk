@@ -59,8 +59,6 @@ rule table:
         json="results/tables/{table}.json",
     log:
         "results/logs/table.{table}.log",
-    benchmark:
-        "results/benchmarks/table.{table}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -96,8 +94,6 @@ rule parse_table:
         json="results/tables/{experiment}-parsing.json",
     log:
         "results/logs/parse_table.{experiment}.log",
-    benchmark:
-        "results/benchmarks/parse_table.{experiment}.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -120,8 +116,6 @@ rule claims:
         multiext("results/claims/verdict", ".md", ".csv", ".svg", ".pdf"),
     log:
         "results/logs/claims.log",
-    benchmark:
-        "results/benchmarks/claims.tsv"
     localrule: True
     conda:
         "../envs/synmask.yaml"

@@ -6,11 +6,7 @@ rule templates:
         trees=lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.target)["trees"],
         source="results/{corpus}/{source}-{target}/bpe/{split}.{source}",
         target="results/{corpus}/{source}-{target}/bpe/{split}.{target}",
-        kept=lambda wildcards: (
-            "results/{corpus}/{source}-{target}/clean/kept.{source}-{target}"
-            if wildcards.split == "train"
-            else []
-        ),
+        kept=JOBS.kept_lines,
     output:
         templates="results/{corpus}/{source}-{target}/{system}/templates/{split}.{target}",
         counts="results/{corpus}/{source}-{target}/{system}/templates/{split}.{target}.json",

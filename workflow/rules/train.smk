@@ -1,4 +1,4 @@
-# One training a system and seed, then the average of its last epochs, or its best one.
+# One training per system and seed, then the average of its last epochs, or its best one.
 
 
 rule train:
@@ -11,7 +11,7 @@ rule train:
             "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{target}.txt",
         ),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
-    # so that the next attempt goes on from there. `synmask train` itself moves stale checkpoints aside.
+    # so that the next attempt resumes. `synmask train` itself moves stale checkpoints aside.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash waits.
     output:
         summary="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
@@ -58,7 +58,7 @@ rule average:
     conda:
         "../envs/synmask.yaml"
     resources:
-        keep_checkpoints=lambda wildcards: int(JOBS.resources(wildcards).keep_checkpoints),
+        keep_checkpoints=JOBS.need("keep_checkpoints"),
     params:
         code=JOBS.code("average"),
         settings=JOBS.run_settings,

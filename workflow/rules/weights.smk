@@ -8,8 +8,6 @@ rule roberta_archive:
         MODEL,
     log:
         "results/weights/{weights}/logs/roberta_archive.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/roberta_archive.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("archive")),
     localrule: True
@@ -30,8 +28,6 @@ rule convert_roberta:
         MODEL,
     log:
         "results/weights/{weights}/logs/convert_roberta.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/convert_roberta.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("huggingface")),
     localrule: True
@@ -49,8 +45,6 @@ rule demo_text:
         "results/weights/{weights}/generated/{split}.txt",
     log:
         "results/weights/{weights}/logs/demo_text.{split}.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/demo_text.{split}.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
         split="train|valid",
@@ -160,8 +154,6 @@ rule encode_parses:
         counts="results/weights/{weights}/ids/syntax.{split}.json",
     log:
         "results/weights/{weights}/logs/encode_parses.{split}.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/encode_parses.{split}.tsv"
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("continued")),
         split="train|valid",

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from synmask.cli.options import Count, Json, Some, Threads
-from synmask.config.base import Split
+from synmask.config.base import Format, Split
 from synmask.config.nlu import GenerateTask, GenerateText
 from synmask.config.sections import Generate, Pairs
 
@@ -73,7 +73,7 @@ def download(
 def prepare(
     *,
     name: str,
-    format: Literal["iwslt14", "nc11", "aspec"],
+    format: Format,
     archives: Some[Path],
     output: Path,
     pairs: Json[dict[Split, Pairs]],

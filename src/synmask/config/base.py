@@ -163,6 +163,7 @@ Direction = Annotated[
     AfterValidator(matching("[a-z]{2,3}-[a-z]{2,3}", "two language codes and a hyphen, such as de-en")),
 ]
 Split = Literal["train", "valid", "test"]
+Format = Literal["iwslt14", "nc11", "aspec"]  # of archives: a module of synmask.corpora each
 FileName = Annotated[
     str, AfterValidator(matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -"))
 ]

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from synmask.config.faults import Fault, NameFault
-from synmask.config.guides import GUIDES
 from synmask.config.published import Published
 from synmask.config.schema import Config
 from synmask.config.sections import SPLITS, Corpus
@@ -155,7 +154,7 @@ def check_labels(config: Config, published: Published) -> None:
         return config.label(system) if system in config.systems else published.systems[system].label
 
     for name, entry in config.plain_experiments.items():
-        induces = any(GUIDES[config.systems[system].guide].induces for system in entry.systems)
+        induces = any(config.systems[system].kind.induces for system in entry.systems)
         reserved = TRIVIAL if induces else ()
         _check_different(("experiments", name), [*entry.systems, *entry.peers], label, reserved)
     for name, table in config.tables.items():

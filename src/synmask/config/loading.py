@@ -178,7 +178,7 @@ def _check_options(config: Config) -> None:
         try:
             system.guide_options(options)
         except ValidationError as error:
-            raise first_fault(error, {**system.options, **options}, GUIDES[system.guide], path) from None
+            raise first_fault(error, {**system.options, **options}, system.kind, path) from None
 
 
 def _check_names(config: Config) -> None:
@@ -208,7 +208,7 @@ def _check_names(config: Config) -> None:
             _known((*path, "directions"), "language", source, languages)
             _known((*path, "directions"), "language", target, set(languages) - {source})
         if "parsing" in experiment.tables:
-            if not any(GUIDES[config.systems[name].guide].induces for name in experiment.systems):
+            if not any(config.systems[name].kind.induces for name in experiment.systems):
                 raise NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
             for source in (direction.split("-")[0] for direction in experiment.directions):
                 if config.gold_trees(experiment.corpus, "valid", source) is None:
@@ -218,7 +218,7 @@ def _check_names(config: Config) -> None:
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
     """The corpus must have what the guide reads, and the model the heads and layers that it guides."""
-    guide = GUIDES[config.systems[system].guide]
+    guide = config.systems[system].kind
     reads, templated = guide.reads, guide.templates
     try:
         model = config.model_of(experiment.corpus, system)
@@ -293,7 +293,7 @@ def _check_roberta(config: Config, path: tuple, system: str) -> None:
 
 
 def _check_weights(config: Config) -> None:
-    """What is trained further comes from weights that are not, so that there is no circle."""
+    """Weights that are trained further must not start from weights that are, so there is no circle."""
     for name, entry in config.weights.items():
         if entry.continued is not None:
             path, other = ("weights", name, "continued", "weights"), entry.continued.weights

@@ -13,7 +13,7 @@ from synmask.config.sections import SPLITS, Model, Resources
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
-RESUMED = 9  # parameters and Adam's moments in three checkpoints to go on from: docs/reliability.md
+RESUMED = 9  # parameters and Adam's moments in three checkpoints to resume from: docs/reliability.md
 
 Pair = tuple[str, str]  # a corpus and a direction
 

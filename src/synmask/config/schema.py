@@ -22,7 +22,7 @@ from synmask.config.base import (
     distinct,
     merge,
 )
-from synmask.config.guides import GUIDES, GuideOptions, TemplateCut
+from synmask.config.guides import GuideOptions, TemplateCut
 from synmask.config.nlu import Benchmark, Finetuning, FinetuningSettings, NluTask, WeightsSource
 from synmask.config.sections import (
     SPLITS,
@@ -141,8 +141,8 @@ class Config(Section):
 
     def reads_words(self, table: Table) -> bool:
         """Whether a system of a benchmark's table reads the parses of its tasks."""
-        guides = (self.systems[name].guide for name in table.systems if name in self.systems)
-        return any("words" in GUIDES[guide].reads for guide in guides)
+        systems = (self.systems[name] for name in table.systems if name in self.systems)
+        return any("words" in system.kind.reads for system in systems)
 
     def weights_sources(self, weights: str) -> list[str]:
         """Paths of a RoBERTa's archive, its encoder.json and its vocab.bpe; none if it is not downloaded."""

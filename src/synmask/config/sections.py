@@ -1,6 +1,6 @@
 """The sections of config.yaml: every key, its type and its default."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
@@ -10,6 +10,7 @@ from synmask.config.base import (
     Direction,
     Distinct,
     FileName,
+    Format,
     Language,
     LengthPenalty,
     Line,
@@ -32,7 +33,7 @@ from synmask.config.base import (
 from synmask.config.faults import nearest, one_line
 from synmask.config.guides import GUIDES, GuideOptions
 
-SPLITS = ("train", "valid", "test")
+SPLITS = get_args(Split)
 DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
 
 
@@ -107,11 +108,21 @@ class Training(Optimisation):
         return self.average if self.checkpoint == "average" else 1
 
 
-class System(Section):
+class Guided(Section):
+    """A model that a guide may guide."""
+
+    guide: str = "none"
+
+    @property
+    def kind(self) -> type[GuideOptions]:
+        """The options class of the guide: what it reads and induces."""
+        return GUIDES[self.guide]
+
+
+class System(Guided):
     """One row of a table: how syntax guides the encoder, and the training objective."""
 
     label: Line | None = None
-    guide: str = "none"
     options: dict[str, Any] = {}
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
@@ -135,10 +146,10 @@ class System(Section):
         Raises:
             ValidationError: an unknown option, or a wrong value.
         """
-        return GUIDES[self.guide].model_validate({**self.options, **(over or {})})
+        return self.kind.model_validate({**self.options, **(over or {})})
 
 
-class Guidance(Section):
+class Guidance(Guided):
     """How syntax guides the encoder in a run, and the run's objective."""
 
     guide: str
@@ -151,9 +162,9 @@ class Guidance(Section):
         if self.guide not in GUIDES:
             raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
         try:
-            GUIDES[self.guide].model_validate(self.options)
+            self.kind.model_validate(self.options)
         except ValidationError as error:
-            raise ValueError(f"options.{one_line(error, self.options, GUIDES[self.guide])}") from None
+            raise ValueError(f"options.{one_line(error, self.options, self.kind)}") from None
         return self
 
 
@@ -260,7 +271,7 @@ class Corpus(Section):
     languages: Distinct[Language] = Field(min_length=2)
     generate: Generate | None = None
     files: dict[Split, PathText] | None = None
-    format: Literal["iwslt14", "nc11", "aspec"] | None = None
+    format: Format | None = None
     archives: Distinct[FileName] = ()
     url: Url | None = None
     sha256: dict[str, Checksum] = {}

@@ -6,7 +6,6 @@ from pydantic import AfterValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from synmask.config.base import Cost, Metric, Parsing, Translation, Validation
-from synmask.config.guides import GUIDES
 from synmask.config.published import Published
 from synmask.config.schema import Config
 from synmask.config.sections import Experiment, Table
@@ -183,7 +182,7 @@ def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[s
     notes = []
 
     def induces(system: str) -> bool:
-        return "distances" in GUIDES[config.systems[system].guide].induces
+        return "distances" in config.systems[system].kind.induces
 
     for name in table.experiments:
         entry = config.plain_experiments[name]

@@ -16,7 +16,7 @@ from typing import IO
 
 from synmask.files import UserError, sha256
 
-# What Python's readers raise for truncated, altered or unsupported archives.
+# Errors of Python's readers for truncated, altered or unsupported archives.
 BROKEN = (
     gzip.BadGzipFile,
     tarfile.TarError,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -77,25 +78,29 @@ def evaluate(
         drawn = np.random.default_rng(seed).integers(0, others)  # 0 … n-1: the root and all words but itself
         rows.append(("random", drawn + (drawn >= position)))
     scores = [(name, _accuracy(truth, heads, first, position, counted)) for name, heads in rows]
+    return {"words": int(counted.sum()), "rows": by_name(scores)}
+
+
+def by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The rows, numbers or dicts of numbers, by name; rows with the same name (random) are averaged."""
+    groups: dict[str, list] = {}
+    for name, row in rows:
+        groups.setdefault(name, []).append(row)
     return {
-        "words": int(counted.sum()),
-        "rows": {
-            name: {
-                "directed": fmean(directed for other, (directed, _) in scores if other == name),
-                "undirected": fmean(undirected for other, (_, undirected) in scores if other == name),
-            }
-            for name in dict.fromkeys(name for name, _ in scores)
-        },
+        name: {key: fmean(row[key] for row in group) for key in group[0]}
+        if isinstance(group[0], dict)
+        else fmean(group)
+        for name, group in groups.items()
     }
 
 
 def _accuracy(
     truth: np.ndarray, heads: np.ndarray, first: np.ndarray, position: np.ndarray, counted: np.ndarray
-) -> tuple[float, float]:
+) -> dict[str, float]:
     directed = heads == truth
     back = (heads > 0) & (truth[first + np.maximum(heads, 1) - 1] == position)
-    right = directed[counted], (directed | back)[counted]
-    return 100 * float(right[0].mean()), 100 * float(right[1].mean())
+    right = {"directed": directed, "undirected": directed | back}
+    return {name: 100 * float(words[counted].mean()) for name, words in right.items()}
 
 
 def _neighbours(counted: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from synmask.evaluation import attachment, protocols
+from synmask.evaluation.attachment import by_name
 from synmask.evaluation.protocols import Corpus, View, keys_of, spans_of_keys
 from synmask.files import UserError
 from synmask.syntax.parses import check_words, read_predictions
@@ -104,10 +104,10 @@ def _score(view: View) -> tuple[dict, dict]:
     result = {
         "sentences": int(view.scored.sum()),
         "skipped": int((~view.scored).sum()),
-        "rows": _by_name([(tree.name, tree.scores(expected, view.scored)) for tree in trees]),
+        "rows": by_name([(tree.name, tree.scores(expected, view.scored)) for tree in trees]),
         "f1_by_sentence_length": {
             name: {"sentences": int(part.sum())}
-            | _by_name([(tree.name, tree.scores(expected, part)["f1"]) for tree in trees])
+            | by_name([(tree.name, tree.scores(expected, part)["f1"]) for tree in trees])
             for name, part in parts.items()
         },
     }
@@ -119,8 +119,8 @@ def _score(view: View) -> tuple[dict, dict]:
         total = int(times[part].sum())
         recalls = [(tree.name, _percent(tree.hits[part].sum(), total)) for tree in trees]
         f1 = [(tree.name, _percent(2 * tree.hits[part].sum(), total + tree.spans_of(name))) for tree in trees]
-        result["recall_by_length"][name] = {"gold": total} | _by_name(recalls)
-        result["f1_by_length"][name] = {"gold": total} | _by_name(f1)
+        result["recall_by_length"][name] = {"gold": total} | by_name(recalls)
+        result["f1_by_length"][name] = {"gold": total} | by_name(f1)
     if view.labels is not None:
         result["recall_by_label"] = _recall_by_label(view, gold, trees)
     counts = {"gold": expected.tolist()}
@@ -214,19 +214,6 @@ def _percent(part: float, whole: float) -> float:
     return float(100 * part / whole) if whole else 100.0
 
 
-def _by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The rows, numbers or dicts of numbers, by name; rows with the same name (random) are averaged."""
-    groups: dict[str, list] = {}
-    for name, row in rows:
-        groups.setdefault(name, []).append(row)
-    return {
-        name: {key: fmean(row[key] for row in group) for key in group[0]}
-        if isinstance(group[0], dict)
-        else fmean(group)
-        for name, group in groups.items()
-    }
-
-
 def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[str, dict[str, float]]:
     """The most frequent label first. A constituent with several labels (a unary chain) counts for each."""
     keys = view.counted(view.spans)
@@ -236,7 +223,7 @@ def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[
     hits = [(tree.name, np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(names))) for tree in trees]
     return {
         str(names[label]): {"gold": total[label]}
-        | _by_name([(name, _percent(hit[label], total[label])) for name, hit in hits])
+        | by_name([(name, _percent(hit[label], total[label])) for name, hit in hits])
         for label in sorted(range(len(names)), key=lambda label: (-total[label], names[label]))
     }
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from synmask.evaluation.bleu import bleu, bleu_of_counts
-from synmask.files import UserError, read_lines, writing
+from synmask.files import UserError, read_aligned, writing
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 SOURCE = ["source_words", "split_words"]
@@ -39,12 +39,7 @@ def write_sentences(
     Raises:
         UserError: the files do not have the same number of lines, or none.
     """
-    sides = [list(read_lines(path)) for path in (hypothesis, reference, source)]
-    if len({*map(len, sides)}) > 1 or not sides[0]:
-        lines = ", ".join(
-            f"{path} {len(side)}" for path, side in zip((hypothesis, reference, source), sides, strict=True)
-        )
-        raise UserError(f"lines differ, or there are none: {lines}; decode the test set again")
+    sides = read_aligned((hypothesis, reference, source), "decode the test set again")
     metric = bleu("sacrebleu", language, lowercase=lowercase)
     metric.effective_order = True  # does not affect counts; avoids a warning per sentence
     rows = []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from synmask.files import UserError, read_lines
+from synmask.files import read_aligned
 
 logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # keep stderr for errors
 TRIALS = 10_000  # sacreBLEU's own number
@@ -39,13 +39,9 @@ def compare(
     Raises:
         UserError: the files differ in their number of lines, or are empty.
     """
-    sides = [list(read_lines(path)) for path in (hypothesis, baseline, reference)]
-    if len({len(side) for side in sides}) > 1 or not sides[0]:
-        counts = ", ".join(str(len(side)) for side in sides)
-        raise UserError(
-            f"{hypothesis}, {baseline}, {reference}: {counts} lines; give three files on the same test set"
-        )
-    ours, theirs, references = sides
+    ours, theirs, references = read_aligned(
+        (hypothesis, baseline, reference), "give three files on the same test set"
+    )
     test = PairedTest([("baseline", theirs), ("system", ours)], {"BLEU": metric}, [references], "ar", TRIALS)
     signatures, scores = test()
     before, after = scores["BLEU"]

@@ -1,4 +1,4 @@
-"""Guides: how syntax guides self-attention. One file a system, all behind the small interface `Guide`."""
+"""Guides: how syntax guides self-attention. One file per guide; all implement the interface `Guide`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Drop = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of the model that is guided: width d, attention heads H, feed-forward width, encoder layers."""
+    """Sizes of the guided model: width d, attention heads H, feed-forward width, encoder layers."""
 
     embed_dim: int
     heads: int
@@ -25,11 +25,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class Done:
-    """What a training pass leaves for a guide's own loss.
+    """The inputs of a guide's own loss after a forward pass.
 
-    source, target: what the encoder's guide and the decoder's (None, if there is none) prepared;
-    annotations: the batch's; cross_attention (B, m, n): of the m target tokens to the n source tokens, mean
-    over the heads of one decoder layer (the last but one in a guided decoder).
+    Attributes:
+        source, target: the prepared states of the encoder's and the decoder's guide (None: no guide).
+        annotations: those of the batch.
+        cross_attention: (B, m, n), of the m target tokens to the n source tokens; mean over the heads of one
+            decoder layer (the second-last in a guided decoder).
     """
 
     source: Any
@@ -40,8 +42,8 @@ class Done:
 
 @dataclass(frozen=True)
 class Syntax:
-    """What a guide induced: `distance` (B, n-1), of the gaps between tokens, `height` (B, n) and
-    `distribution` (B, n, n), of tokens' heads; None where it induces no such thing."""
+    """Induced syntax: `distance` (B, n-1) of the gaps between tokens, `height` (B, n) and `distribution`
+    (B, n, n) of the tokens' heads; None for what the guide does not induce."""
 
     distance: Tensor
     height: Tensor | None = None
@@ -64,27 +66,27 @@ class Steps(Protocol):
         """
 
     def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m), in this order."""
+        """Keep only these of the S sentences, (S', 1), and these slots of each, (S', m), in this order."""
 
 
 class Guide(nn.Module, ABC):
-    """What the model asks of a guide: `prepare` once a batch, `attend` in each guided layer.
+    """The interface of guides: the model calls `prepare` once per batch and `attend` in each guided layer.
 
-    A guide's parameters train with the model's. `n` is the length, B the batch, H the heads.
+    A guide's parameters are trained with the model's. B: batch size, n: length, H: heads.
 
-    Annotations it may read (`options.needs`), positions counted in the padded batch:
-        "bpe_labels" (B, n): 0 or 2, 1 at pads.
-        "heads" (B, n, 2): first and last sub-word of the head's word; of the own word for the root's, the own
-            position for `</s>`; -1 where the sentence has no annotation and at pads.
-        "distances" (B, n): constituency distance of the gap after each token; -1 where the sentence has no
-            annotation, at pads and after `</s>`.
-        "words" (B, n, 4), of RoBERTa's tasks alone: first sub-word of the token's own word, and of the head
-            of that word (a root is its own); which sentence of the example it is, 1 or 2; 1 for punctuation.
-            The two positions are -1 where no word or no parse is, as at `<s>`, `</s>` and pads.
+    A guide may read these annotations (`options.needs`); positions count in the padded batch:
+        "bpe_labels" (B, n): 0 or 2; 1 at pads.
+        "heads" (B, n, 2): first and last sub-word of the head word; for the root, of the root itself; for
+            `</s>`, its own position; -1 at pads and in sentences without a parse.
+        "distances" (B, n): constituency distance of the gap after each token; -1 at pads, after `</s>` and in
+            sentences without a parse.
+        "words" (B, n, 4), only for RoBERTa's tasks: the first sub-word of the token's word; the first
+            sub-word of this word's head (a root is its own head); the sentence of the example, 1 or 2; 1 for
+            punctuation. Both positions are -1 without a word or a parse, as at `<s>`, `</s>` and pads.
 
     Attributes:
-        options: its section of the configuration; shape: the model's.
-        layers: how many layers it guides, from the first.
+        options: its options in the configuration; shape: the model's sizes.
+        layers: the number of guided layers, counted from the first.
     """
 
     layers: int = 1
@@ -96,33 +98,33 @@ class Guide(nn.Module, ABC):
 
     @abstractmethod
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Any:
-        """What all guided layers share.
+        """The state that all guided layers share.
 
         Args:
-            x: (B, n, d), what the first layer gets, zero at pads.
+            x: (B, n, d), the input of the first layer, 0 at pads.
             padding: (B, n) bool, True at pads, on either side.
-            annotations: the tensors that it needs.
+            annotations: the tensors that the guide needs.
         """
 
     @abstractmethod
     def attend(self, scores: Tensor, prepared: Any, layer: int) -> Tensor:
-        """Scaled scores, before any masking -> attention weights.
+        """Scaled, unmasked scores → attention weights.
 
         Args:
             scores: (B, H, n, n).
 
         Returns:
-            as `scores`; 0 in the columns of pads and, in a decoder, of tokens after the row's.
+            (B, H, n, n); 0 in the columns of pads and, in a decoder, of later tokens.
         """
 
     def context(
         self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Any, layer: int
     ) -> Tensor:
-        """What each token gets from the others: by default the values weighted by `attend`.
+        """The context of each token: by default the values weighted by `attend`.
 
         Args:
-            scores: as for `attend`; values: (B, H, n, d_head); states: (B, n, d), what the layer gets.
-            drop: attention dropout, for the weights.
+            scores: as for `attend`; values: (B, H, n, d_head); states: (B, n, d), the layer's input.
+            drop: attention dropout, applied to the weights.
 
         Returns:
             (B, H, n, d_head).
@@ -130,30 +132,30 @@ class Guide(nn.Module, ABC):
         return drop(self.attend(scores, prepared, layer)) @ values
 
     def start_plain(self) -> None:
-        """For a pre-trained model: start as near to unguided attention as it can. By default it does so."""
+        """For a pre-trained model: start close to unguided attention. By default, do nothing."""
 
     def decoder(self) -> "Guide | None":
-        """A guide for the decoder's first self-attention, or None: the decoder stays as it is."""
+        """A guide for the decoder's first self-attention; None leaves the decoder unguided."""
         return None
 
     def steps(self) -> "Steps":
-        """This guide in beam search, one token at a time; only guides that `decoder` returns need it."""
+        """This guide in beam search, one token at a time; needed only for guides that `decoder` returns."""
         raise NotImplementedError(f"{type(self).__name__} guides no beam search")
 
     def loss(self, done: Done) -> Tensor | None:
-        """A training loss of its own, summed over the batch's tokens, or None."""
+        """The guide's own training loss, summed over the batch's tokens, or None."""
         return None
 
     def syntax(self, prepared: Any) -> Syntax:
-        """What it found out about a batch; only for guides whose options say that they induce something."""
+        """The syntax induced for a batch; only for guides whose options declare that they induce it."""
         raise NotImplementedError(f"{type(self).__name__} induces no syntax")
 
 
 def build_guide(name: str, options: Mapping[str, Any], shape: Shape) -> Guide:
-    """The guide `name` for a model of that shape.
+    """The guide `name` for a model of this shape.
 
     Raises:
-        ValueError: no such guide, no such option, or an option has a wrong value.
+        ValueError: an unknown guide or option, or a wrong value.
     """
     if name not in GUIDES:
         raise ValueError(f"guide {name!r} is not known; there are: {', '.join(GUIDES)}")

@@ -1,15 +1,15 @@
-"""Attention weights as several guides make them."""
+"""Functions for attention weights that several guides share."""
 
 import torch
 from torch import Tensor
 
 
 def masked_softmax(scores: Tensor, padding: Tensor) -> Tensor:
-    """Softmax over the last dimension, in float32 at least, 0 at pads; returned in the scores' type.
+    """Softmax over the last dimension, in float32 or wider, 0 at pads; the result has the scores' type.
 
     Args:
         scores: (B, H, m, n).
-        padding: (B, n) bool, True at pads, or (B, 1, m, n), True where nothing may be attended to.
+        padding: (B, n) bool, True at pads; or (B, 1, m, n), True where attention is not allowed.
     """
     outside = padding[:, None, None, :] if padding.dim() == 2 else padding
     exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
@@ -23,7 +23,7 @@ def on_first(heads: int | None, value: Tensor, scores: Tensor, neutral: float) -
         scores: (B, H, m, n).
 
     Returns:
-        (B, H, m, n), or as `value` where it serves all heads.
+        (B, H, m, n), or `value` itself if it applies to all heads.
     """
     total = scores.size(1)
     if heads is None or heads >= total:
@@ -34,10 +34,10 @@ def on_first(heads: int | None, value: Tensor, scores: Tensor, neutral: float) -
 
 
 def log_gates(to_left: Tensor, to_right: Tensor) -> Tensor:
-    """Logarithm of the gate between each two tokens: the product of the factors on the way.
+    """Logarithm of the gate between each two tokens, which is the product of the factors between them.
 
     Args:
-        to_left: (..., n, n), logarithm of the factor that row i has at column k < i; others are not read.
+        to_left: (..., n, n), logarithm of the factor of row i at column k < i; others are ignored.
         to_right: the same for k > i.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Which tokens stand how to each other in the dependency trees of their words."""
+"""Relations between tokens in the dependency trees of their words."""
 
 import torch
 from torch import Tensor
@@ -9,13 +9,13 @@ NONE = -1
 
 
 def ancestors(words: Tensor, depth: int) -> list[Tensor]:
-    """Each token's own word, its head, the head of that, ... as positions of their first sub-words.
+    """Each token's own word, its head, the head of this, ... as positions of their first sub-words.
 
     Args:
         words: (B, n, 4), the annotation "words" (guides/__init__.py).
 
     Returns:
-        depth + 1 tensors (B, n); -1 above a root and in tokens without a word.
+        depth + 1 tensors (B, n); -1 above a root and for tokens without a word.
     """
     own, head = words[..., 0], words[..., 1]
     parent = head.masked_fill(head == own, NONE)
@@ -27,12 +27,12 @@ def ancestors(words: Tensor, depth: int) -> list[Tensor]:
 
 
 def same(one: Tensor, other: Tensor) -> Tensor:
-    """Where token i has in `one` what token j has in `other`: two of `ancestors` → (B, n, n) bool."""
+    """Whether token i in `one` equals token j in `other`, both of `ancestors` → (B, n, n) bool."""
     return (one[:, :, None] == other[:, None, :]) & (one[:, :, None] != NONE)
 
 
 def within(words: Tensor, edges: int) -> Tensor:
-    """Tokens at most so many edges of the tree from each other's words: (B, n, 4) → (B, n, n) bool."""
+    """Whether the words of two tokens are at most `edges` edges apart: (B, n, 4) → (B, n, n) bool."""
     line = ancestors(words, edges)
     near = same(line[0], line[0])
     for up in range(edges + 1):
@@ -42,7 +42,7 @@ def within(words: Tensor, edges: int) -> Tensor:
 
 
 def restricted(scores: Tensor, allowed: Tensor, padding: Tensor) -> Tensor:
-    """Softmax over the allowed tokens; over all where a row allows none.
+    """Softmax over the allowed tokens; over all tokens in rows that allow none.
 
     Args:
         scores: (B, H, n, n); allowed: (B, n, n) bool; padding: (B, n) bool, True at pads.

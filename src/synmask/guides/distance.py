@@ -22,16 +22,16 @@ class Gates:
 class DistanceGuide(Guide):
     """A_ij = exp(s_ij) g_ij / sum_k exp(s_ik) g_ik, on the first `heads` heads of the first layer.
 
-    g_ij is the product, over the gaps k between i and j but the one next to i, of
-    (1 + tanh((d_i - d_k) / t)) / 2, where d_i is the distance of the gap next to i on the side of j: a gap
-    above the token's own shuts it off. A sentence without distances is not guided.
+    g_ij is the product of (1 + tanh((d_i - d_k) / t)) / 2 over all gaps k between i and j except the one next
+    to i; d_i is the distance of the gap next to i on the side of j. Gaps with a larger distance than this
+    block attention. Sentences without distances are not guided.
     """
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Gates:
-        """distances (B, n) -> gates, in float32."""
+        """distances (B, n) → gates, in float32."""
         after = annotations["distances"].float()
-        before = after.roll(1, dims=1)  # of the first token: never read
-        # (1 + tanh(x)) / 2 = sigmoid(2x). Column j stands for the gap that is passed when j is reached.
+        before = after.roll(1, dims=1)  # the first token's value is never read
+        # (1 + tanh(x)) / 2 = sigmoid(2x). Column j is the gap that is crossed to reach j.
         scale = 2 / self.options.temperature
         to_left = F.logsigmoid(scale * (before[:, :, None] - after[:, None, :]))
         to_right = F.logsigmoid(scale * (after[:, :, None] - before[:, None, :]))
@@ -42,6 +42,6 @@ class DistanceGuide(Guide):
         return Gates(gates.masked_fill(unknown, 0), padding)
 
     def attend(self, scores: Tensor, prepared: Gates, layer: int) -> Tensor:
-        """Scores (B, H, n, n) -> weights."""
+        """Scores (B, H, n, n) → weights."""
         gate = on_first(self.options.heads, prepared.log_gate[:, None], scores, neutral=0.0)
         return masked_softmax(scores + gate, prepared.padding).to(scores.dtype)

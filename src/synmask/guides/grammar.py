@@ -12,17 +12,19 @@ from synmask.guides.attention import masked_softmax
 from synmask.induction.distribution import calibrate, dependency_distribution
 from synmask.induction.parser import GrammarParser
 
-START_DISTANCE = -5.0  # sigmoid(5) = 0.993; farther off, distances would get no gradient
+START_DISTANCE = -5.0  # sigmoid(5) = 0.993; beyond it, distances would get no gradient
 PUBLISHED_INFINITY = 1e9  # the published code's distance at and after the last token and at pads
 
 
 @dataclass(frozen=True)
 class Induced:
-    """What the parser found in a batch.
+    """The parser's result for a batch.
 
-    distance (B, n-1), calibrated; height (B, n); distribution (B, n, n): row i the distribution of token i's
-    parent, with its diagonal; padding (B, n); relations (B, R, n, n): what attention is multiplied by, the
-    diagonal 0, one for each of the guide's relations.
+    Attributes:
+        distance: (B, n-1), calibrated; height: (B, n).
+        distribution: (B, n, n), in row i the distribution of token i's parent, including the diagonal.
+        padding: (B, n).
+        relations: (B, R, n, n), the masks of the guide's relations, with the diagonal 0.
     """
 
     distance: Tensor
@@ -35,14 +37,14 @@ class Induced:
 class GrammarGuide(Guide):
     """Attention gated by the induced parent distribution P_D.
 
-    "sigmoid" (from scratch): A = sigmoid(scores) * M; "softmax" (on a pre-trained model):
-    A = softmax(scores) * (M + 1). M is P_D with its diagonal 0 (relation "parent"), its transpose
-    ("child"), or both, mixed by weights that every layer and head learns. Neither is normalised again, but
-    "softmax" with `normalise`: each row of A is divided by its sum.
+    "sigmoid" (trained from scratch): A = sigmoid(scores) * M. "softmax" (on a pre-trained model):
+    A = softmax(scores) * (M + 1). M is P_D with the diagonal 0 (relation "parent"), its transpose ("child"),
+    or both, mixed by weights that each layer and head learns. A is not normalised, except "softmax" with
+    `normalise`: each row is divided by its sum.
 
-    Options: `bpe`, `bpe_dim`, `conv_layers`, `conv_kernel` and `attention` are `GrammarParser`'s;
-    `calibration` is "masked", or "as-published": a sentence with a left pad gets the published code's margin
-    of about 1e9, which takes the distances out of play (docs/method.md).
+    Options: `bpe`, `bpe_dim`, `conv_layers`, `conv_kernel` and `attention` are those of `GrammarParser`.
+    `calibration` is "masked" or "as-published": then sentences with left pads get the published code's margin
+    of about 1e9, which makes the distances ineffective (docs/method.md).
     """
 
     def __init__(self, options: GrammarOptions, shape: Shape) -> None:
@@ -59,7 +61,7 @@ class GrammarGuide(Guide):
             self.relation_logits = nn.Parameter(0.1 * torch.randn(self.layers, shape.heads, relations))
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Induced:
-        """Parse the batch: x (B, n, d), padding (B, n), annotations["bpe_labels"] (B, n) -> Induced."""
+        """Parse the batch: x (B, n, d), padding (B, n), annotations["bpe_labels"] (B, n) → Induced."""
         distance, height = self.parser(x, padding, annotations.get("bpe_labels"))
         distance = self.calibrate(distance, height, padding)
         distribution = dependency_distribution(
@@ -77,7 +79,7 @@ class GrammarGuide(Guide):
         return Induced(distance, height, distribution, padding, relations)
 
     def attend(self, scores: Tensor, prepared: Induced, layer: int) -> Tensor:
-        """Scaled scores (B, H, n, n) -> attention weights, in guided layer `layer` (0 is the first)."""
+        """Scaled scores (B, H, n, n) → attention weights of layer `layer`, counted from 0."""
         mask = prepared.relations
         if len(self.options.relations) > 1:
             weights = self.relation_logits[layer].softmax(-1).to(mask.dtype)
@@ -92,8 +94,8 @@ class GrammarGuide(Guide):
     def start_plain(self) -> None:
         """Start as close to unguided attention as A = softmax(scores) * (M + 1) can be.
 
-        All heights equal and every gap far below them: each token's constituent is the sentence, P_D nearly
-        uniform, so that M is about 1/n off the diagonal and the rows of A sum to about 1 + 1/n.
+        All heights are equal, and all distances are far below them. Each token's constituent is then the
+        sentence, and P_D is nearly uniform: M is about 1/n off the diagonal, rows of A sum to about 1 + 1/n.
         """
         for output in (self.parser.distance_output, self.parser.height_output):
             nn.init.zeros_(output.weight)
@@ -105,10 +107,10 @@ class GrammarGuide(Guide):
         return Syntax(prepared.distance, prepared.height, prepared.distribution)
 
     def calibrate(self, distance: Tensor, height: Tensor, padding: Tensor) -> Tensor:
-        """Calibrated distances (B, n-1), with the published code's blow-up if that is asked for.
+        """Calibrated distances (B, n-1), with the published code's margin if `calibration` says so.
 
-        There a sentence that does not begin at position 0 counts as a proper span: its borders, at 1e9, are
-        above its heights by about 1e9, and so much is subtracted from all its distances.
+        In the published code, a sentence that does not begin at position 0 counts as a span with borders of
+        1e9. They exceed its heights by about 1e9, and this is subtracted from all its distances.
         """
         calibrated = calibrate(distance, height, padding)
         if self.options.calibration == "masked":

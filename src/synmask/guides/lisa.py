@@ -23,9 +23,9 @@ class Pointers:
 class LisaGuide(Guide):
     """The first head of the first layer attends by a biaffine parser, softmax_j([q_i; 1] U k_j).
 
-    q and k are the halves of leaky_relu(W x + b), as wide as a head each. Loss: `parse_weight` times the
-    cross-entropy of each token's parent, the first sub-word of its head's word; sentences without heads add
-    nothing. When decoding, the head attends by its own prediction.
+    q and k are the halves of leaky_relu(W x + b), each as wide as a head. Loss: `parse_weight` times the
+    cross-entropy of each token's parent, the first sub-word of its head word. Sentences without heads add
+    nothing. In decoding, the head attends by its own prediction.
     """
 
     def __init__(self, options: LisaOptions, shape: Shape) -> None:
@@ -38,18 +38,18 @@ class LisaGuide(Guide):
         nn.init.xavier_uniform_(self.bilinear)
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Pointers:
-        """x (B, n, d) -> logits of each token's parent."""
+        """x (B, n, d) → logits of each token's parent."""
         query, key = F.leaky_relu(self.inputs(x)).chunk(2, dim=-1)
         query = torch.cat([query, torch.ones_like(query[..., :1])], dim=-1)
         return Pointers(query @ self.bilinear.to(query.dtype) @ key.mT, padding)
 
     def attend(self, scores: Tensor, prepared: Pointers, layer: int) -> Tensor:
-        """Scores (B, H, n, n) -> weights; the first head's scores are not read."""
+        """Scores (B, H, n, n) → weights; the first head's scores are ignored."""
         pointed = torch.cat([prepared.logits[:, None].to(scores.dtype), scores[:, 1:]], dim=1)
         return masked_softmax(pointed, prepared.padding)
 
     def loss(self, done: Done) -> Tensor:
-        """Cross-entropy in nats, summed over the source tokens that have a head."""
+        """Cross-entropy in nats, summed over source tokens with a head."""
         parent = done.annotations["heads"][..., 0]
         logits = done.source.logits.float().masked_fill(done.source.padding[:, None, :], float("-inf"))
         summed = F.cross_entropy(logits.flatten(0, 1), parent.flatten(), ignore_index=-1, reduction="sum")

@@ -1,4 +1,4 @@
-"""LPSI (Harada & Watanabe, ACL-SRW 2021): a tower beside the model induces distances that gate attention."""
+"""LPSI (Harada & Watanabe, ACL-SRW 2021): a layer beside the model induces distances that gate attention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from synmask.search.attention import SelfAttention
 
 @dataclass(frozen=True)
 class Walls:
-    """distance (B, G, n), one a token and gated head, float32; log_gate (B, G, n, n); padding (B, n);
-    outside (B, 1, 1 or n, n): True where attention must not go."""
+    """distance (B, G, n) of each token and gated head, float32; log_gate (B, G, n, n); padding (B, n);
+    outside (B, 1, 1 or n, n): True where attention is not allowed."""
 
     distance: Tensor
     log_gate: Tensor
@@ -27,13 +27,14 @@ class Walls:
 
 
 class LpsiGuide(Guide):
-    """A = softmax(scores) * g, normalised again, in the first layer of the encoder and of the decoder.
+    """A = softmax(scores) * g, normalised, in the first layer of the encoder and of the decoder.
 
-    g_ij is the product of sigmoid(t (d_i - d_k)) over the tokens k from j to i, i left out: a token with a
-    higher distance is a wall. The distances, one a head for the first `heads` heads, come from a
-    Transformer layer beside the model; the decoder has one of its own, which sees what lies before.
-    Loss: with `sync`, `sync_weight` times how far the source distances, carried over by cross-attention, are
-    from the decoder's: "mse" (squared error) or "rank" (the order of each two tokens, with a margin).
+    g_ij is the product of sigmoid(t (d_i - d_k)) over the tokens k from j to i, without i: tokens with a
+    larger distance are walls. A Transformer layer beside the model (the tower) computes the distances, one
+    per token for each of the first `heads` heads. The decoder has its own tower, which sees only earlier
+    tokens. Loss, with `sync`: `sync_weight` times the difference between the decoder's distances and the
+    source's, mapped by cross-attention: "mse" (squared error) or "rank" (the order of each two tokens, with a
+    margin).
     """
 
     def __init__(self, options: LpsiOptions, shape: Shape, causal: bool = False) -> None:
@@ -43,7 +44,7 @@ class LpsiGuide(Guide):
             shape.embed_dim, shape.heads, shape.ffn_dim, dropout=0.0, batch_first=True
         )
         self.output = nn.Linear(shape.embed_dim, min(options.heads or shape.heads, shape.heads))
-        # The published tower is fairseq's layer, which starts as torch's but for these two; then its own map.
+        # The published tower is fairseq's layer; only these two start differently from torch's.
         attention, scale = self.tower.self_attn, shape.embed_dim**-0.5
         nn.init.uniform_(attention.in_proj_bias, -scale, scale)
         nn.init.xavier_uniform_(attention.out_proj.weight)
@@ -55,7 +56,7 @@ class LpsiGuide(Guide):
         return type(self)(self.options, self.shape, causal=True)
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Walls:
-        """x (B, n, d) -> distances and gates."""
+        """x (B, n, d) → distances and gates."""
         n = x.size(1)
         after = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
         states = self.tower(x, src_mask=after if self.causal else None, src_key_padding_mask=padding)
@@ -70,12 +71,12 @@ class LpsiGuide(Guide):
         return WallSteps(self)
 
     def attend(self, scores: Tensor, prepared: Walls, layer: int) -> Tensor:
-        """Scores (B, H, n, n) -> weights."""
+        """Scores (B, H, n, n) → weights."""
         gate = on_first(self.output.out_features, prepared.log_gate, scores, neutral=0.0)
         return masked_softmax(scores + gate, prepared.outside).to(scores.dtype)
 
     def syntax(self, prepared: Walls) -> Syntax:
-        """A token's distance, mean over the heads, is that of the gap before it."""
+        """The distance of a gap is the mean over heads of the distance of the token after it."""
         return Syntax(prepared.distance.mean(1)[:, 1:])
 
     def loss(self, done: Done) -> Tensor | None:
@@ -93,7 +94,7 @@ class LpsiGuide(Guide):
 
 
 class WallSteps:
-    """The decoder's tower in beam search: its keys and values and its distances are computed once a token."""
+    """The decoder's tower in beam search; keys, values and distances are computed once per token."""
 
     def __init__(self, guide: LpsiGuide) -> None:
         self.guide = guide

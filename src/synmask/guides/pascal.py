@@ -13,7 +13,7 @@ from synmask.guides.attention import masked_softmax, on_first
 
 @dataclass(frozen=True)
 class Parents:
-    """weight (B, n, n): what the scores are multiplied by; padding (B, n)."""
+    """weight (B, n, n): the factors of the scores; padding (B, n)."""
 
     weight: Tensor
     padding: Tensor
@@ -22,12 +22,12 @@ class Parents:
 class PascalGuide(Guide):
     """A = softmax(scores * w), w_ij = N(j; p_i, sigma²) with p_i the middle of the head's sub-words.
 
-    On the first `heads` heads of the first layer. In training each row of each head is left alone
-    (w_i = 1) with probability `ignore`. A sentence without heads is not guided.
+    It guides the first `heads` heads of the first layer. In training, each row of each head stays unguided
+    (w_i = 1) with probability `ignore`. Sentences without heads are not guided.
     """
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Parents:
-        """heads (B, n, 2) -> the Gaussian around their middle, in float32."""
+        """heads (B, n, 2) → the Gaussian around their middle, in float32."""
         heads = annotations["heads"]
         middle = heads.float().mean(-1, keepdim=True)
         sigma = self.options.sigma
@@ -36,7 +36,7 @@ class PascalGuide(Guide):
         return Parents(torch.where(heads[..., :1] < 0, 1.0, weight), padding)
 
     def attend(self, scores: Tensor, prepared: Parents, layer: int) -> Tensor:
-        """Scores (B, H, n, n) -> weights."""
+        """Scores (B, H, n, n) → weights."""
         weight = prepared.weight[:, None]
         if self.training and self.options.ignore:
             heads = min(self.options.heads or scores.size(1), scores.size(1))

@@ -1,4 +1,4 @@
-"""SLA (Li et al., Findings of ACL 2021): local attention in the dependency tree, mixed with the global."""
+"""SLA (Li et al., Findings of ACL 2021): local attention in the dependency tree, mixed with global."""
 
 import math
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from synmask.guides.dependencies import NONE, restricted, within
 
 @dataclass(frozen=True)
 class Near:
-    """allowed (B, n, n): what the local attention of each token may see; padding (B, n)."""
+    """allowed (B, n, n): the tokens that each token sees in local attention; padding (B, n)."""
 
     allowed: Tensor
     padding: Tensor
 
 
 class SlaGuide(Guide):
-    """A = z L + (1 - z) G in every layer and head: G = softmax(scores), L the same over near tokens alone.
+    """A = z L + (1 - z) G in each layer and head: G = softmax(scores), L the same over near tokens only.
 
-    z = sigmoid(w·h + b), h the token's state where the layer starts; w and b are learnt in each layer, from
-    w = 0 and z = `start`. Near i is each token whose word lies, in the dependency tree, at most `edges` edges
-    from i's word or from a neighbour of that. Always visible: punctuation, and what has no word or no parse
-    (`<s>`, `</s>`), which also sees everything.
+    z = sigmoid(w·h + b), where h is the token's state at the layer's input; each layer learns w and b,
+    starting from w = 0 and z = `start`. A token is near i if its word is at most `edges` edges of the
+    dependency tree from i's word or from one of the two words beside that. Punctuation and tokens without a
+    word or a parse (`<s>`, `</s>`) are visible to all tokens; the latter also see all tokens.
     """
 
     def __init__(self, options: SlaOptions, shape: Shape) -> None:
@@ -39,7 +39,7 @@ class SlaGuide(Guide):
             nn.init.constant_(gate.bias, math.log(options.start / (1 - options.start)))
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Near:
-        """words (B, n, 4) -> what is near each token."""
+        """words (B, n, 4) → the tokens near each token."""
         words = annotations["words"]
         own = words[..., 0]
         near = within(words, self.options.edges)
@@ -50,13 +50,13 @@ class SlaGuide(Guide):
         return Near(allowed, padding)
 
     def attend(self, scores: Tensor, prepared: Near, layer: int) -> Tensor:
-        """Scores (B, H, n, n) -> the weights of local attention, L."""
+        """Scores (B, H, n, n) → the weights of local attention, L."""
         return restricted(scores, prepared.allowed, prepared.padding)
 
     def context(
         self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Near, layer: int
     ) -> Tensor:
-        """The values weighted by L and G, as each token's gate says."""
+        """The values weighted by L and G, mixed by each token's gate."""
         gate = self.gates[layer](states).sigmoid()[:, None]
         everything = masked_softmax(scores, prepared.padding)
         local = self.attend(scores, prepared, layer)
@@ -64,7 +64,7 @@ class SlaGuide(Guide):
 
 
 def _rows(near: Tensor, place: Tensor, own: Tensor) -> Tensor:
-    """The row of `near` at each token's `place` (B, n); nothing where the token or the place has no word."""
+    """The rows of `near` at `place` (B, n); empty rows if the token or its place has no word."""
     inside = (own != NONE) & (place >= 0) & (place < own.size(1))
     rows = near.gather(1, place.clamp(0, own.size(1) - 1)[:, :, None].expand_as(near))
     return rows & inside[:, :, None]

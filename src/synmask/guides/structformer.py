@@ -1,4 +1,4 @@
-"""StructFormer (Shen et al., ACL 2021) as the encoder: its parser's P_D gates every layer."""
+"""StructFormer (Shen et al., ACL 2021) as the encoder: its parser's P_D gates all layers."""
 
 from torch import Tensor
 
@@ -9,10 +9,10 @@ from synmask.induction.distribution import calibration_margin
 
 
 class StructformerGuide(GrammarGuide):
-    """`grammar` in all encoder layers, its parser without self-attention and BPE labels.
+    """`grammar` in all encoder layers; the parser has no self-attention and no BPE labels.
 
-    With the option `margin: batch`, as in StructFormer, all sentences of a batch get the largest of their
-    calibration margins, so that the output depends on batch mates; `sentence` gives each its own.
+    With `margin: batch`, as in StructFormer, all sentences of a batch get the largest of their calibration
+    margins, so outputs depend on the batch. With `margin: sentence`, each sentence has its own margin.
     """
 
     def __init__(self, options: StructformerOptions, shape: Shape) -> None:

@@ -13,15 +13,17 @@ from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NONE, ancestors, restricted, same
 
-EVERYTHING = 0  # the mask that allows all tokens
+EVERYTHING = 0  # number of the mask that allows all tokens
 
 
 @dataclass(frozen=True)
 class Relations:
-    """What tokens are to each other.
+    """The relations between tokens.
 
-    relation (B, n, n) uint8: the only mask, from 1, that lets token i see j; 0: none does. used (B, n, M)
-    bool: which masks let token i see anything, the mask of all tokens, number 0, among them; padding (B, n).
+    Attributes:
+        relation: (B, n, n) uint8, the number of the only mask (from 1) that lets token i see j; 0: none.
+        used: (B, n, M) bool, whether a mask lets token i see any token; always true for mask 0 (all tokens).
+        padding: (B, n).
     """
 
     relation: Tensor
@@ -30,17 +32,17 @@ class Relations:
 
 
 class SyntaxGuide(Guide):
-    """Every layer and head attends M times by the same scores, each time to what one mask allows.
+    """Each layer and head attends M times by the same scores, each time to the tokens that one mask allows.
 
-    For each distance d up to `distance`: the parent at d steps, the children at d steps, the siblings (words
-    of which neither is above the other) at d + 1 edges; then the words of the other sentence, and everything,
-    M = 3 `distance` + 2. Masks that allow a token nothing are left out for it; tokens that have no word or no
-    parse (`<s>`, `</s>`) attend to everything alone, as without a guide. Of a token's k outputs
+    The M = 3 `distance` + 2 masks are, for each d up to `distance`: parents at d steps, children at d steps,
+    siblings (words of which neither is above the other) at d + 1 edges; further the words of the other
+    sentence, and all tokens. A token ignores masks that allow it no token. Tokens without a word or a parse
+    (`<s>`, `</s>`) use only the mask of all tokens, as without a guide. A token's k outputs are combined by
 
-    "sum" makes their sum divided by √k (the published code);
-    "topical" a mean, weighted by softmax(u·O_m + b_m), u and b learnt in each layer (the paper).
+    "sum": their sum divided by √k (the published code), or
+    "topical": their mean, weighted by softmax(u·O_m + b_m); each layer learns u and b (the paper).
 
-    The outputs are made one after the other and again in the backward pass, so that memory holds one layer's.
+    The outputs of a layer are recomputed in the backward pass, so memory holds those of one layer only.
     """
 
     def __init__(self, options: SyntaxOptions, shape: Shape) -> None:
@@ -50,11 +52,11 @@ class SyntaxGuide(Guide):
         if options.aggregation == "topical":
             self.topic = nn.Parameter(torch.zeros(shape.layers, shape.embed_dim))
             self.bias = nn.Parameter(torch.zeros(shape.layers, self.masks))
-            odds = (1 - options.start) / options.start  # of everything against all other masks
+            odds = (1 - options.start) / options.start  # of the mask of all tokens against the others
             nn.init.constant_(self.bias[:, EVERYTHING], math.log((self.masks - 1) * odds))
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Relations:
-        """words (B, n, 4) -> relations."""
+        """words (B, n, 4) → relations."""
         words, most = annotations["words"], self.options.distance
         line = ancestors(words, most)
         known = line[0] != NONE
@@ -70,7 +72,7 @@ class SyntaxGuide(Guide):
             mark(same(line[d], line[0]), d)
             mark(same(line[0], line[d]), most + d)
         for d in range(1, most + 1):
-            for up in range(1, d + 1):  # d + 1 edges: `up` of them to what both have above them
+            for up in range(1, d + 1):  # d + 1 edges, `up` of them to the common ancestor
                 mark(same(line[up], line[d + 1 - up]), 2 * most + d)
         row, column = words[:, :, None, 2], words[:, None, :, 2]  # their sentences
         mark((row != column) & (column > 0) & known[:, :, None], 3 * most + 1)
@@ -79,7 +81,7 @@ class SyntaxGuide(Guide):
         return Relations(relation, used, padding)
 
     def attend(self, scores: Tensor, prepared: Relations, layer: int) -> Tensor:
-        """Scores (B, H, n, n) -> the sum of all masks' weights, divided by √k."""
+        """Scores (B, H, n, n) → the sum of all masks' weights, divided by √k."""
         total = self._weights(scores, prepared, EVERYTHING)
         for number in range(1, self.masks):
             used = prepared.used[:, None, :, number, None]
@@ -89,7 +91,7 @@ class SyntaxGuide(Guide):
     def context(
         self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Relations, layer: int
     ) -> Tensor:
-        """What the masks' outputs are together; (B, H, n, d_head) as `values`."""
+        """The combined outputs of all masks, (B, H, n, d_head)."""
 
         def together(scores: Tensor, values: Tensor) -> Tensor:
             if self.options.aggregation == "sum":

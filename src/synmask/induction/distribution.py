@@ -99,7 +99,7 @@ def calibrate(distance: Tensor, height: Tensor, padding: Tensor | None = None) -
 
 
 def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None = None) -> Tensor:
-    """What `calibrate` subtracts from each sentence's distances: (B, 1), in float32 at least."""
+    """The number that `calibrate` subtracts from a sentence's distances: (B, 1), in float32 or wider."""
     _check(distance, height, padding)
     distance, height = _exact(distance, height)
     n = height.size(1)
@@ -107,7 +107,7 @@ def calibration_margin(distance: Tensor, height: Tensor, padding: Tensor | None 
     if padding is not None:
         border = distance.masked_fill(padding[:, 1:] | padding[:, :-1], math.inf)
     border = F.pad(border, (1, 1), value=math.inf)
-    with torch.no_grad():  # the gradient goes to three numbers a sentence: it needs no (n, n)
+    with torch.no_grad():  # the gradient reaches three numbers per sentence: it needs no (n, n)
         spans = torch.ones(n, n, dtype=torch.bool, device=height.device).triu()
         highest, where = height[:, None, :].masked_fill(~spans, -math.inf).cummax(-1)
         narrower = torch.minimum(border[:, :-1, None], border[:, None, 1:])  # of span [l, r]

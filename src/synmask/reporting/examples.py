@@ -10,7 +10,7 @@ from typing import Any
 from sacrebleu.metrics import CHRF
 
 from synmask.evaluation.bleu import bleu
-from synmask.files import UserError, read_lines
+from synmask.files import read_aligned
 
 SHOWN = 30
 Name = tuple[str, int]  # a system's label and a seed
@@ -56,11 +56,7 @@ def examples(
     Raises:
         UserError: the files do not have the same number of lines.
     """
-    paths = [source, reference, *hypotheses.values()]
-    sides = [list(read_lines(path)) for path in paths]
-    if len({*map(len, sides)}) > 1:
-        lines = ", ".join(f"{path} {len(side)}" for path, side in zip(paths, sides, strict=True))
-        raise UserError(f"lines differ: {lines}; decode the test set again")
+    sides = read_aligned([source, reference, *hypotheses.values()], "decode the test set again")
     chrf, sentence_bleu = CHRF(lowercase=lowercase), bleu("sacrebleu", language, lowercase=lowercase)
     sentence_bleu.effective_order = True
     names = list(hypotheses)

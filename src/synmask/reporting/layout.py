@@ -7,8 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from synmask.files import UserError, read_json, write_lines, writing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDEST = 8  # columns of numbers
 LATEX = {
@@ -63,6 +67,12 @@ class Value:
     best: bool = False
     run: tuple[str, str, str] | None = None
     printed: str | None = None
+
+    @classmethod
+    def over_seeds(cls, scores: "pd.Series", **more: Any) -> "Value":
+        """The mean of scores, one per seed, and their sample standard deviation; nothing without scores."""
+        mean = float(scores.mean()) if len(scores) else None
+        return cls(mean, sd=scores.std(ddof=1) if len(scores) > 1 else None, **more)
 
     @property
     def text(self) -> str:
@@ -218,23 +228,22 @@ def _markdown(table: Layout) -> list[str]:
 
 
 def _pipes(table: Layout) -> list[str]:
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cells) + " |"
-
     heads = [plain(" ".join(filter(None, head))) for head in table.heads]
-    rule = "|---" * len(table.stubs) + "|---:" * len(heads) + "|"
-    rows = [
-        line(
-            [
-                *map(plain, words),
-                *(
-                    f"**{cell.text}**" if cell.best else cell.text for cell in cells
-                ),  # our own numbers and marks
-            ]
-        )
+    rows = (
+        [*map(plain, words), *(f"**{cell.text}**" if cell.best else cell.text for cell in cells)]
         for words, cells in table.rows
-    ]
-    return [line([*map(plain, table.stubs), *heads]), rule, *rows]
+    )
+    return pipes([*map(plain, table.stubs), *heads], "l" * len(table.stubs) + "r" * len(heads), rows)
+
+
+def pipes(heads: Iterable[str], align: str, rows: Iterable[Iterable[str]]) -> list[str]:
+    """A Markdown table; `align` has "l" or "r" for each column."""
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    rule = "".join("|---" if side == "l" else "|---:" for side in align)
+    return [line(heads), f"{rule}|", *map(line, rows)]
 
 
 def _latex(table: Layout) -> list[str]:

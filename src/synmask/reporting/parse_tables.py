@@ -1,7 +1,8 @@
 """Tables of parsing scores: of an experiment's runs by protocol, and of one parse for the terminal."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,9 @@ from synmask.reporting.layout import (
     signed,
     write_tables,
 )
-from synmask.reporting.runs import PARSE_SCORES, RUN, read_counts
+from synmask.reporting.runs import ATTACHMENT, DEPENDENCIES, PARSE_SCORES, RUN, parse_rows, read_counts
 
-SCORES = {metric: METRICS[metric].label for metric in PARSE_SCORES}
-ATTACHMENT = {"directed": "directed", "undirected": "undirected"}
-DEPENDENCIES = "dependencies"  # among the protocols
+LABELS = {metric: METRICS[metric].label for metric in PARSE_SCORES} | {name: name for name in ATTACHMENT}
 PROTOCOLS = {
     "words": "trees over words, without punctuation and currency signs, which induced trees lose after "
     "they are split; single words and whole sentences do not count",
@@ -68,7 +67,7 @@ def write_parse_table(
         UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
             of a direction differ in their sentences or trivial trees.
     """
-    runs = pd.DataFrame(itertools.chain.from_iterable(map(_rows, parses)))
+    runs = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, parses)))
     if runs.empty:
         raise UserError(f"{title}: no parse.json given; name at least one run")
     _check(runs, systems, directions)
@@ -94,12 +93,12 @@ def as_text(result: dict) -> str:
     lines = []
     for name, protocol in result["protocols"].items():
         sentences = f"{protocol['sentences']} sentences"
-        lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], SCORES), ""]
+        lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], PARSE_SCORES), ""]
         for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
             if name == "words":
                 shown = {part: row for part, row in list(protocol[key].items())[:10]}
-                heads = {head: head for head in next(iter(shown.values()), {})}
-                lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, heads), ""]
+                keys = [*next(iter(shown.values()), {})]
+                lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, keys), ""]
     if result["dependencies"]:
         lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
         lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
@@ -119,33 +118,16 @@ def as_text(result: dict) -> str:
     return "\n".join(lines)
 
 
-def _lines(rows: dict[str, dict[str, float]], heads: dict[str, str]) -> list[str]:
-    width = max(len(name) for name in rows) if rows else 0
-    wide = [max(7, len(head)) for head in heads.values()]
-    lines = [" " * (width + 4) + "  ".join(f"{h:>{w}}" for h, w in zip(heads.values(), wide, strict=True))]
+def _lines(rows: dict[str, dict[str, float]], keys: Sequence[str]) -> list[str]:
+    """The values of `keys` in each row, below their heads."""
+    width = max(map(len, rows), default=0)
+    heads = [LABELS.get(key, key) for key in keys]
+    lines = [" " * (width + 4) + "  ".join(f"{head:>7}" for head in heads)]
     for name, row in rows.items():
-        cells = (row[key] for key in heads)
-        texts = (f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells)
-        lines.append(
-            f"  {name:<{width}}  " + "  ".join(f"{t:>{w}}" for t, w in zip(texts, wide, strict=True))
-        )
+        cells = (f"{row[key]:.2f}" if isinstance(row[key], float) else str(row[key]) for key in keys)
+        texts = (cell.rjust(max(7, len(head))) for cell, head in zip(cells, heads, strict=True))
+        lines.append(f"  {name:<{width}}  " + "  ".join(texts))
     return lines
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one parse.json, one per protocol and tree."""
-    run = read_json(path)
-    try:
-        head = {key: run[key] for key in RUN}
-        for name, protocol in run["protocols"].items():
-            for tree, scores in protocol["rows"].items():
-                counted = {"protocol": name, "counted": protocol["sentences"], "tree": tree}
-                yield head | counted | {key: scores[key] for key in SCORES}
-        for tree, scores in (run["dependencies"] or {"rows": {}})["rows"].items():
-            counted = {"protocol": DEPENDENCIES, "counted": run["dependencies"]["words"], "tree": tree}
-            yield head | counted | {key: scores[key] for key in ATTACHMENT}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
 
 
 def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> None:
@@ -153,6 +135,8 @@ def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[
         for name in runs[key]:
             if name not in listed:
                 raise UserError(f"{key} {name} is not in the table; it has {', '.join(listed)}")
+    if runs["counted"].isna().any():
+        raise UserError("parse.json without a number of scored sentences; score all runs again")
     twice = runs[runs.duplicated([*RUN, "protocol", "tree"])]
     if len(twice):
         run = twice.iloc[0]
@@ -160,7 +144,7 @@ def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[
             f"{run['system']} {run['direction']}, seed {run['seed']}: given twice; name each run once"
         )
     alike = [("protocol", runs, ["corpus"]), ("tree", runs[runs["tree"] == "induced"], ["counted"])]
-    alike.append(("tree", runs[runs["tree"] != "induced"], [*SCORES, *ATTACHMENT]))
+    alike.append(("tree", runs[runs["tree"] != "induced"], [*LABELS]))
     for key, part, values in alike:
         for value in (value for value in values if value in part):
             different = part.groupby(["direction", "protocol", key])[value].nunique(dropna=True)
@@ -181,14 +165,14 @@ def _table(
     directions: Sequence[str],
 ) -> Layout:
     """One protocol's table: means ± sd of the systems, then the trivial trees."""
-    metrics = ATTACHMENT if protocol == DEPENDENCIES else SCORES
+    metrics = ATTACHMENT if protocol == DEPENDENCIES else PARSE_SCORES
     if protocol == DEPENDENCIES:  # some systems induce no heads
         systems = {name: label for name, label in systems.items() if name in set(runs["system"])}
     trivial = [tree for tree in TREES[1:] if tree in set(runs["tree"])]
     table = Layout(
         f"{title}, protocol “{protocol}”",
         ["Trees"],
-        [(arrow(direction), name) for direction in directions for name in metrics.values()],
+        [(arrow(direction), LABELS[metric]) for direction in directions for metric in metrics],
         baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
     )
     rows = [
@@ -201,35 +185,26 @@ def _table(
         tests, differences = _significance(spans, protocol, direction, systems)
         notes += differences
         for metric in metrics:
-            values = [_values(here, tree, system, metric) for _, tree, system in rows]
-            rivals = [
-                None if name == "oracle" else _mean(one) for (name, *_), one in zip(rows, values, strict=True)
-            ]
             column = []
-            for (_, _, system), one, best in zip(rows, values, highest(rivals, 2), strict=True):
+            for _, tree, system in rows:
+                scores = _scores(here, tree, system, metric)
                 run = (runs["corpus"].iloc[0], direction, system) if system else None
-                test = tests.get(system, {}) if metric == "f1" and len(one) else {}
-                column.append(Value(_mean(one), sd=_sd(one), best=best, run=run, **test))
-            columns.append(column)
+                test = tests.get(system, {}) if metric == "f1" and len(scores) else {}
+                column.append(Value.over_seeds(scores, run=run, **test))
+            rivals = (None if row[1] == "oracle" else one.mean for row, one in zip(rows, column, strict=True))
+            best = zip(column, highest(rivals, 2), strict=True)
+            columns.append([replace(one, best=is_best) for one, is_best in best])
     cells = zip(*columns, strict=True)
     table.rows = [([name], list(row)) for (name, *_), row in zip(rows, cells, strict=True)]
     table.notes = [_how_to_read(runs, protocol, directions), *_missing(runs, systems, directions), *notes]
     return table
 
 
-def _values(runs: pd.DataFrame, tree: str, system: str | None, metric: str) -> pd.Series:
+def _scores(runs: pd.DataFrame, tree: str, system: str | None, metric: str) -> pd.Series:
     """A metric of a system's runs, or of a trivial tree; empty if any value is missing."""
     here = runs[runs["tree"] == tree]
     values = (here[here["system"] == system] if system else here.drop_duplicates("tree"))[metric]
     return values if values.notna().all() else values[:0]
-
-
-def _mean(values: pd.Series) -> float | None:
-    return float(values.mean()) if len(values) else None
-
-
-def _sd(values: pd.Series) -> float | None:
-    return values.std(ddof=1) if len(values) > 1 else None
 
 
 def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -> str:
@@ -299,7 +274,7 @@ def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions:
             runs = [run for (where, name, _), run in read.items() if (where, name) == (direction, system)]
             for shares in zip(*map(_rests_on, runs), strict=True) if runs else [()] * len(RESTS):
                 values = pd.Series([share for share in shares if share is not None], dtype=float)
-                row.append(Value(_mean(values), 1, _sd(values)))
+                row.append(Value.over_seeds(values, digits=1))
         table.rows.append(([label], row))
     table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
     return table

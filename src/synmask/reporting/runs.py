@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,6 +21,7 @@ SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
 PARSE_SCORES = list(get_args(Parsing))
+DEPENDENCIES, ATTACHMENT = "dependencies", ["directed", "undirected"]  # a protocol, its scores
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit"]
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 
@@ -62,16 +63,31 @@ def read_parses(paths: Iterable[Path], protocol: str, trees: str = "induced") ->
     """
     rows = []
     for path in paths:
-        run = _read(path, RUN)
-        value, where = run, ""
-        for key in ("protocols", protocol, "rows", trees):
-            _require(value, [key], path, where or "the file")
-            value, where = value[key], f"{where}.{key}".lstrip(".")
-        _require(value, PARSE_SCORES, path, where)
-        rows.append(
-            {key: run[key] for key in RUN} | {metric: _finite(value[metric]) for metric in PARSE_SCORES}
-        )
+        found = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
+        if not found:
+            raise UserError(f"{path}: no {protocol} in protocols, or no {trees} in it; make it again")
+        rows += found
     return pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+
+
+def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores.
+
+    Raises:
+        UserError: the file is missing, is not JSON, or lacks a key.
+    """
+    run = read_json(path)
+    try:
+        head = {key: run[key] for key in RUN}
+        parts = [(name, one.get("sentences"), one, PARSE_SCORES) for name, one in run["protocols"].items()]
+        if heads := run.get("dependencies"):
+            parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
+        for protocol, counted, part, keys in parts:
+            for tree, scores in part["rows"].items():
+                where = {"protocol": protocol, "counted": counted, "tree": tree}
+                yield head | where | {key: _finite(scores[key]) for key in keys}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
 
 
 def read_recalls(path: Path) -> dict[str, dict[str, float]]:

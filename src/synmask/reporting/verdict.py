@@ -14,7 +14,7 @@ from synmask.evaluation.contrasts import LEVEL, Effect, effect, holm, seeds_need
 from synmask.evaluation.parse_significance import Counts, paired_bootstrap
 from synmask.evaluation.significance import over_seeds
 from synmask.files import UserError, write_lines
-from synmask.reporting.layout import arrow, plain, signed
+from synmask.reporting.layout import arrow, pipes, plain, signed
 from synmask.reporting.runs import (
     check_alike,
     read_comparisons,
@@ -233,19 +233,19 @@ def _tests(
     return paired_bootstrap(induced, rival).p, float(p_seeds)
 
 
-def _summary(claims: Claims, found: Sequence[Found]) -> Iterator[str]:
-    yield "| Claim | Verdict | Measured |"
-    yield "|---|---|---|"
+def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:
+    rows = []
     for claim in claims.claims:
         parts = [one for one in found if one.claim == claim.name]
         if not parts:
-            yield f"| **{plain(claim.name)}** | not tested | no runs |"
+            rows.append((f"**{plain(claim.name)}**", "not tested", "no runs"))
             continue
-        decided = together([one.verdict for one in parts])
         there = {(one.system, one.rival, one.metric) for one in parts}
         absent = [c for c in claim.contrasts if (c.system, c.rival, c.metric) not in there]
         told = "; ".join([*map(_told, parts), *(f"no runs of `{c.system}` − `{c.rival}`" for c in absent)])
-        yield f"| **{plain(claim.name)}**. {plain(claim.claim)} | {decided} | {told} |"
+        decided = together([one.verdict for one in parts])
+        rows.append((f"**{plain(claim.name)}**. {plain(claim.claim)}", decided, told))
+    return pipes(("Claim", "Verdict", "Measured"), "lll", rows)
 
 
 def _told(one: Found) -> str:
@@ -259,16 +259,12 @@ def _details(found: Sequence[Found]) -> Iterator[str]:
     heads += ["p test set", "p seeds", "p, Holm", "Verdict", "Seeds that could tell"]
     for metric, title in METRICS.items():
         rows = [one for one in found if one.metric == metric]
-        if not rows:
-            continue
-        yield from (f"**{title}**", "", "| " + " | ".join(heads) + " |")
-        yield "|---|---|---" + "|---:" * (len(heads) - 5) + "|---|---:|"
-        yield from map(_detail, rows)
-        yield ""
+        if rows:
+            yield from (f"**{title}**", "", *pipes(heads, "lllrrrrrrlr", map(_detail, rows)), "")
 
 
-def _detail(one: Found) -> str:
-    cells = [
+def _detail(one: Found) -> list[str]:
+    return [
         f"`{one.system}` − `{one.rival}`",
         arrow(one.direction),
         f"{one.seeds}, {one.rival_seeds or '–'}",
@@ -279,7 +275,6 @@ def _detail(one: Found) -> str:
         one.verdict,
         "> 10,000" if one.needed is None else f"{one.needed:,}",
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def _systems(runs: _Runs) -> Iterator[str]:
@@ -288,17 +283,17 @@ def _systems(runs: _Runs) -> Iterator[str]:
     for direction in runs.directions():
         scores = {system: runs.scores(direction, system) for system in runs.systems(direction)}
         scores = {system: found for system, found in scores.items() if len(found)}
-        yield from (f"**{arrow(direction)}, all runs**", "", "| System | Seeds | " + " | ".join(heads) + " |")
-        yield "|---|---:" + "|---:" * len(heads) + "|"
+        rows = []
         for system in sorted(scores, key=lambda name: -scores[name]["valid_sacrebleu"].mean()):
             columns = [[*scores[system][column]] for column in SHOWN]
             columns += [runs.percentages(direction, system, metric) for metric in ("f1_words", "f1_paper")]
-            yield f"| `{system}` | {len(scores[system])} | " + " | ".join(map(_spread, columns)) + " |"
-        yield ""
+            rows.append((f"`{system}`", str(len(scores[system])), *map(_spread, columns)))
+        table = pipes(("System", "Seeds", *heads), "lr" + "r" * len(heads), rows)
+        yield from (f"**{arrow(direction)}, all runs**", "", *table, "")
 
 
 def _heads(runs: _Runs) -> Iterator[str]:
-    """What the heads of all systems are worth, best probe first, and what is found without a parser."""
+    """The scores of all systems' heads, best probe first, and the scores without a parser."""
     pairs = [(metric, rival, own) for metric, rows in OF_HEADS.items() for rival, own in rows.items()]
     titles = ["Undirected heads", "Probe: position", "Probe: position and length"]
     for direction in runs.directions():
@@ -311,14 +306,11 @@ def _heads(runs: _Runs) -> Iterator[str]:
             continue
         some = next(iter(found))
         without = [runs.percentages(direction, some, metric, rival)[:1] for metric, rival, _ in pairs]
-        yield from (f"**{arrow(direction)}, heads**", "", "| Parser | Seeds | " + " | ".join(titles) + " |")
-        yield "|---|---:" + "|---:" * len(titles) + "|"
-        yield "| none (the first column: the best rule) | – | " + " | ".join(map(_spread, without)) + " |"
+        rows = [("none (the first column: the best rule)", "–", *map(_spread, without))]
         for system in sorted(found, key=lambda name: -fmean(found[name][1])):
-            yield (
-                f"| `{system}` | {len(found[system][0])} | " + " | ".join(map(_spread, found[system])) + " |"
-            )
-        yield ""
+            rows.append((f"`{system}`", str(len(found[system][0])), *map(_spread, found[system])))
+        table = pipes(("Parser", "Seeds", *titles), "lr" + "r" * len(titles), rows)
+        yield from (f"**{arrow(direction)}, heads**", "", *table, "")
 
 
 def _labels(runs: _Runs) -> Iterator[str]:
@@ -334,14 +326,15 @@ def _labels(runs: _Runs) -> Iterator[str]:
         some = next(iter(found.values()))[0]
         labels = sorted(some, key=lambda label: -some[label]["gold"])[:LABELS]
         heads = [f"{label} ({some[label]['gold']:,})" for label in labels]
-        yield from (f"**{arrow(direction)}, recall by label**", "", "| Trees | " + " | ".join(heads) + " |")
-        yield "|---" + "|---:" * len(labels) + "|"
-        for trivial in ("right-branching", "balanced"):
-            yield f"| {trivial} | " + " | ".join(_spread([some[label][trivial]]) for label in labels) + " |"
+        rows = [
+            (name, *(_spread([some[label][name]]) for label in labels))
+            for name in ("right-branching", "balanced")
+        ]
         for system, recalls in found.items():
             cells = (_spread([one[label]["induced"] for one in recalls]) for label in labels)
-            yield f"| `{system}` | " + " | ".join(cells) + " |"
-        yield ""
+            rows.append((f"`{system}`", *cells))
+        table = pipes(("Trees", *heads), "l" + "r" * len(labels), rows)
+        yield from (f"**{arrow(direction)}, recall by label**", "", *table, "")
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -26,12 +26,12 @@ from synmask.roberta.labelled import (
     read_syntax,
     syntax_file,
 )
-from synmask.roberta.model import GuidedRoberta
+from synmask.roberta.model import GuidedRoberta, guided_shape
 from synmask.roberta.weights import MASK, Weights, load_weights, save_weights
-from synmask.training.checkpoints import finished, load
+from synmask.training.checkpoints import load
 from synmask.training.loop import run_stage
 from synmask.training.losses import LoggedLoss
-from synmask.training.stage import History, Stage, valid_means
+from synmask.training.stage import Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
@@ -51,8 +51,7 @@ class ParsedSentences(Sentences):
     def __getitem__(self, index: int) -> dict[str, Any]:
         random = np.random.default_rng([self.seed, self.epoch, index])
         tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
-        masked = torch.from_numpy(random.random(len(tokens)) < self.mask_rate)
-        masked &= (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
+        masked = self._mask(random, tokens)
         how = torch.from_numpy(random.random(len(tokens)))
         drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
         shown = tokens.masked_fill(masked & (how >= KEPT + DRAWN), self.dictionary.index(MASK))
@@ -62,7 +61,7 @@ class ParsedSentences(Sentences):
             "id": index,
             "tokens": shown,
             "target": self.encoded.targets[index],
-            "masked": masked.to(torch.uint8),
+            "masked": masked,
             "unmasked": tokens,
             "phrases": synclm.draw_phrases(heads, random) if "phrase" in self.losses else None,
             "subtrees": synclm.draw_subtrees(heads, random) if "tree" in self.losses else None,
@@ -106,8 +105,7 @@ class ContrastiveRoberta(GuidedRoberta):
         """A model with pre-trained `weights`."""
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
-        sizes = (args.encoder_embed_dim, args.encoder_attention_heads, args.encoder_ffn_embed_dim)
-        model.encoder.sentence_encoder.guide = _Watch(Shape(*sizes, args.encoder_layers))
+        model.encoder.sentence_encoder.guide = _Watch(guided_shape(weights))
         model.contrast = synclm.TreeHead(args.encoder_embed_dim)
         return model
 
@@ -171,10 +169,6 @@ class Continuing(Stage):
     def columns(self) -> tuple[str, ...]:
         return ("train_loss", "mlm_loss", "phrase_loss", "tree_loss", "valid_loss")
 
-    @property
-    def batches(self) -> int:
-        return self.settings.training.batch.gpus * self.settings.training.batch.updates
-
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
         for part in self._parts():
@@ -193,12 +187,11 @@ class Continuing(Stage):
         return [self.weights / "model.pt", *self._parts(), *map(syntax_file, self._parts())]
 
     def config(self, run: Path, processes: int) -> DictConfig:
-        training, shape = self.settings.training, load_weights(self.weights).shape
+        training = self.settings.training
         words = {
             "--task": "sentence_prediction",
             "--criterion": "sentence_prediction",
             "--arch": "roberta",
-            "--max-positions": shape.max_positions,
             "--adam-eps": training.adam_eps,
             "--lr-scheduler": "polynomial_decay",
             "--total-num-update": training.total_updates,
@@ -226,13 +219,6 @@ class Continuing(Stage):
     def judged(self, row: Mapping[str, Any]) -> str:
         return "  ".join(f"{loss} {row[f'{loss}_loss']:.2f}" for loss in ("mlm", *self.settings.losses))
 
-    def models(self, history: History) -> list[int]:
-        return [self.epochs] if len(history) == self.epochs else []
-
-    @property
-    def final(self) -> str:
-        return f"epoch{self.epochs}.pt"
-
 
 def continue_pretraining(
     data: Path, weights: Path, run: Path, settings: ContinuedRun, seed: int, **how: Any
@@ -246,7 +232,5 @@ def continue_pretraining(
     """
     stage = Continuing(settings, seed, data, weights)
     run_stage(stage, run, **how)
-    if finished(run / "checkpoints", stage) is None:
-        raise UserError(f"{run}: not trained to its end; run it again")
     state = load(run / "checkpoints" / stage.final)
     save_weights(run, state, load_weights(weights).shape, weights)

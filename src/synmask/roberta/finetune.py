@@ -13,7 +13,6 @@ from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.config.guides import GUIDES
 from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS, Examples
 from synmask.evaluation.nlu import METRICS, score
@@ -73,7 +72,7 @@ class FineTuning(Stage):
         weights = load_weights(self.weights)
         for part in self._parts():
             check_encoded(part, weights)
-            if GUIDES[self.settings.system.guide].reads:
+            if self.settings.system.kind.reads:
                 read_syntax(part, read_encoded(part))
         return {}
 
@@ -81,23 +80,15 @@ class FineTuning(Stage):
         return [self.data / f"{name}.npz" for name in ("train", self.valid)]
 
     def files(self) -> list[Path]:
-        parts, read = self._parts(), GUIDES[self.settings.system.guide].reads
+        parts, read = self._parts(), self.settings.system.kind.reads
         return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
 
     def config(self, run: Path, processes: int) -> DictConfig:
-        training, weights = self.settings.training, load_weights(self.weights)
-        shape = weights.shape
+        training = self.settings.training
         words = {
             "--task": "sentence_prediction",
             "--criterion": "sentence_prediction",
             "--arch": "roberta",
-            "--encoder-layers": shape.encoder_layers,
-            "--encoder-embed-dim": shape.embed_dim,
-            "--encoder-ffn-embed-dim": shape.ffn_dim,
-            "--encoder-attention-heads": shape.heads,
-            "--max-positions": shape.max_positions,
-            "--dropout": training.dropout,
-            "--attention-dropout": training.attention_dropout,
             "--adam-eps": training.adam_eps,
             "--lr-scheduler": "polynomial_decay",
             "--total-num-update": training.total_updates,

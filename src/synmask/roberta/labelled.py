@@ -15,12 +15,12 @@ from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from synmask.config.guides import GUIDES
 from synmask.config.nlu import FinetuningSettings
 from synmask.files import UserError, writing
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.weights import Weights
 from synmask.training.losses import LoggedLoss
+from synmask.training.masking import collate_masked, draw_mask
 
 COLUMNS = 4  # of an annotation (roberta/task_syntax.py): word, head, sentence, punctuation
 NONE = -1
@@ -181,15 +181,15 @@ class Sentences(FairseqDataset):
         tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
         example = {"id": index, "tokens": tokens, "target": self.encoded.targets[index]}
         if self.mask_rate:
-            generator = np.random.default_rng([self.seed, self.epoch, index])
-            masked = torch.from_numpy(generator.random(len(tokens)) < self.mask_rate)
-            masked &= (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
-            example |= {
-                "tokens": tokens.masked_fill(masked, self.dictionary.index("<mask>")),
-                "masked": masked.to(torch.uint8),
-                "unmasked": tokens,
-            }
+            masked = self._mask(np.random.default_rng([self.seed, self.epoch, index]), tokens)
+            shown = tokens.masked_fill(masked, self.dictionary.index("<mask>"))
+            example |= {"tokens": shown, "masked": masked, "unmasked": tokens}
         return example
+
+    def _mask(self, random: np.random.Generator, tokens: Tensor) -> Tensor:
+        """(n,) bool: the tokens to mask, never `<s>` or `</s>`."""
+        real = (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
+        return draw_mask(random, len(tokens), self.mask_rate) & real
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         if not samples:
@@ -210,10 +210,7 @@ class Sentences(FairseqDataset):
             rows = [self.encoded.part(self.syntax, sample["id"]) for sample in samples]
             batch["net_input"]["annotations"] = batched(rows)
         if self.mask_rate:
-            masked = data_utils.collate_tokens([sample["masked"] for sample in samples], 0).view(-1)
-            unmasked = data_utils.collate_tokens([sample["unmasked"] for sample in samples], pad).view(-1)
-            batch["net_input"]["masked"] = masked.nonzero().view(-1)
-            batch["masked_target"] = unmasked[batch["net_input"]["masked"]]
+            batch["net_input"]["masked"], batch["masked_target"] = collate_masked(samples, pad)
         return batch
 
     def num_tokens(self, index: int) -> int:
@@ -277,8 +274,7 @@ class SentencePrediction(SentenceTask):
 
     def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
         """The annotations of PART.npz, if the system's guide reads them."""
-        reads = GUIDES[self.settings.system.guide].reads
-        return read_syntax(part, encoded) if reads else None
+        return read_syntax(part, encoded) if self.settings.system.kind.reads else None
 
 
 class SentenceLoss(LoggedLoss):

@@ -61,13 +61,7 @@ class GuidedRoberta(RobertaModel):
         model.register_classification_head(HEAD, num_classes=outputs)
         _load(model, weights.state)
         if system.guide != "none":
-            shape = Shape(
-                args.encoder_embed_dim,
-                args.encoder_attention_heads,
-                args.encoder_ffn_embed_dim,
-                args.encoder_layers,
-            )
-            guide = build_guide(system.guide, system.options, shape)
+            guide = build_guide(system.guide, system.options, guided_shape(weights))
             guide.start_plain()
             model.encoder.sentence_encoder.guide = guide
         return model
@@ -91,6 +85,12 @@ class GuidedRoberta(RobertaModel):
             chosen = features.flatten(0, 1).index_select(0, masked)
             extra["mlm_logits"] = self.encoder.output_layer(chosen)
         return self.classification_heads[classification_head_name](features), extra
+
+
+def guided_shape(weights: Weights) -> Shape:
+    """The sizes of a RoBERTa as its guide needs them."""
+    shape = weights.shape
+    return Shape(shape.embed_dim, shape.heads, shape.ffn_dim, shape.encoder_layers)
 
 
 def _load(model: GuidedRoberta, state: dict[str, Tensor]) -> None:

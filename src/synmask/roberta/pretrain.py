@@ -20,9 +20,9 @@ from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import RobertaShape, save_weights
 from synmask.text import gpt2
 from synmask.training.binarise import read_binary, read_dictionary, write_binary
-from synmask.training.checkpoints import finished, load
+from synmask.training.checkpoints import load
 from synmask.training.loop import run_stage
-from synmask.training.stage import History, Stage, valid_means
+from synmask.training.stage import Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
 LN2 = math.log(2)  # fairseq's own loss is in bits
@@ -58,10 +58,6 @@ class Pretraining(Stage):
     def columns(self) -> tuple[str, ...]:
         return ("train_loss", "valid_loss", "valid_ppl")
 
-    @property
-    def batches(self) -> int:
-        return self.settings.training.batch.gpus * self.settings.training.batch.updates
-
     def check(self) -> dict[str, int]:
         most, tokens = self.settings.model.max_positions, self.settings.training.batch.tokens
         if tokens < most:
@@ -80,20 +76,13 @@ class Pretraining(Stage):
         return [self.weights / "dict.txt", *self.data.glob("train.*")]
 
     def config(self, run: Path, processes: int) -> DictConfig:
-        model, training = self.settings.model, self.settings.training
+        training = self.settings.training
         words = {
             "--task": "masked_lm",
             "--arch": "roberta",
-            "--tokens-per-sample": model.max_positions,
+            "--tokens-per-sample": self.settings.model.max_positions,
             "--sample-break-mode": "complete_doc",
             "--mask-prob": training.mask_rate,
-            "--encoder-layers": model.layers,
-            "--encoder-embed-dim": model.embed_dim,
-            "--encoder-ffn-embed-dim": model.ffn_dim,
-            "--encoder-attention-heads": model.heads,
-            "--max-positions": model.max_positions,
-            "--dropout": training.dropout,
-            "--attention-dropout": training.attention_dropout,
             "--adam-eps": training.adam_eps,
             "--lr-scheduler": "inverse_sqrt",
             "--max-tokens": training.batch.tokens,
@@ -121,13 +110,6 @@ class Pretraining(Stage):
 
     def judged(self, row: Mapping[str, Any]) -> str:
         return f"perplexity {row['valid_ppl']:.2f}"
-
-    def models(self, history: History) -> list[int]:
-        return [self.epochs] if len(history) == self.epochs else []
-
-    @property
-    def final(self) -> str:
-        return f"epoch{self.epochs}.pt"
 
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
@@ -188,7 +170,4 @@ def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, see
     """
     stage = Pretraining(settings, seed, data, weights)
     run_stage(stage, run, **how)
-    done = finished(run / "checkpoints", stage)
-    if done is None:
-        raise UserError(f"{run}: not trained to its end; run it again")
     save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import islice
 
 CHUNK = 2000  # lines per task; sending them costs far less than processing them
@@ -18,15 +18,21 @@ def map_lines(function: Callable[[str], str], lines: Iterable[str], threads: int
     if threads <= 1:
         yield from map(function, lines)
         return
-    lines = iter(lines)
-    pending = deque()
     with ProcessPoolExecutor(threads, initializer=_start, initargs=(function,)) as pool:
-        while chunk := list(islice(lines, CHUNK)):
-            pending.append(pool.submit(_work, chunk))
-            if len(pending) > 2 * threads:
-                yield from pending.popleft().result()
-        while pending:
+        yield from in_chunks(pool, _work, lines, CHUNK, most=2 * threads)
+
+
+def in_chunks(
+    pool: Executor, work: Callable[[list[str]], list[str]], lines: Iterable[str], size: int, most: int
+) -> Iterator[str]:
+    """Yield the results of `work` on chunks of lines, in order; at most `most` chunks wait for the reader."""
+    lines, pending = iter(lines), deque()
+    while chunk := list(islice(lines, size)):
+        pending.append(pool.submit(work, chunk))
+        if len(pending) > most:
             yield from pending.popleft().result()
+    while pending:
+        yield from pending.popleft().result()
 
 
 def _start(function: Callable[[str], str]) -> None:

@@ -3,13 +3,12 @@
 import shutil
 import subprocess
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 
 from synmask.files import UserError
+from synmask.text.parallel import in_chunks
 
 CHUNK = 1000  # lines per process of Juman
 STANFORD = "edu/stanford/nlp/models/segmenter/chinese"  # in CoreNLP's jar of Chinese models
@@ -27,15 +26,8 @@ def juman(lines: Iterable[str], threads: int = 1) -> Iterator[str]:
     """
     if shutil.which("juman") is None:
         raise UserError(f"juman: no such program; {INSTALL_JUMAN}")
-    lines = iter(lines)
-    pending = deque()
     with ThreadPoolExecutor(threads) as pool:
-        while chunk := list(islice(lines, CHUNK)):
-            pending.append(pool.submit(_juman, chunk))
-            if len(pending) > 2 * threads:
-                yield from pending.popleft().result()
-        while pending:
-            yield from pending.popleft().result()
+        yield from in_chunks(pool, _juman, lines, CHUNK, most=2 * threads)
 
 
 def _juman(lines: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Training, whatever is trained. First of all it makes fairseq importable: see `compat`."""
+"""The parts that all trainings share. Importing this package makes fairseq importable (`compat`)."""
 
 import torch
 
 import synmask.training.compat  # noqa: F401
 
-# `precision: fp32` means what it says on a GPU, too: by default, torch's convolutions round to TF32 there.
+# `precision: fp32` holds on a GPU, too, where torch's convolutions round to TF32 by default.
 torch.backends.cudnn.conv.fp32_precision = "ieee"

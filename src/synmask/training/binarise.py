@@ -1,4 +1,4 @@
-"""BPE text → fairseq's dictionaries and binary, memory-mapped data, as `fairseq-preprocess` writes them."""
+"""BPE text → dictionaries and memory-mapped binary data, as `fairseq-preprocess` writes them."""
 
 import os
 from collections import Counter
@@ -15,10 +15,13 @@ from synmask.files import UserError, all_renamed, read_lines, writing
 def binarise(text: Path, output: Path, source: str, target: str) -> None:
     """Write `output`/dict.LANG.txt and `output`/SPLIT.SOURCE-TARGET.LANG.{bin,idx} from `text`/SPLIT.LANG.
 
-    The dictionaries are separate, hold the training split's symbols by falling frequency and are padded to
-    a multiple of 8, as fairseq's are (same file, same bytes). `output` is a folder; its dictionaries are
-    written last, so that they are there only when everything is. The splits are those that training reads,
-    train and valid: `decode` reads text, so that a new test set concerns no training.
+    Each language has its own dictionary of the training split's symbols, the most frequent first, padded to a
+    multiple of 8. The files equal fairseq's byte for byte. Dictionaries are written last: if they exist, so
+    does everything else. Only train and valid are written. `decode` reads text, so a new test set does not
+    affect trainings.
+
+    Args:
+        text, output: folders.
 
     Raises:
         UserError: a split is missing or has no sentence.
@@ -49,7 +52,7 @@ def _dictionary(path: Path) -> Dictionary:
     if not counts:
         raise UserError(f"{path}: no sentence in it; check the corpus and the cleaning limits in config.yaml")
     dictionary = Dictionary()
-    for symbol, count in sorted(counts.items()):  # fairseq breaks ties by name, so order does not matter
+    for symbol, count in sorted(counts.items()):  # fairseq breaks ties by name, so the order has no effect
         dictionary.add_symbol(symbol, count)
     dictionary.finalize(threshold=0, nwords=-1, padding_factor=8)
     return dictionary
@@ -61,7 +64,7 @@ def _binarise_file(path: Path, prefix: Path, dictionary: Dictionary) -> None:
 
 
 def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, name: str) -> None:
-    """Write sentences of ids below `symbols`, which came from `name`, as PREFIX.bin and PREFIX.idx.
+    """Write sentences of ids below `symbols` as PREFIX.bin and PREFIX.idx; errors name their source, `name`.
 
     Raises:
         UserError: there is no sentence.
@@ -78,10 +81,10 @@ def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, 
 
 
 def read_dictionary(path: Path) -> Dictionary:
-    """A fairseq dictionary.
+    """Read a fairseq dictionary.
 
     Raises:
-        UserError: no such file, or not such a file.
+        UserError: the file is missing or is no dictionary.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file; binarise the corpus first")
@@ -89,7 +92,7 @@ def read_dictionary(path: Path) -> Dictionary:
         dictionary = Dictionary.load(str(path))
     except OSError:
         raise
-    except Exception as error:  # fairseq's are plain ones, too
+    except Exception as error:  # fairseq raises plain exceptions, too
         told = " ".join(str(error).split())
         raise UserError(f"{path}: not a fairseq dictionary ({told}); delete its folder and rerun") from None
     if len(dictionary) == dictionary.nspecial:
@@ -98,16 +101,16 @@ def read_dictionary(path: Path) -> Dictionary:
 
 
 def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapIndexedDataset:
-    """The sentences of PREFIX.bin and PREFIX.idx, memory-mapped; all of them are looked at.
+    """The sentences of PREFIX.bin and PREFIX.idx, memory-mapped and all checked.
 
     Raises:
-        UserError: a file is missing or damaged, or has other ids than `dictionary`.
+        UserError: a file is missing or damaged, or has ids that `dictionary` lacks.
     """
     try:
         whole = _fit(Path(f"{prefix}.idx").read_bytes(), os.path.getsize(f"{prefix}.bin"))
     except FileNotFoundError:
         whole = False
-    if whole:  # else fairseq itself would show a page of tracebacks
+    if whole:  # otherwise fairseq would print a page of tracebacks
         sentences = indexed_dataset.MMapIndexedDataset(str(prefix))
         ids = np.frombuffer(sentences._bin_buffer, dtype=sentences._index.dtype)
         ended = ids[np.cumsum(sentences.sizes, dtype=np.int64) - 1] == dictionary.eos()
@@ -117,10 +120,10 @@ def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapInd
 
 
 def _fit(index: bytes, size: int) -> bool:
-    """Whether `index` is a whole index of `size` bytes of data.
+    """Whether `index` is a complete index of `size` bytes of data.
 
-    An index is a magic number (9 bytes), a version (8), the type of the ids (1), the number of sentences (8),
-    and of each sentence its length (4) and where it starts (8).
+    An index consists of a magic number (9 bytes), a version (8), the type of the ids (1), the number of
+    sentences (8), the lengths of all sentences (4 each) and their start positions (8 each).
     """
     magic = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC + (1).to_bytes(8, "little")
     count = int.from_bytes(index[18:26], "little")

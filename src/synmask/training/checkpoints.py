@@ -1,10 +1,14 @@
-"""The checkpoints of a run: whose they are, whether they are whole, which one to go on from.
+"""The checkpoints of a run: which training they belong to, whether they are intact, where to resume.
 
-In `run`/checkpoints lie last.pt and previous.pt, to go on from; epoch<N>.pt, the models to average, or the
-best one; average<K>.pt, the mean of the last K of them, or best.pt, which stays when the others are removed;
-stamp.json, what training they come from; finished.json, its summary, once all epochs are done.
+`run`/checkpoints contains:
+    last.pt, previous.pt: the state to resume from.
+    epoch<N>.pt: the models to average, or the best model.
+    average<K>.pt (the mean of the last K models) or best.pt: remains when the others are removed.
+    stamp.json: identifies the training.
+    finished.json: the summary, once all epochs are done.
 
-Those of another training are moved to checkpoints.stale-1 (-2, …) and go when the new one has saved an epoch.
+Checkpoints of another training are moved to checkpoints.stale-1 (-2, …) and removed after the new training's
+first epoch.
 """
 
 import contextlib
@@ -26,29 +30,29 @@ from synmask.files import UserError, machine_fault, read_json, renamed, sha256, 
 if TYPE_CHECKING:
     from synmask.training.stage import Stage
 
-# The epochs (their history, a row each) that are done → those of them whose models must be there.
+# The history of the finished epochs (one row each) → the epochs whose models must exist.
 Models = Callable[[Any], Iterable[int]]
 
 
 def average_file(last: int) -> str:
-    """What the average of the last `last` epochs is called beside their checkpoints."""
+    """The file name of the average of the last `last` epochs, beside their checkpoints."""
     return f"average{last}.pt"
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """A checksum of the names and the content of files, whatever their order."""
+    """A checksum of the names and contents of files, independent of their order."""
     lines = sorted(f"{path.name} {sha256(path)}" for path in paths)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def claim(folder: Path, stamp: dict[str, Any], restart: bool) -> None:
-    """Keep the checkpoints in `folder` if they are of the training that `stamp` tells.
+    """Keep the checkpoints in `folder` if they belong to the training that `stamp` identifies.
 
-    Others are moved aside, if `restart` allows it. If the training's own were moved aside before, and it has
-    saved no epoch since, they come back.
+    With `restart`, other checkpoints are moved aside. Checkpoints of this training that were moved aside
+    before come back, unless another training has saved an epoch since.
 
     Raises:
-        UserError: there are checkpoints of another training, and no `restart`.
+        UserError: there are checkpoints of another training, and `restart` is false.
     """
     if changed := _changed(folder, stamp):
         if not any(folder.glob("*.pt")):
@@ -58,14 +62,14 @@ def claim(folder: Path, stamp: dict[str, Any], restart: bool) -> None:
     for stale in _stale(folder):
         if not folder.exists() and not _changed(stale, stamp):
             os.rename(stale, folder)
-            print(f"{folder}: these were in {stale.name}; going on with them", file=sys.stderr)
+            print(f"{folder}: these were in {stale.name}; resuming from them", file=sys.stderr)
     write_json(folder / "stamp.json", stamp)
-    for left in folder.glob(".*.tmp"):  # of a process that was killed while it wrote
+    for left in folder.glob(".*.tmp"):  # left by a process that was killed while writing
         left.unlink()
 
 
 def _changed(folder: Path, stamp: dict[str, Any]) -> list[str]:
-    """In what the training whose checkpoints lie in `folder`, if it exists, differs from that of `stamp`."""
+    """The parts of `stamp` in which the checkpoints in `folder` differ; none without such a folder."""
     there = None
     with contextlib.suppress(UserError):
         there = read_json(folder / "stamp.json")
@@ -94,16 +98,16 @@ def drop_stale(folder: Path) -> None:
 
 
 def save(path: Path, value: Any) -> None:
-    """Write what torch can save, whole or not at all."""
+    """Save a value with torch; the file is written whole or not at all."""
     with writing(path, "wb") as handle:
         try:
             torch.save(value, handle)
-        except RuntimeError as error:  # torch's complaint of a file that could not be written, such as: full
+        except RuntimeError as error:  # torch's error when a file cannot be written, such as on a full disk
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
 
 
 def save_last(folder: Path, state: dict[str, Any]) -> None:
-    """Write last.pt, after what had that name has become previous.pt."""
+    """Write last.pt; the last.pt before it becomes previous.pt."""
     save(folder / "next.pt", state)
     with contextlib.suppress(FileNotFoundError):
         os.replace(folder / "last.pt", folder / "previous.pt")
@@ -111,10 +115,10 @@ def save_last(folder: Path, state: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What `save` wrote, on the CPU. No code in the file is run (`weights_only`).
+    """Load a file of `save` onto the CPU. No code in the file is run (`weights_only`).
 
     Raises:
-        UserError: no such file, or damaged.
+        UserError: the file is missing or damaged.
     """
     if not path.exists():
         raise UserError(f"{path}: no such file")
@@ -125,7 +129,7 @@ def load(path: Path) -> dict[str, Any]:
             if isinstance(value, dict):
                 return value
             problem = f"it holds a {type(value).__name__}"
-        except Exception as error:  # names in the file that torch minds here alone
+        except Exception as error:  # torch rejects some names in the file only here
             if machine_fault(error):
                 raise
             problem = type(error).__name__
@@ -133,9 +137,9 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def fault(path: Path) -> str | None:
-    """What is wrong with a file of `save`, None if it is whole.
+    """The fault of a file of `save`; None if it is intact.
 
-    torch itself does not compare the checksums that it writes (CRC-32, as every zip file has them).
+    torch writes checksums (CRC-32, like every zip file) but does not compare them.
     """
     with open(path, "rb") as handle:
         try:
@@ -145,35 +149,35 @@ def fault(path: Path) -> str | None:
             torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except MemoryError:
             raise
-        except Exception as error:  # what a damaged file makes of these two is not limited
+        except Exception as error:  # a damaged file can raise anything
             return f"{type(error).__name__}"
     return None
 
 
 def drop(folder: Path, keep: Collection[int]) -> None:
-    """Remove the models of all epochs but those of `keep`."""
+    """Remove the models of all epochs except `keep`."""
     for path in folder.glob("epoch*.pt"):
         if path.name not in {f"epoch{epoch}.pt" for epoch in keep}:
             path.unlink()
 
 
 def latest(folder: Path, models: Models) -> Path | None:
-    """The checkpoint to go on from, None to start from nothing; says so when it is not the last one.
+    """The checkpoint to resume from; None to start from scratch. Prints a line if it is not the last one.
 
-    A checkpoint is of use only if the models that training has made before it and wants are there, too.
+    A checkpoint is usable only if the models that are kept from earlier epochs exist, too.
     """
     for path in (folder / "last.pt", folder / "previous.pt"):
         if not path.exists():
             continue
         if (problem := fault(path) or _gap(folder, path, models)) is None:
             return path
-        print(f"{path}: of no use ({problem}); going back to the one before", file=sys.stderr)
-        path.unlink()  # so that it does not become previous.pt
+        print(f"{path}: unusable ({problem}); using the one before", file=sys.stderr)
+        path.unlink()  # else it would become previous.pt
     return None
 
 
 def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
-    """Which model that training has made before `checkpoint` and that is wanted is not there."""
+    """Why a checkpoint is unusable: it is none, or a model that is kept from an earlier epoch is missing."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
     try:
         history = state["extra_state"]["history"]
@@ -186,9 +190,9 @@ def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
 
 
 def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
-    """`summary` and `history` of a training that has nothing left to do, None if it has.
+    """The `summary` and `history` of a finished training; None if it is not finished.
 
-    It is done when all epochs are, and its models are there, or the file `stage.final` that was made of them.
+    It is finished when all epochs are done and either its models or `stage.final`, made from them, exist.
 
     Raises:
         UserError: finished.json is no record of such a training.
@@ -230,7 +234,7 @@ def _whole(path: Path) -> bool:
 
 
 def retire(folder: Path, model: Path, final: str) -> None:
-    """Remove what training left, but keep the `model` that was made of it, as `final` in its folder."""
+    """Remove the checkpoints in `folder`, but keep the `model` that was made from them, as `final`."""
     with renamed(folder / final) as temporary:
         temporary.unlink(missing_ok=True)
         try:

@@ -1,14 +1,14 @@
-"""fairseq 0.12.2 on today's Python and torch. Import this module before fairseq; nothing else fixes anything.
+"""Make fairseq 0.12.2 work with current Python and torch. Import this module before fairseq.
 
-Four faults (tried with Python 3.11, torch 2.13):
+It fixes four faults (tried with Python 3.11, torch 2.13):
 1. Python >= 3.11 refuses dataclass defaults that are instances of unhashable classes, which fairseq's and
    hydra's configurations use. While fairseq is imported, such classes are made hashable by identity.
-2. torch >= 2.6 loads checkpoints with `weights_only`; fairseq's hold an argparse.Namespace: it is allowed by
-   name, and `weights_only` stays on.
+2. torch >= 2.6 loads checkpoints with `weights_only`, and fairseq's contain an argparse.Namespace. This class
+   is allowed by name; `weights_only` stays on.
 3. The inference fast path of fairseq's encoder layer calls a private torch function whose signature has
-   changed: translation/transformer.py builds encoder layers without it.
-4. When gradients are not finite, its trainer runs the batch again under hooks that fail in today's torch on
-   encoders' outputs (StopIteration), which hides the fault itself: the hooks are left out.
+   changed. translation/layers.py builds encoder layers without the fast path.
+4. If gradients are not finite, fairseq's trainer runs the batch again under hooks that fail in current torch
+   (StopIteration on encoder outputs) and hide the real fault. The hooks are disabled.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-# Folder of fairseq that imports whatever file lies in it → those that are used here, and their defaults.
+# fairseq imports every file in these folders; folder → the files that are needed here.
 USED = {
     "models": {"transformer", "roberta"},
     "tasks": {"translation", "masked_lm", "sentence_prediction"},
@@ -57,7 +57,7 @@ def _accept_dataclass_defaults() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _leave_out() -> Iterator[None]:
-    """Hide from fairseq the models, tasks and criteria that it would import though nothing here uses them."""
+    """Hide the models, tasks and criteria that nothing here uses, so that fairseq does not import them."""
     listed = os.listdir
 
     def listdir(path: Any = ".") -> list[str]:
@@ -85,10 +85,10 @@ def _import_fairseq() -> None:
 
 
 def _silence() -> None:
-    """Leave out the warnings that fairseq's old code draws from hydra and torch, which no user can act on."""
+    """Ignore the warnings of hydra and torch about fairseq's old code, which users cannot act on."""
     for module in ("fairseq", "hydra", "torch.nn.functional", "torch.utils.data"):
         warnings.filterwarnings("ignore", module=rf"{re.escape(module)}(\.|$)")
-    # hydra names the caller's line, so by their text
+    # matched by text, because hydra names the caller's line
     warnings.filterwarnings("ignore", message=r"(?s).*(hydra|ConfigStore)")
 
 

@@ -1,4 +1,4 @@
-"""One process a run: a lock that names its owner, and that the death of the owner opens."""
+"""One process per run: a lock that names its owner and is released when the owner dies."""
 
 import contextlib
 import fcntl
@@ -15,20 +15,20 @@ from pathlib import Path
 from synmask.files import TryAgain, UserError, named_errors
 
 BEAT = 20.0  # seconds between two signs of life
-PATIENCE = 90.0  # seconds without one after which an owner on another machine is taken for dead
+PATIENCE = 90.0  # seconds without a sign, after which an owner on another machine counts as dead
 
 
 @contextlib.contextmanager
 def locked(run: Path) -> Iterator[Callable[[], None]]:
-    """Hold `run`/lock while the block runs; gives a check, to call before writing, that it still is held.
+    """Hold `run`/lock while the block runs. Yields a function to call before writing: it checks the lock.
 
-    Where file locks (flock) work across machines, they decide. They do not on every shared file system, so
-    the owner also renews the file's time stamp; one that finds the lock of another machine waits for a change
-    of it. Time stamps are compared with each other only, never with a clock.
+    File locks (flock) decide where they work across machines. They do not work on every shared file system,
+    so the owner also renews the file's time stamp, and a process that finds the lock of another machine waits
+    for a new time stamp. Time stamps are compared only with each other, never with a clock.
 
     Raises:
         TryAgain: another process works on the run (the message names it).
-        UserError: the lock is another user's, who alone may write it.
+        UserError: the lock belongs to another user, and only that user may write it.
     """
     path = run / "lock"
     run.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
 
 
 def _check(path: Path, myself: dict[str, str]) -> None:
-    """A machine that stood still for long is taken for dead: when it goes on, it must not write."""
+    """A machine that was suspended for long counts as dead; when it resumes, it must not write."""
     if _owner(path) != myself:
         raise _taken(path)
 
@@ -63,9 +63,9 @@ def _acquire(path: Path, myself: dict[str, str]) -> int:
         try:
             works = _flock(handle, path)
             watched = not new and _take_over(handle, path, works)
-            if _is(handle, path):  # else its owner has finished and removed it
+            if _is(handle, path):  # otherwise its owner has finished and removed it
                 _sign(handle, path, myself)
-                if watched:  # another one may have watched it, too
+                if watched:  # another process may have watched it, too
                     time.sleep(PATIENCE / 50)
                     _check(path, myself)
                 return handle
@@ -86,7 +86,7 @@ def _open(path: Path) -> int:
 
 
 def _sign(handle: int, path: Path, myself: dict[str, str]) -> None:
-    """Write the owner's name; on a full disk the lock goes again, since it would stop others for nothing."""
+    """Write the owner's name. On a full disk, remove the lock: it would stop others without need."""
     try:
         with named_errors(path):
             os.ftruncate(handle, 0)
@@ -97,7 +97,7 @@ def _sign(handle: int, path: Path, myself: dict[str, str]) -> None:
 
 
 def _flock(handle: int, path: Path) -> bool:
-    """Lock the file; False where the file system cannot."""
+    """Lock the file; False if the file system does not support it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -115,7 +115,7 @@ def _is(handle: int, path: Path) -> bool:
 
 
 def _take_over(handle: int, path: Path, works: bool) -> bool:
-    """Make sure that the lock's owner is dead, and say so; True if that took watching the file."""
+    """Make sure that the lock's owner is dead, and print so; True if the file had to be watched."""
     owner = _owner(path)
     watch = not (works and owner.get("boot") == _boot())
     if watch:
@@ -123,7 +123,7 @@ def _take_over(handle: int, path: Path, works: bool) -> bool:
         before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + PATIENCE
         while time.monotonic() < end and _is(handle, path):
             time.sleep(PATIENCE / 100)
-            with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server anew
+            with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server again
                 if path.stat().st_mtime_ns != before:
                     raise _taken(path)
     print(f"{path}: {_name(owner)} is gone; taking over", file=sys.stderr)
@@ -146,7 +146,7 @@ def _name(owner: dict[str, str]) -> str:
 def _owner(path: Path) -> dict[str, str]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # it has not written its name yet, or never will
+    except (OSError, ValueError):  # the owner has not written its name yet, or was killed before
         return {}
 
 
@@ -161,7 +161,7 @@ def _myself() -> dict[str, str]:
 
 
 def _boot() -> str:
-    """What tells this machine, since it started, from all others."""
+    """An identifier of this machine since its last start."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:  # not Linux

@@ -1,4 +1,4 @@
-"""Training: fairseq's trainer under a loop that saves, stops and goes on without changing the result."""
+"""The training loop around fairseq's trainer: it saves, stops and resumes without changing the result."""
 
 import csv
 import logging
@@ -34,14 +34,14 @@ CUT = "a file that it reads became shorter meanwhile (binarised data, or a full 
 
 @dataclass(frozen=True)
 class _Job:
-    """What the workers of a training have in common."""
+    """The values that all workers of a training share."""
 
     stage: Stage
     run: Path
     threads: int
     processes: int
     checkpoint_minutes: float
-    start: Path | None  # the checkpoint to go on from
+    start: Path | None  # the checkpoint to resume from
     stop: Stop
     check_lock: Callable[[], None]
     left_out: dict[str, int]  # examples of each part that are too long
@@ -61,23 +61,24 @@ def run_stage(
     checkpoint_minutes: float = 15.0,
     restart: bool = False,
 ) -> None:
-    """Train, or go on where an earlier call stopped.
+    """Train, or resume an interrupted call.
 
     Writes `run`/checkpoints/ (see training/checkpoints.py), `run`/history.csv and, when all epochs are done,
     `run`/train.json. Nothing is written or moved before all data have been read.
 
     Args:
-        code: a digest of the source files that decide what a training computes.
-        threads: CPU threads of each process. The same number gives the same bytes on CPU.
-        processes: data-parallel workers; default: as many GPUs as can share an update's batches
-            evenly, one without a GPU.
-        checkpoint_minutes: how long training goes on at most before it saves where it is.
-        restart: start again from nothing where settings, data, seed or code are not those of the checkpoints
-            that lie there; these are moved aside.
+        code: a digest of the source files that the result depends on.
+        threads: CPU threads of each process. On the CPU, the same number gives the same bytes.
+        processes: data-parallel workers; default: as many GPUs as can share an update's batches evenly, or
+            one without a GPU.
+        checkpoint_minutes: the maximum time between two checkpoints.
+        restart: if the existing checkpoints have other settings, data, seed or code, move them aside and
+            start from scratch.
 
     Raises:
-        UserError: data missing, checkpoints of another training (without `restart`), loss no longer finite,
-            out of memory, more workers than GPUs, or a batch that they cannot share.
+        UserError: data are missing, checkpoints belong to another training (without `restart`), the loss is
+            no longer finite, memory is too small, there are more workers than GPUs, or workers cannot share
+            an update's batches evenly.
         TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
     """
     gpus = torch.cuda.device_count()
@@ -105,7 +106,7 @@ def run_stage(
         with stop.listening():
             _run_workers(job)
         if (done := checkpoints.finished(folder, stage)) is None:
-            raise TryAgain(f"{run}: stopped by a signal, and saved; the same command goes on from there")
+            raise TryAgain(f"{run}: stopped by a signal, and saved; the same command resumes it")
         _write_results(run, stage.heads, **done)
 
 
@@ -138,7 +139,7 @@ def _run_workers(job: _Job) -> None:
         how = error.signal_name or f"exit code {error.exit_code}"
         raise UserError(
             f"{job.run}: worker {error.error_index} ended with {how} (SIGKILL is often too little memory: "
-            "resources.mem_mb); the same command goes on from the last checkpoint"
+            "resources.mem_mb); the same command resumes from the last checkpoint"
         ) from None
     except ProcessRaisedException as error:
         if fault := re.search(r"\.(UserError|TryAgain): (.+)", str(error)):
@@ -148,32 +149,32 @@ def _run_workers(job: _Job) -> None:
 
 def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # pages on GPU memory before our line
-    logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # what is too long has our line
+    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # else pages on GPU memory
+    logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # our line reports long ones
     torch.set_num_threads(job.threads)
     cfg = job.stage.config(job.run, job.processes)
     if init_method is None:
         return _Loop(job.stage.trainer(cfg), job).run()
     try:
         with job.stop.listening():
-            join(cfg, rank, init_method, job.processes)
+            join(cfg, rank, init_method)
             _Loop(job.stage.trainer(cfg), job).run()
     except Exception as error:
-        if line := machine_fault(error):  # only text gets from a worker to its parent
+        if line := machine_fault(error):  # a worker can pass only text to its parent
             raise UserError(line) from None
         raise
 
 
 class _Stopped(Exception):
-    """The loop has saved where it is and ends."""
+    """The loop has saved its state and ends."""
 
 
 class _Loop:
     """Epochs: train, validate, save, report.
 
-    What a checkpoint need not hold: fairseq seeds torch before each update from seed and update, batches are
-    shuffled from seed and epoch, and masks are drawn from seed, epoch and sentence
-    (translation/dataset.py), so no state of a random generator outlives an update.
+    Checkpoints contain no state of random generators, since none outlives an update: fairseq seeds torch
+    from seed and update before each update, batches are shuffled from seed and epoch, and masks are drawn
+    from seed, epoch and sentence (translation/dataset.py).
     """
 
     def __init__(self, trainer: Trainer, job: _Job) -> None:
@@ -195,7 +196,7 @@ class _Loop:
                 self._finish()
 
     def _start(self) -> tuple[iterators.EpochBatchIterator, dict[str, Any] | None]:
-        """Load the checkpoint, if there is one → batches, and what is known of an epoch that was begun."""
+        """Load the checkpoint, if there is one → batches, and the state of an unfinished epoch."""
         if self.job.start is None:
             return self.trainer.get_train_iterator(1), None
         state = self.trainer.load_checkpoint(str(self.job.start))
@@ -204,10 +205,10 @@ class _Loop:
         where = (
             f"update {self.trainer.get_num_updates()} in epoch {epoch}" if partial else f"epoch {epoch - 1}"
         )
-        self._say(f"going on after {where} of {self.stage.epochs}")
+        self._say(f"resuming after {where} of {self.stage.epochs}")
         batches = self.trainer.get_train_iterator(epoch)
         if partial:
-            # Workers take turns in an update, so its batches are the same for any number of them.
+            # Workers take turns within an update, so its batches do not depend on their number.
             updates = partial["batches"] // (self.job.processes * self.update_freq)
             batches.load_state_dict(
                 {"version": 2, "epoch": epoch, "iterations_in_epoch": updates * self.update_freq}
@@ -246,7 +247,7 @@ class _Loop:
     def _step(self, samples: list[dict]) -> None:
         self.updates += 1
         try:
-            self.trainer.train_step(samples, raise_oom=True)  # without it, fairseq leaves the batch out
+            self.trainer.train_step(samples, raise_oom=True)  # else fairseq skips the batch
         except FloatingPointError:
             (self.job.checkpoints / "crash.pt").unlink(missing_ok=True)
             update = self.trainer.get_num_updates()
@@ -258,11 +259,11 @@ class _Loop:
     def _save_or_stop(
         self, batches: iterators.EpochBatchIterator, totals: metrics.MetersDict, started: float
     ) -> None:
-        """Within an epoch: save when it is time to, and leave when it is asked."""
+        """Within an epoch: save if it is time to, and stop if a signal asked for it."""
         stop = self.job.stop.due(self.updates, self.master)
         late = time.monotonic() - self.saved > self.job.checkpoint_minutes * 60
         if self.master and (stop or late):
-            # Sums and counts only; fairseq's clocks would mean nothing in another process.
+            # Only sums and counts: fairseq's clocks mean nothing in another process.
             sums = [meter for meter in totals.state_dict() if meter[2] == "AverageMeter"]
             seen = batches.iterations_in_epoch * self.job.processes
             seconds = time.perf_counter() - started
@@ -277,24 +278,24 @@ class _Loop:
             model = {
                 name: value.cpu()
                 for name, value in self.trainer.get_model().state_dict().items()
-                if not name.endswith("_float_tensor")  # uninitialised memory, there only for its type
+                if not name.endswith("_float_tensor")  # uninitialised memory; only its type is used
             }
             self.job.check_lock()
             checkpoints.save(self.job.checkpoints / f"epoch{epoch}.pt", model)
         self._save(batches, None)
-        # those too that previous.pt needs, should last.pt be damaged
+        # keep those that previous.pt needs, too, in case last.pt is damaged
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
         checkpoints.drop(self.job.checkpoints, keep=wanted)
         checkpoints.drop_stale(self.job.checkpoints)
         _write_history(self.job.run, self.stage.heads, self.history)
 
     def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
-        """last.pt, with all that going on needs, which is the same in every worker."""
+        """Write last.pt: all that resuming needs. It is the same in every worker."""
         self.job.check_lock()
-        self.trainer.consolidate_optimizer()  # fairseq wants it before it hands out its state
+        self.trainer.consolidate_optimizer()  # fairseq requires this before state_dict()
         state = utils.move_to_cpu(self.trainer.state_dict())
         state["extra_state"] |= {
-            "metrics": {},  # fairseq's own, which nothing reads
+            "metrics": {},  # fairseq's own; nothing reads them
             "train_iterator": batches.state_dict(),
             "history": self.history,
             "partial": utils.move_to_cpu(partial),
@@ -305,7 +306,7 @@ class _Loop:
     def _finish(self) -> None:
         seconds = sum(row["seconds"] for row in self.history)
         speed = sum(row["tokens_per_second"] * row["seconds"] for row in self.history) / seconds
-        induction = sys.modules.get("synmask.induction.distribution")  # loaded by the guides that need it
+        induction = sys.modules.get("synmask.induction.distribution")  # loaded by the guides that use it
         summary = {
             "parameters": sum(p.numel() for p in self.trainer.get_model().parameters()),
             "train_seconds": round(seconds, 1),
@@ -318,14 +319,14 @@ class _Loop:
             "threads": torch.get_num_threads(),
             "workers": self.job.processes,
             "accumulated_batches": self.update_freq,
-            "distribution": induction and induction.implementation(self.trainer.device),  # decides last bits
+            "distribution": induction and induction.implementation(self.trainer.device),  # affects last bits
             "versions": versions(),
             "commit": commit(),
         }
         write_json(self.job.checkpoints / "finished.json", {"summary": summary, "history": self.history})
 
     def _say(self, text: str) -> None:
-        """One line, headed by system and seed, since several trainings may write to one terminal."""
+        """Print one line with system and seed, since several trainings may share a terminal."""
         if self.master:
-            with suppress(OSError):  # a full disk or a reader that went away must not end a training
+            with suppress(OSError):  # a full disk or a closed pipe must not end a training
                 print(f"{'/'.join(self.job.run.parts[-2:])}  {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What the objectives of all trainings share: how their sums reach fairseq's meters."""
+"""The base of all training objectives: it passes their sums to fairseq's meters."""
 
 from typing import Any, ClassVar
 
@@ -8,16 +8,16 @@ from fairseq.logging import metrics
 
 
 class LoggedLoss(FairseqCriterion):
-    """A criterion that logs sums, of which fairseq's meters get the means over all workers.
+    """A criterion that logs sums; fairseq's meters get their means over all workers.
 
-    Those are `losses` over the sample size, and mlm_loss over the masked tokens, where there are any.
+    `losses` are divided by the sample size, and mlm_loss by the number of masked tokens, if there are any.
     """
 
     losses: ClassVar[tuple[str, ...]]
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Hand the means to the meters, and the number of tokens."""
+        """Pass the means and the number of tokens to the meters."""
 
         def total(key: str) -> Any:
             return sum(log.get(key, 0) for log in logging_outputs)
@@ -31,5 +31,5 @@ class LoggedLoss(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """The logged values are sums, so that workers need to exchange one number each."""
+        """True: the logged values are sums, so workers exchange one number each."""
         return True

@@ -1,4 +1,4 @@
-"""What a training step spends most time on beside matrix products, made cheaper."""
+"""Faster versions of the costliest operations of a training step beside matrix products."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from fairseq.modules import FairseqDropout
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from torch import Tensor, nn
 
-LEVELS = 1 << 16  # of the random numbers that masks are drawn from
+LEVELS = 1 << 16  # random numbers that a mask is drawn from
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """`x` of any shape with each number 0 with probability `p`, or divided by 1 - p.
+    """Set each number of `x` to 0 with probability `p`, and divide the others by 1 - p.
 
-    On a CPU, torch draws one number per element and spends ten times as long on it as on a multiplication.
-    Here four elements share a draw of 64 bits, which rounds p to a multiple of 2**-16. Torch's generator
-    draws, one after the other, so the mask depends on the seed alone, not on the number of threads.
+    On a CPU, torch draws one number per element, which takes ten times as long as a multiplication. Here,
+    four elements share a draw of 64 bits, which rounds p to a multiple of 2**-16. Torch's generator draws
+    sequentially, so the mask depends only on the seed, not on the number of threads.
     """
     dropped = round(p * LEVELS)
     if x.device.type != "cpu" or dropped == LEVELS:
@@ -40,14 +40,14 @@ class _Dropout(torch.autograd.Function):
 
 
 class Dropout(FairseqDropout):
-    """fairseq's dropout module, by `dropout`."""
+    """fairseq's dropout module with the function `dropout`."""
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
         return dropout(x, self.p) if self.training and self.p else x
 
 
 def replace_dropout(model: nn.Module) -> None:
-    """Put `Dropout` wherever `model` has fairseq's."""
+    """Replace fairseq's dropout modules in `model` by `Dropout`."""
     for module in list(model.modules()):
         for name, child in module.named_children():
             if type(child) is FairseqDropout:
@@ -57,17 +57,17 @@ def replace_dropout(model: nn.Module) -> None:
 def smoothed_cross_entropy(
     logits: Tensor, target: Tensor, smoothing: float, ignored: int
 ) -> tuple[Tensor, Tensor]:
-    """Label-smoothed cross-entropy as fairseq's, and plain cross-entropy: sums over tokens, in nats.
+    """Label-smoothed cross-entropy as in fairseq, and plain cross-entropy: sums over tokens, in nats.
 
-    With ε = `smoothing` and V classes, a token's loss is (1 - ε - ε/(V-1))·nll + ε/(V-1)·Σ_v -log p_v, whose
-    gradient is softmax(logits) - ε/(V-1) - (1 - ε - ε/(V-1))·onehot(target): it needs one (N, V) tensor.
+    With ε = `smoothing` and V classes, a token's loss is (1 - ε - ε/(V-1))·nll + ε/(V-1)·Σ_v -log p_v. Its
+    gradient is softmax(logits) - ε/(V-1) - (1 - ε - ε/(V-1))·onehot(target), which needs one (N, V) tensor.
 
     Args:
         logits: (N, V).
-        target: (N,) classes; tokens with the class `ignored` do not count.
+        target: (N,) classes; tokens of the class `ignored` do not count.
 
     Returns:
-        The smoothed loss, and the plain one without a gradient.
+        The smoothed loss, and the plain loss (without a gradient).
     """
     return _CrossEntropy.apply(logits, target, smoothing, ignored)
 
@@ -83,7 +83,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx.right = 1 - smoothing - ctx.each
         ctx.save_for_backward(lprobs, target, counts)
         ctx.kind = logits.dtype
-        # `where` and not an index: on a GPU that would make the host wait for its length
+        # `where`, not an index: the host would have to wait for the index's length on the GPU
         plain = -torch.where(counts, lprobs.gather(1, target).squeeze(1), 0).sum()
         loss = ctx.right * plain
         if smoothing:
@@ -103,17 +103,17 @@ class _CrossEntropy(torch.autograd.Function):
 
 @optim.register_optimizer("fused_adam", dataclass=FairseqAdamConfig)
 class FusedAdam(FairseqAdam):
-    """fairseq's Adam (decoupled weight decay) by torch's fused kernel.
+    """fairseq's Adam (decoupled weight decay) with torch's fused kernel.
 
-    They differ in where ε = adam_eps stands alone: fairseq adds it to √v, torch to √v̂, which is √v divided by
-    √(1 - β2^t) (Kingma and Ba 2015, end of section 2).
+    They differ in one point: fairseq adds ε = adam_eps to √v, torch to √v̂ = √v / √(1 - β2^t) (Kingma and
+    Ba 2015, end of section 2).
     """
 
     def __init__(self, cfg: Any, params: list[nn.Parameter]) -> None:
         super().__init__(cfg, params)
         self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)
 
-    # fairseq's two loops over parameters, each as one call: calls bound a small model's step on a GPU
+    # Two of fairseq's loops over parameters as one call each: on a GPU, calls bound a small model's step.
 
     def multiply_grads(self, c: float | Tensor) -> None:
         """Multiply all gradients by `c`, one number."""
@@ -121,7 +121,7 @@ class FusedAdam(FairseqAdam):
             torch._foreach_mul_(grads, c)
 
     def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Any = None) -> Tensor:
-        """The norm of all gradients; above `max_norm`, unless that is 0, they are scaled down to it."""
+        """Scale gradients down to the norm `max_norm` (0: never) → their norm before."""
         norm = nn.utils.get_total_norm([p.grad for p in self.params if p.grad is not None])
         if max_norm > 0:
             nn.utils.clip_grads_with_norm_(self.params, max_norm, norm)

@@ -1,4 +1,4 @@
-"""What a training says while it runs."""
+"""The progress lines of a training."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Progress:
-    """One line every ten seconds and one at each epoch's end: loss, tokens/s, time left."""
+    """A line every ten seconds and at the end of each epoch: loss, tokens/s, time left."""
 
     INTERVAL = 10.0
 

@@ -1,4 +1,4 @@
-"""What a kind of training tells the loop: translation (train.py), pre-training or fine-tuning of RoBERTa."""
+"""The interface between the loop and a kind of training: translation, pre-training or fine-tuning."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ from omegaconf import DictConfig
 from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.config.sections import RunSettings
 
-History = Sequence[Mapping[str, Any]]  # a row an epoch
+History = Sequence[Mapping[str, Any]]  # one row per epoch
 
 
 @dataclass(frozen=True)
 class Stage(ABC):
-    """One kind of training: what is trained on what, how it is judged, which epochs' models are kept.
+    """One kind of training: its model, data and validation, and the epochs whose models are kept.
 
-    It is handed to each worker process.
+    Each worker process gets a copy.
 
     Attributes:
         settings: all that the training depends on besides data, seed and code.
@@ -36,7 +36,7 @@ class Stage(ABC):
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """What `losses` gives, in the order of history.csv."""
+        """The keys of `losses`, in the order of history.csv."""
 
     @property
     def heads(self) -> list[str]:
@@ -44,23 +44,24 @@ class Stage(ABC):
         return ["epoch", "updates", *self.columns, "tokens_per_second", "seconds"]
 
     @property
-    @abstractmethod
     def batches(self) -> int:
-        """How many batches an update has; workers must share them evenly."""
+        """Number of batches in an update; workers must share them evenly."""
+        return self.settings.training.batch.gpus * self.settings.training.batch.updates
 
     @abstractmethod
     def check(self) -> dict[str, int]:
-        """Read all that the training starts from, before anything is written or moved.
+        """Check the training's inputs before anything is written or moved.
 
         Returns:
-            how many examples of "train" and "valid" are too long for the model or a batch, and left out.
+            the numbers of examples of "train" and "valid" that are left out, because they are too long for
+            the model or a batch.
         Raises:
-            UserError: something is missing, damaged or does not fit, or nothing is short enough.
+            UserError: an input is missing, damaged or does not fit, or all examples are too long.
         """
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """The data; what was trained on others is no checkpoint of this training."""
+        """The training data; checkpoints from other data belong to another training."""
 
     @abstractmethod
     def config(self, run: Path, processes: int) -> DictConfig:
@@ -68,32 +69,32 @@ class Stage(ABC):
 
     @abstractmethod
     def trainer(self, cfg: DictConfig) -> Trainer:
-        """fairseq's trainer around the stage's task, model and criterion, with the data loaded."""
+        """fairseq's trainer with the stage's task, model and criterion, and its data loaded."""
 
     @abstractmethod
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        """Validate after an epoch whose mean losses are `train` → what history.csv says ("valid_loss", …)."""
+        """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …)."""
 
     @abstractmethod
     def judged(self, row: Mapping[str, Any]) -> str:
         """The quality of an epoch's model in a few words."""
 
-    @abstractmethod
     def models(self, history: History) -> list[int]:
-        """The epochs whose models are kept when those of `history` are done."""
+        """The epochs whose models are kept when those of `history` are done: by default the last one."""
+        return [self.epochs] if len(history) == self.epochs else []
 
     @property
-    @abstractmethod
     def final(self) -> str:
-        """Name of the file in checkpoints/ that stands for all models once they were put to use."""
+        """Name of the file in checkpoints/ that replaces all models once they have been used."""
+        return f"epoch{self.epochs}.pt"
 
     def summary(self, history: History) -> dict[str, Any]:
-        """What train.json holds of this kind of training."""
+        """Values for train.json that only this kind of training has."""
         return {}
 
 
 def valid_means(trainer: Trainer) -> Mapping[str, Any]:
-    """The means that the criterion logs on the data to validate on."""
+    """The means that the criterion logs on the validation data."""
     batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
     with metrics.aggregate(new_root=True) as totals:
         for sample in batches:

@@ -1,4 +1,4 @@
-"""Signals: SIGTERM and Ctrl-C as a wish to stop, on which the workers of a training agree; and SIGBUS."""
+"""Signals: SIGTERM and Ctrl-C stop all workers of a training at the same update; SIGBUS gets a message."""
 
 import contextlib
 import ctypes
@@ -10,12 +10,12 @@ from types import FrameType
 
 
 class Stop:
-    """A wish to stop after the current update, in memory that all workers of this machine share.
+    """A request to stop, in memory that all workers of this machine share.
 
-    A signal may reach one worker or all, at different moments, and all have to leave at the same update: the
-    others would wait for ever to exchange gradients with one that has left. When the first worker notices the
-    wish after update s, it names update s + 1. No worker gets past the exchange of gradients of s + 1 before
-    the first has entered it, so all of them read the name in time, and no message is needed.
+    A signal may reach one worker or all, at different times, but all must stop after the same update:
+    otherwise the others would wait forever to exchange gradients with a worker that has stopped. When the
+    first worker notices the request after update s, it chooses update s + 1. No worker passes the exchange of
+    gradients in s + 1 before the first worker has entered it, so all read the choice in time.
     """
 
     SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -24,12 +24,12 @@ class Stop:
         self.workers = workers
         self.parent = os.getpid()
         context = multiprocessing.get_context("spawn")
-        self.signal = context.RawValue("i", 0)  # which signal asked; 0: none
-        self.update = context.RawValue("q", 0)  # after which update to leave; 0: not yet named
+        self.signal = context.RawValue("i", 0)  # the signal that came; 0: none
+        self.update = context.RawValue("q", 0)  # the update to stop after; 0: not chosen yet
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """While the block runs, a signal is a wish; a second Ctrl-C interrupts at once."""
+        """While the block runs, a signal is a request to stop; a second Ctrl-C interrupts at once."""
         before = {number: signal.signal(number, self._ask) for number in self.SIGNALS}
         try:
             yield
@@ -38,14 +38,14 @@ class Stop:
                 signal.signal(number, handler)
 
     def due(self, update: int, first: bool) -> bool:
-        """Whether to leave after `update`, a count from 1 that all workers share; `first` is one of them."""
+        """Whether to stop after `update`, counted from 1 in all workers; `first` is true in one of them."""
         if first and self.signal.value and not self.update.value:
             self.update.value = update + (self.workers > 1)
         return 0 < self.update.value <= update
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self.parent and os.getppid() != self.parent:
-            os._exit(1)  # the parent was killed, and its lock on the run is gone
+            os._exit(1)  # the parent was killed, so the lock is gone
         if number == signal.SIGINT and self.signal.value:
             raise KeyboardInterrupt
         self.signal.value = number
@@ -55,8 +55,8 @@ class Stop:
 def bus_error_says(text: str) -> Iterator[None]:
     """While the block runs, SIGBUS ends the process with exit code 1 and `text` on stderr.
 
-    It comes when a file that is mapped into memory has been cut. A handler of Python's own would never run:
-    it waits for the interpreter to go on, which is stopped at the very access.
+    SIGBUS comes when a memory-mapped file has been truncated. A Python handler would never run: it needs the
+    interpreter, which is stuck at the failed access.
     """
 
     def say(number: int) -> None:

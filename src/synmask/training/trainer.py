@@ -1,4 +1,4 @@
-"""A run's settings as fairseq's configuration, and the group of its data-parallel workers."""
+"""Settings as fairseq's configuration; the group of data-parallel workers."""
 
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
@@ -29,9 +29,9 @@ def fairseq_arguments(
     processes: int,
     flags: Iterable[str] = (),
 ) -> Namespace:
-    """fairseq's arguments from `words` and `flags` of its command line, and what all trainings share.
+    """fairseq's arguments: `words` and `flags` of its command line, and those that all trainings share.
 
-    They are enough to build a model, and there sooner than the configuration.
+    They suffice to build a model, and take less time than the configuration.
     """
     shared = {
         "--optimizer": "fused_adam",
@@ -50,21 +50,23 @@ def fairseq_arguments(
     flags = [
         *flags,
         "--no-progress-bar",
-        "--load-checkpoint-on-all-dp-ranks",  # fairseq's broadcast of one is refused by torch's weights_only
+        "--load-checkpoint-on-all-dp-ranks",  # torch's weights_only rejects fairseq's broadcast
     ]
     cuda, precision = torch.cuda.is_available(), training.precision
     if not cuda:
         flags.append("--cpu")
-    if precision == "bf16" or (cuda and precision == "fp16"):  # processors do not compute with fp16
+    if precision == "bf16" or (cuda and precision == "fp16"):  # CPUs do not compute in fp16
         flags.append(f"--{precision}")
     parser = options.get_training_parser()
-    pairs = [f"{option}={value}" for option, value in (words | shared).items()]  # a folder may be called -1
+    pairs = [
+        f"{option}={value}" for option, value in (words | shared).items()
+    ]  # with =, since a folder may be named -1
     args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
-    args.tpu = False  # fairseq takes bf16 for a wish for a TPU
+    args.tpu = False  # fairseq assumes a TPU for bf16
     return args
 
 
-def join(cfg: DictConfig, rank: int, init_method: str, processes: int) -> None:
+def join(cfg: DictConfig, rank: int, init_method: str) -> None:
     """Join the group of data-parallel workers."""
     with open_dict(cfg):
         cfg.distributed_training.distributed_init_method = init_method

@@ -1,31 +1,38 @@
-"""Averaging epoch checkpoints into one model file that stands alone: to decode, parse and translate."""
+"""Average epoch checkpoints into one self-contained model file, for decoding and parsing."""
 
 import codecs
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
 
-from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings
 from synmask.files import UserError, machine_fault, read_lines
 from synmask.training.checkpoints import average_file, load, save
 from synmask.translation.task import GuidedTranslation, translation_arguments
 from synmask.translation.transformer import GuidedTransformer
 
-TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # what is known of the text
+TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # keys of text settings
+
+
+class Loaded(NamedTuple):
+    """A model in evaluation mode (on the GPU if there is one), its task, its text settings."""
+
+    model: GuidedTransformer
+    task: GuidedTranslation
+    text: dict[str, Any]
 
 
 def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     """The mean, in float32, of the models of the last `last` epochs in the folder `checkpoints`.
 
-    Where the epochs' models were removed after averaging, it is what `retire` has kept of them.
+    If these models were removed after averaging, it is the average that `retire` kept.
 
     Raises:
-        UserError: neither is there, or a file is damaged.
+        UserError: neither exists, or a file is damaged.
     """
     epochs = sorted(
         (int(match[1]), path)
@@ -62,16 +69,16 @@ def save_model(
     settings: RunSettings,
     template_model: Path | None = None,
 ) -> None:
-    """Write `state` with all that using it needs: settings, dictionaries, BPE codes and text settings.
+    """Write `state` with all that its use requires: settings, dictionaries, BPE codes and text settings.
 
     Args:
-        data: folder of binarised data (its dictionaries are read).
-        text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes' text) and
-            `vocabulary` (sub-words that may occur; None: all).
-        template_model: of a system that reads templates, the file of the model that predicts them; it goes
-            into the file as a whole.
+        data: folder of binarised data (for its dictionaries).
+        text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes as text) and
+            `vocabulary` (the allowed sub-words; None: all).
+        template_model: for a system that reads templates, the file of the model that predicts them; its
+            contents are included.
     Raises:
-        UserError: the dictionaries or settings are not those of `state`.
+        UserError: `state` does not fit the dictionaries or settings.
     """
     paths = {side: data / f"dict.{text[side]}.txt" for side in ("source", "target")}
     dictionaries = {side: "".join(f"{line}\n" for line in read_lines(path)) for side, path in paths.items()}
@@ -82,39 +89,39 @@ def save_model(
     save(path, saved)
 
 
-def load_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
-    """A model file → model in evaluation mode (on the GPU if there is one), its task, its text settings.
+def load_model(path: Path) -> Loaded:
+    """The model of a model file.
 
     Raises:
-        UserError: not a model file, damaged, or with weights that are not finite.
+        UserError: it is no model file, is damaged, or has weights that are not finite.
     """
     return _ready(_saved(path), path)
 
 
-def load_template_model(path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
-    """The model that predicts the templates which the model in a file reads, as `load_model` gives it."""
+def load_template_model(path: Path) -> Loaded:
+    """Like `load_model`, but for the template model that is included in a model file."""
     return _ready(load(path)["template_model"], path)
 
 
 def _saved(path: Path) -> dict[str, Any]:
-    """What a model file holds.
+    """The contents of a model file.
 
     Raises:
-        UserError: it is something else, and what.
+        UserError: it is no model file; the message names what it is instead.
     """
     advice = "give the average.pt that `synmask average` made of a training"
     if path.exists() and (kind := _other_kind(path)):
         raise UserError(f"{path}: {kind}, not a model file; {advice}")
     saved = load(path)
     if "extra_state" in saved:
-        raise UserError(f"{path}: a checkpoint to go on training from, not a model file; {advice}")
+        raise UserError(f"{path}: a checkpoint to resume training from, not a model file; {advice}")
     if saved and all(isinstance(value, torch.Tensor) for value in saved.values()):
         raise UserError(f"{path}: the weights of one epoch, not a whole model file; {advice}")
     return saved
 
 
 def _other_kind(path: Path) -> str | None:
-    """What a file is that cannot be one of torch's, which are zip files; else None."""
+    """The kind of a file that torch cannot have written (torch writes zip files); else None."""
     if path.is_dir():
         return "a folder"
     with open(path, "rb") as handle:
@@ -130,17 +137,17 @@ def _other_kind(path: Path) -> str | None:
     return "text"
 
 
-def _ready(saved: dict[str, Any], path: Path) -> tuple[GuidedTransformer, GuidedTranslation, dict[str, Any]]:
+def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     model, task = _built(saved, f"{path}: not a whole model file of `synmask average`")
     for name, value in saved["model"].items():
         if not value.isfinite().all():
             raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return model.to(device).eval(), task, saved["text"]
+    return Loaded(model.to(device).eval(), task, saved["text"])
 
 
 def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, GuidedTranslation]:
-    """The model and task of what a model file holds; else a UserError that begins with `fault`."""
+    """The model and task in a model file's contents; errors are UserErrors that begin with `fault`."""
     try:
         text, settings = saved["text"], RunSettings.model_validate(saved["settings"])
         if text.keys() != TEXT:
@@ -154,12 +161,12 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
         ]
         args = translation_arguments(Path(), Path(), text["source"], text["target"], settings, seed=1)
         templates = None
-        if GUIDES[settings.system.guide].templates:
+        if settings.system.kind.templates:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
         task = GuidedTranslation(args, *dictionaries, settings, template_dictionary=templates)
         model = task.build_model(args)
-        model.load_state_dict({**saved["model"]})  # fairseq adds to what it is given
-    except Exception as error:  # what another file's content makes of these is not limited
+        model.load_state_dict({**saved["model"]})  # a copy, since fairseq adds keys
+    except Exception as error:  # another file's contents can raise anything
         if machine_fault(error):
             raise
         told = " ".join(str(error).split())[:200]

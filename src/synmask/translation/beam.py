@@ -1,4 +1,4 @@
-"""Beam search with the hypotheses of fairseq 0.12.2 (sequence_generator.py), in less time."""
+"""Beam search that finds the same hypotheses as fairseq 0.12.2 (sequence_generator.py), but faster."""
 
 import math
 from collections.abc import Sequence
@@ -15,22 +15,22 @@ from synmask.search.products import Products
 from synmask.translation.steps import DecoderSteps
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
-CHUNK = 128  # sentences that are searched together: their logits fit a CPU's caches
-FEWER = 0.9  # caches are cleared when no larger share of their sentences goes on ...
-OFTEN = 8  # ... and every so many steps
+CHUNK = 128  # sentences searched together: their logits fit into a CPU's caches
+FEWER = 0.9  # finished sentences leave the caches when at most this share is unfinished ...
+OFTEN = 8  # ... and every OFTEN steps
 
 
 class Hypothesis(NamedTuple):
-    """tokens (m,), with `</s>`; score: the sum of their log-probabilities, divided by m^length_penalty."""
+    """tokens (m,), with `</s>`; score: the sum of their log-probabilities divided by m^length_penalty."""
 
     tokens: Tensor
     score: float
 
 
 class BeamSearch:
-    """Beam search with one model, or with the mean of several models' probabilities.
+    """Beam search with one model, or with the mean probabilities of several models.
 
-    A sentence is finished when `beam` hypotheses have ended, or at LONGEST tokens.
+    A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
     """
 
     def __init__(self, models: Sequence[Any], target: Dictionary, beam: int, length_penalty: float) -> None:
@@ -43,7 +43,7 @@ class BeamSearch:
 
     @torch.inference_mode()
     def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence of a batch, the best first."""
+        """The hypotheses of each sentence in a batch, best first."""
         net = {name: value for name, value in batch["net_input"].items() if name != "prev_output_tokens"}
         encoded = [model.encoder(**net) for model in self.models]
         found = []
@@ -61,13 +61,13 @@ class BeamSearch:
     def _search(self, decoders: list[DecoderSteps], token: Tensor) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence in the order in which they end.
 
-        S sentences go on, with W hypotheses of t tokens each, the last of which are `token` (S, W): at first
-        one hypothesis, `</s>` alone, then the beam.
+        S sentences are unfinished. Each has W hypotheses of t tokens; `token` (S, W) are their last tokens.
+        At first W is 1, with `</s>` alone; then it is the beam.
         """
         found: list[list[Hypothesis]] = [[] for _ in token]
         alive = list(range(len(found)))
         score = torch.zeros(token.shape, device=token.device)
-        path = token.new_zeros((*token.shape, 0))  # (S, W, t): each hypothesis' slots in `written`
+        path = token.new_zeros((*token.shape, 0))  # (S, W, t): the slots of each hypothesis in `written`
         written = token[:, :0]  # (S, slots): all tokens of all hypotheses
         for step in range(self.longest + 1):
             slot = torch.arange(token.size(1), device=token.device) + written.size(1)
@@ -108,7 +108,7 @@ class BeamSearch:
         return (tokens == self.pad) | ((tokens == self.eos) & (step == 0))
 
     def _ended(self, written: Tensor, path: Tensor, score: Tensor) -> list[Hypothesis]:
-        """The hypotheses with the paths (N, t) through written (N, slots), which `</s>` ends; score (N,)."""
+        """Finished hypotheses with paths (N, t) through `written` (N, slots), without `</s>`; score (N,)."""
         tokens = F.pad(written.gather(1, path)[:, 1:], (0, 1), value=self.eos)
         scores = (score / path.size(1) ** self.length_penalty).tolist()
         return [Hypothesis(*one) for one in zip(tokens, scores, strict=True)]

@@ -12,7 +12,7 @@ class MixedLoss(LoggedLoss):
     """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss), method.md section 5.
 
     L_MT is summed over target tokens, L_MLM over masked tokens; fairseq's trainer divides both by the number
-    of target tokens. In validation, where nothing is masked, the loss is L_MT alone. Logged in nats a token.
+    of target tokens. In validation nothing is masked, and the loss is L_MT. Logged in nats per token.
     """
 
     losses = ("loss", "nll_loss")
@@ -23,7 +23,7 @@ class MixedLoss(LoggedLoss):
         self.mlm_weight = mlm_weight
 
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
-        """→ loss (a sum), its sample size (target tokens), and sums to log (nats)."""
+        """→ loss (a sum), sample size (target tokens), sums to log (nats)."""
         output = model(**sample["net_input"])
         loss, nll = smoothed_cross_entropy(
             output[0].flatten(0, 1), sample["target"].flatten(), self.label_smoothing, self.padding_idx

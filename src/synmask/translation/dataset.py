@@ -8,29 +8,30 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 
 from synmask.text.labels import labels_of_ids
+from synmask.training.masking import collate_masked, draw_mask
 
 
 def continues(dictionary: Dictionary) -> np.ndarray:
-    """(V,) bool: True for the symbols that end in "@@", the non-final pieces of split words."""
+    """(V,) bool: True for symbols that end in "@@", the non-final pieces of split words."""
     return np.array([symbol.endswith("@@") for symbol in dictionary.symbols])
 
 
 class AnnotatedPairs(LanguagePairDataset):
-    """Pairs whose batches carry what guides and objectives need, in the order of the batch.
+    """Sentence pairs whose batches contain what guides and objectives need.
 
-    `net_input` gains `annotations` (a dict of tensors, padded like the source; see `Guide`) and, when
-    masking, `masked` (m,): positions in the flattened (B, n) source that were masked. The batch gains
-    `masked_target` (m,): the tokens that stood there (method.md, section 5). Masking depends on seed,
-    epoch and sentence alone, so that a resumed training sees what an undisturbed one sees.
+    `net_input` also has `annotations` (a dict of tensors, padded like the source; see `Guide`) and, with
+    masking, `masked` (m,): the masked positions in the flattened (B, n) source. The batch also has
+    `masked_target` (m,): the original tokens (method.md, section 5). Masking depends only on seed, epoch and
+    sentence, so a resumed training sees the same masks.
 
     Args:
-        needs: names of the annotations to supply. "bpe_labels" follow from the tokens.
-        syntax: (n, 3) for each sentence, where "heads" or "distances" are needed (`syntax.annotations`).
-        templates: ids with `</s>` of each sentence's template, where "template" is needed; None: all empty.
-        without: share of templates that are left out, drawn as masks are: these sentences are translated
-            without one.
-        mask_rate: share of real source tokens (`</s>` too) replaced by the mask symbol `<s>`, which occurs
-            in no source sentence.
+        needs: names of the annotations to supply. "bpe_labels" are computed from the tokens.
+        syntax: (n, 3) per sentence, if "heads" or "distances" are needed (`syntax.annotations`).
+        templates: ids with `</s>` of each sentence's template, if "template" is needed; None: all empty.
+        without: share of templates that are left out, drawn like masks; these sentences are translated
+            without a template.
+        mask_rate: share of source tokens (`</s>` included) replaced by the mask symbol `<s>`, which occurs in
+            no source sentence.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class AnnotatedPairs(LanguagePairDataset):
         if "template" in self.needs:
             annotations["template"] = self._template(index)
         if self.mask_rate:
-            generator = np.random.default_rng([self.seed, self.epoch, index])
-            masked = torch.from_numpy(generator.random(len(source)) < self.mask_rate)
+            random = np.random.default_rng([self.seed, self.epoch, index])
+            masked = draw_mask(random, len(source), self.mask_rate)
             example["masked"] = masked
             example["unmasked"] = source
             example["source"] = source.masked_fill(masked, self.src_dict.bos())
@@ -97,20 +98,18 @@ class AnnotatedPairs(LanguagePairDataset):
         ordered = [by_id[i] for i in batch["id"].tolist()]
         batch["net_input"]["annotations"] = self._annotations([s["annotations"] for s in ordered])
         if self.mask_rate:
-            masked = self._pad([s["masked"].to(torch.uint8) for s in ordered], padding=0).view(-1)
-            unmasked = self._pad([s["unmasked"] for s in ordered], padding=self.src_dict.pad()).view(-1)
-            batch["net_input"]["masked"] = masked.nonzero().view(-1)
-            batch["masked_target"] = unmasked[batch["net_input"]["masked"]]
+            masked, unmasked = collate_masked(ordered, self.src_dict.pad(), left_pad=self.left_pad_source)
+            batch["net_input"]["masked"], batch["masked_target"] = masked, unmasked
         return batch
 
     def _annotations(self, rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-        """Annotations of the batch's sentences, padded; positions are moved behind pads on the left."""
+        """The padded annotations of a batch; padding on the left shifts positions."""
         batch = {}
         if "bpe_labels" in self.needs:
             batch["bpe_labels"] = self._pad([row["bpe_labels"] for row in rows], padding=1)
         if "distances" in self.needs:
             batch["distances"] = self._pad([row["distances"] for row in rows], padding=-1)
-        if "template" in self.needs:  # of the target side, so padded on the right
+        if "template" in self.needs:  # target side: padded on the right
             templates = [row["template"] for row in rows]
             batch["template"] = data_utils.collate_tokens(templates, self.src_dict.pad())
         if "heads" in self.needs:

@@ -1,4 +1,4 @@
-"""Using a model file: beam search, and the syntax that a guide induces."""
+"""Decode with a model file: beam search, and the syntax that its guide induces."""
 
 import json
 import sys
@@ -16,13 +16,13 @@ from synmask.syntax.annotations import Annotations
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.text import bpe, tokenise
 from synmask.training.binarise import encode
-from synmask.translation.average import load_model
+from synmask.translation.average import Loaded, load_model
 from synmask.translation.beam import BeamSearch, Hypothesis
 from synmask.translation.dataset import AnnotatedPairs
 from synmask.translation.task import read_templates
 
-Jars = Callable[[str], Sequence[Path]]  # CoreNLP's, that a tokeniser needs
-MAX_TOKENS = 4000  # in a batch, where nobody sets it
+Jars = Callable[[str], Sequence[Path]]  # tokeniser → the jars of CoreNLP that it needs
+MAX_TOKENS = 4000  # per batch, by default
 
 
 def no_jars(tokeniser: str) -> list[Path]:
@@ -41,18 +41,18 @@ def decode_files(
     annotations: Sequence[Path] = (),
     templates: Sequence[Path] = (),
 ) -> None:
-    """Translate files of source sentences in BPE, each by itself, by a model that is loaded once.
+    """Translate files of source sentences in BPE one by one; the model is loaded once.
 
     Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens) for each of
-    `outputs`, which stand in the order of `sources`.
+    `outputs`, in the order of `sources`.
 
     Args:
-        annotations: of each file the sentences' annotations, where the model reads what a parser gives.
-        templates: of each file the sentences' templates (`predict_templates`), where the model reads them.
+        annotations: the annotations of each file, if the model reads parses.
+        templates: the templates of each file (`predict_templates`), if the model reads them.
 
     Raises:
-        UserError: not as many outputs as sources; annotations or templates are needed and missing, or of
-            another text.
+        UserError: the numbers of sources and outputs differ; required annotations or templates are missing or
+            belong to another text.
     """
     torch.set_num_threads(threads)
     transformer, task, text = load_model(model)
@@ -92,23 +92,23 @@ def predict_templates(
     max_tokens: int,
     threads: int,
 ) -> None:
-    """Write the best template of each source sentence by a model that predicts them; both in BPE."""
+    """Write the best template for each source sentence; both are in BPE."""
     torch.set_num_threads(threads)
     loaded = load_model(model)
-    with writing(output) as handle:  # before the work: a name that cannot be written to is said at once
+    with writing(output) as handle:  # opened first: a wrong file name is reported at once
         lines = best_templates(loaded, read_lines(source), beam, length_penalty, max_tokens, tell=True)
         handle.writelines(f"{line}\n" for line in lines)
 
 
 def best_templates(
-    loaded: tuple[Any, Any, Any],
+    loaded: Loaded,
     lines: Iterable[str],
     beam: int,
     length_penalty: float,
     max_tokens: int,
     tell: bool = False,
 ) -> list[str]:
-    """The best template, in BPE, of each source sentence in BPE; it may `tell` how far it is."""
+    """The best template for each source sentence, both in BPE; `tell`: print the progress."""
     transformer, task, _ = loaded
     search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty)
     sentences = encoded(lines, transformer.encoder.max_positions(), task)
@@ -120,9 +120,9 @@ def parse_file(
 ) -> None:
     """Induce the syntax of a file of source sentences in BPE.
 
-    Writes `output`, a JSON object a line, see `_induced`; and `distribution`, P_D of one sentence with its
-    tokens (of a guide that induces it): the one with the number `sentence` (from 1), or else the first of 8
-    to 14 words with a split word.
+    Writes `output`, one JSON object per line (`_induced`), and `distribution`: the tokens of one sentence and
+    its P_D, if the guide induces one. This is sentence number `sentence` (from 1), by default the first of 8
+    to 14 words that has a split word.
 
     Raises:
         UserError: the model's guide induces no syntax, or there is no such sentence.
@@ -142,14 +142,14 @@ def parse_file(
 def parse_text(
     model: Path, lines: Iterable[str], *, threads: int = 1, jars: Jars = no_jars
 ) -> list[dict[str, Any]]:
-    """Induce the syntax of raw text, prepared as for `translate`; an object a line, see `_induced`.
+    """Induce the syntax of raw text, prepared as for `translate`; one object per line (`_induced`).
 
     Raises:
         UserError: the model's guide induces no syntax, or a line has no word.
     """
     torch.set_num_threads(threads)
     loaded = _inducing(model)
-    *_, split = prepared(lines, loaded[2], splitter_of(loaded[2]), jars)
+    *_, split = prepared(lines, loaded.text, splitter_of(loaded.text), jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
@@ -157,18 +157,18 @@ def parse_text(
 
 
 def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
-    """Print for each line of standard input, which is raw text, its tree over words, as soon as it is there.
+    """Print the tree over words of each line of raw text from standard input, as soon as it arrives.
 
-    Trees are in brackets, `bracketed`; that of an empty line is (FLAT), so that there is one per line.
+    Trees are bracketed (`bracketed`). An empty line gives (FLAT), so that there is one tree per line.
 
     Raises:
         UserError: the model's guide induces no syntax, or a line is too long.
     """
-    from synmask.text.lines import answer  # here: files of BPE do not depend on it
+    from synmask.text.lines import answer  # imported here: parsing BPE files does not depend on it
 
     torch.set_num_threads(threads)
     loaded = _inducing(model)
-    text = loaded[2]
+    text = loaded.text
     splitter = splitter_of(text)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
@@ -181,27 +181,27 @@ def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
 
 
 def starts_program(text: dict[str, Any]) -> bool:
-    """Whether the tokeniser of a model's source language is another program, which takes seconds to start."""
+    """Whether the source language's tokeniser is an external program, which takes seconds to start."""
     return tokenise.of_language(text["tokeniser"], text["source"]) not in ("moses", "none")
 
 
-def _inducing(path: Path) -> tuple[Any, Any, dict[str, Any]]:
-    """`load_model`, of one whose guide induces syntax; else a UserError."""
+def _inducing(path: Path) -> Loaded:
+    """`load_model`; raises a UserError if the model's guide induces no syntax."""
     loaded = load_model(path)
-    guide = loaded[0].encoder.guide
+    guide = loaded.model.encoder.guide
     if guide is None or not guide.options.induces:
         raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
     return loaded
 
 
 def _induced(
-    loaded: tuple[Any, Any, dict[str, Any]], lines: list[str], first: int = 1
+    loaded: Loaded, lines: list[str], first: int = 1
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
-    """(number, row, P_D with `</s>`) of each line in BPE, the short ones first.
+    """(number, row, P_D with `</s>`) of each line in BPE, short lines first.
 
-    A row holds `tokens` (the n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
-    (before `</s>`) and, of a guide that induces them, `heights` (n), `heads` of the words and
-    likely `parents` of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
+    A row contains `tokens` (n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
+    (before `</s>`) and, if the guide induces them, `heights` (n), `heads` of the words and likely `parents`
+    of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
     """
     transformer, task, _ = loaded
     sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
@@ -223,12 +223,12 @@ def _induced(
 
 
 def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.1) -> list[list[list]]:
-    """The `most` most probable parents of each of n sub-words, those with a probability of `least` or more.
+    """The most probable parents of each of n sub-words: at most `most`, each at least `least` probable.
 
     Args:
-        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
+        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i belongs to token i.
     Returns:
-        for each sub-word pairs [parent, probability], the likeliest first; parent n is `</s>`.
+        for each sub-word pairs [parent, probability], the most probable first; parent n is `</s>`.
     """
     others = distribution[:-1].copy()
     np.fill_diagonal(others, 0)
@@ -246,14 +246,14 @@ def tokens_of(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: boo
 
 
 def splitter_of(text: dict[str, Any]) -> bpe.Splitter:
-    """What splits words into sub-words by the text settings of a model."""
+    """The splitter of words into sub-words by a model's text settings."""
     return bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
 
 
 def prepared(
     lines: Iterable[str], text: dict[str, Any], splitter: bpe.Splitter, jars: Jars
 ) -> tuple[list[str], list[str], list[str]]:
-    """Raw text without needless spaces, as tokens, and in BPE, by the text settings of a model."""
+    """Raw text with single spaces, as tokens, and in BPE, by a model's text settings."""
     plain = [" ".join(line.split()) for line in lines]
     tokenised = tokens_of(plain, text, jars, text["lowercase"])
     return plain, tokenised, [splitter(line) for line in tokenised]
@@ -283,7 +283,7 @@ def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
 
 
 def encoded(lines: Iterable[str], limit: int, task: Any, first: int = 1) -> list[torch.Tensor]:
-    """Lines in BPE as ids; one longer than `limit` is a UserError, which counts lines from `first`."""
+    """Lines in BPE as ids; a line longer than `limit` is a UserError (lines are counted from `first`)."""
     sentences = []
     for number, line in enumerate(lines, start=first):
         sentences.append(encode(line, task.src_dict).long())
@@ -295,7 +295,7 @@ def encoded(lines: Iterable[str], limit: int, task: Any, first: int = 1) -> list
 def _batches(
     sources: AnnotatedPairs, model: Any, max_tokens: int, equal_lengths: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Batches of sentences of similar length, on the model's device; with `equal_lengths`, without pads."""
+    """Batches of sentences of similar (or equal) length, on the model's device."""
     order = np.argsort(sources.src_sizes, kind="stable")
     limit = max(max_tokens, int(sources.src_sizes.max()))
     device = next(model.parameters()).device
@@ -317,7 +317,7 @@ def _translate(
     templates: Sequence[torch.Tensor] | None = None,
     tell: bool = True,
 ) -> list[str]:
-    """Best hypotheses in BPE, in the order of `sentences`. A sentence without a token stays empty."""
+    """The best hypotheses in BPE, in the order of `sentences`. A sentence without tokens stays empty."""
     hypotheses = [""] * len(sentences)
     filled = sum(len(ids) > 1 for ids in sentences)
     done, started = 0, time.perf_counter()
@@ -327,7 +327,7 @@ def _translate(
         done += len(results)
         speed = done / (time.perf_counter() - started)
         if tell:
-            print(f"{done}/{filled} sentences, {speed:.1f} a second", file=sys.stderr, flush=True)
+            print(f"{done}/{filled} sentences, {speed:.1f} per second", file=sys.stderr, flush=True)
     return hypotheses
 
 
@@ -340,9 +340,9 @@ def searched(
     syntax: Sequence[np.ndarray] | None,
     templates: Sequence[torch.Tensor] | None,
 ) -> Iterator[dict[int, list[Hypothesis]]]:
-    """Batch by batch, number of a sentence → its hypotheses, the best first.
+    """For each batch: number of a sentence → its hypotheses, best first.
 
-    Sentences without a token are left out.
+    Sentences without tokens are left out.
     """
     filled = [number for number, ids in enumerate(sentences) if len(ids) > 1]
     if not filled:

@@ -1,6 +1,6 @@
-"""A translation model as a folder that Hugging Face's transformers loads: FSMT, its fairseq Transformer.
+"""Export a translation model to Hugging Face's transformers, as FSMT (its fairseq Transformer).
 
-Nothing here needs transformers itself.
+The package transformers is not needed here.
 """
 
 import re
@@ -20,22 +20,22 @@ from synmask.translation.average import load_model
 from synmask.translation.transformer import GuidedTransformer
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
-LONGEST = 202  # at most fairseq makes 200 sub-words; with </s>, and the </s> that decoding starts from
+LONGEST = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
 PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection)\.")
 
 
 def export_translation(path: Path, folder: Path) -> str | None:
-    """Write a model file of `average` as a `FSMTForConditionalGeneration`; what it computes stays the same.
+    """Write a model file of `average` as a `FSMTForConditionalGeneration` with the same outputs.
 
     Writes config.json, generation_config.json (the beam search of `synmask decode`), model.safetensors,
-    vocab-src.json and vocab-tgt.json, and the tokenizer's other files where FSMT's can split text as the
-    model's was.
+    vocab-src.json and vocab-tgt.json; also the tokenizer's other files, if FSMT's tokenizer can split text
+    like the model's.
 
     Returns:
-        why there is no tokenizer, else None.
+        the reason why there is no tokenizer, else None.
 
     Raises:
-        UserError: no model file, or syntax guides the model's attention.
+        UserError: it is no model file, or syntax guides the model's attention.
     """
     model, task, text = load_model(path)
     check_plain(path, task.settings.system)
@@ -55,7 +55,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
 
 
 def check_plain(path: Path, system: Guidance) -> None:
-    """Raise a UserError unless the model in `path` is of an architecture that transformers has."""
+    """Raise a UserError unless transformers has the architecture of the model in `path`."""
     if system.guide != "none":
         raise UserError(
             f"{path}: its attention is guided ({system.guide}), which transformers has no architecture for; "
@@ -64,7 +64,7 @@ def check_plain(path: Path, system: Guidance) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write the named files of a folder, all of them or none."""
+    """Write the named files into a folder, all of them or none."""
     with all_writing([folder / name for name in files], "wb") as handles:
         for handle, content in zip(handles, files.values(), strict=True):
             handle.write(content.encode() if isinstance(content, str) else content)
@@ -93,7 +93,7 @@ def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
         "attention_dropout": cfg.attention_dropout,
         "scale_embedding": True,
         "is_encoder_decoder": True,
-        "tie_word_embeddings": False,  # with True, those of the source would become those of the target
+        "tie_word_embeddings": False,  # True would replace the source's by the target's
         **_special(decoder.dictionary),
     }
 
@@ -105,7 +105,7 @@ def _generation() -> dict[str, Any]:
         "length_penalty": 1.0,
         "early_stopping": True,
         "max_length": LONGEST,
-        "min_length": 2,  # with the </s> that decoding starts from: no translation is empty
+        "min_length": 2,  # counts the </s> that decoding starts from: no translation is empty
         "suppress_tokens": [1],  # <pad>
         **_special(Dictionary()),
         "forced_eos_token_id": 2,
@@ -122,7 +122,7 @@ def _special(dictionary: Dictionary) -> dict[str, int]:
 
 
 def _state(model: GuidedTransformer) -> dict[str, Tensor]:
-    """The parameters, which have fairseq's names there, and the table of positions, which is stored there."""
+    """The parameters, under fairseq's names, and the table of positions, which FSMT stores."""
     state = {
         f"model.{name}": value.detach().cpu().clone()
         for name, value in model.state_dict().items()
@@ -137,14 +137,14 @@ def _state(model: GuidedTransformer) -> dict[str, Tensor]:
 
 
 def _vocabulary(dictionary: Dictionary) -> str:
-    """Sub-words and their ids; FSMT marks those that end a word: "un@@ lich" are "un" and "lich</w>"."""
+    """Sub-words and their ids; FSMT marks ends of words: "un@@ lich" becomes "un" and "lich</w>"."""
     special, words = dictionary.symbols[: dictionary.nspecial], dictionary.symbols[dictionary.nspecial :]
     marked = [word[:-2] if word.endswith("@@") else f"{word}</w>" for word in words]
     return json_text({token: number for number, token in enumerate([*special, *marked])})
 
 
 def _why_not_tokenized(text: dict[str, Any]) -> str | None:
-    """Why FSMT's tokenizer cannot split text as that of a model with these text settings; None if it can."""
+    """Why FSMT's tokenizer cannot split text by these text settings; None if it can."""
     for side in ("source", "target"):
         if (used := of_language(text["tokeniser"], text[side])) != "moses":
             return f"its {side} is tokenised by {used!r}, FSMT's tokenizer has Moses alone"

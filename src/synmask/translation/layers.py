@@ -1,4 +1,4 @@
-"""fairseq's Transformer layers, in which a guide may make the weights of self-attention."""
+"""fairseq's Transformer layers; a guide may compute their self-attention."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,8 +16,8 @@ Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in 
 def guided_attention(attention: MultiheadAttention, x: Tensor, attend: Attend) -> Tensor:
     """Self-attention of x (n, B, d) → (n, B, d).
 
-    `attend` makes of the scaled scores (B, H, n, n) and the values what each token gets; all else is
-    `attention`'s.
+    `attend` computes each token's context from the scaled scores (B, H, n, n) and the values; the projections
+    are those of `attention`.
     """
 
     def heads(projected: Tensor) -> Tensor:  # (n, B, d) → (B, H, n, d_head)
@@ -33,11 +33,11 @@ def guided_attention(attention: MultiheadAttention, x: Tensor, attend: Attend) -
 
 
 class EncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer, in which a guide may make the attention weights.
+    """fairseq's encoder layer; a guide may compute its self-attention.
 
-    Parameters and their names are fairseq's, without the copies for its inference fast path: fairseq 0.12.2
-    keeps a second, never trained set of every layer's weights (in_proj_weight, fc1_weight, …) for a private
-    torch function that has changed since; here they are neither made, counted nor saved.
+    Parameters and names are fairseq's, without the copies for its inference fast path. fairseq 0.12.2 keeps a
+    second, untrained set of each layer's weights (in_proj_weight, fc1_weight, …) for a private torch function
+    that has changed since. Here they are not created, counted or saved.
     """
 
     def __init__(self, cfg: TransformerConfig) -> None:
@@ -53,7 +53,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
     def forward(self, x: Tensor, encoder_padding_mask: Tensor | None, attend: Attend | None = None) -> Tensor:
         """x (n, B, d) → (n, B, d).
 
-        With `attend` a guide makes the weights of self-attention; without it the layer is stock.
+        With `attend`, a guide computes self-attention; without it, the layer is fairseq's.
         """
         if attend is None:
             return super().forward(x, encoder_padding_mask)
@@ -63,7 +63,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
 
 
 class DecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's decoder layer, in which a guide may make the weights of self-attention."""
+    """fairseq's decoder layer; a guide may compute its self-attention."""
 
     def forward(
         self,
@@ -77,9 +77,9 @@ class DecoderLayer(TransformerDecoderLayerBase):
         attend: Attend | None = None,
         **more: Any,
     ) -> tuple[Tensor, Tensor | None, None]:
-        """x (m, B, d) → (m, B, d), and the weights of cross-attention if they are wanted.
+        """x (m, B, d) → (m, B, d), and the weights of cross-attention if they are requested.
 
-        With `attend` a guide makes the weights of self-attention; without it the layer is stock.
+        With `attend`, a guide computes self-attention; without it, the layer is fairseq's.
         """
         if attend is None:
             return super().forward(

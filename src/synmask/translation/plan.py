@@ -1,4 +1,4 @@
-"""What a target will ask of the machine: trainings, parameters, hours, disk. Nothing is run."""
+"""The needs of a target: trainings, parameters, hours, disk. Nothing is run."""
 
 import os
 import shutil
@@ -14,7 +14,6 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.config import Config, read_published
-from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings, Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
@@ -23,7 +22,7 @@ from synmask.translation.task import model_class, translation_config
 from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side
 
 BYTES = 4  # of a parameter
-PARSED_A_SECOND = 11  # English sentences, by a thread with a core of its own (docs/parsing.md)
+PARSED_A_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
 RESUME = 3  # parameters and Adam's two moments, in last.pt and previous.pt
 BEST = (
     3  # models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved
@@ -32,7 +31,7 @@ BEST = (
 
 @dataclass(frozen=True)
 class Row:
-    """The trainings of one system in one direction of a corpus, one a seed."""
+    """The trainings of one system in one direction of a corpus, one per seed."""
 
     corpus: str
     direction: str
@@ -40,12 +39,12 @@ class Row:
     seeds: tuple[int, ...]
     done: int  # how many of them have been trained
     parameters: int
-    estimated: bool  # the size of the vocabulary is not known yet
+    estimated: bool  # the vocabulary's size is not known yet
     hours: Hours  # of one training
-    published: str  # the hours of one training that a paper prints: time on one device, times devices
-    kept: int  # bytes of one training when it is over
-    working: int  # bytes on top of those while it runs
-    part: str = ""  # "template": the model that predicts the templates which the system reads
+    published: str  # hours of one training in a paper: time on one device, times devices
+    kept: int  # bytes of one training after its end
+    working: int  # additional bytes while it runs
+    part: str = ""  # "template": the model that predicts the system's templates
 
     @property
     def name(self) -> str:
@@ -59,10 +58,10 @@ class Row:
 def plan(config: Config, targets: Iterable[str], results: Path = Path("results")) -> list[Row]:
     """A row for each corpus, direction and system that `targets` (experiments, tables, groups of them) train.
 
-    A system that reads templates has two, the first for the model that predicts them.
-    Parameters are counted on a model without weights. Before a corpus is prepared, each of its vocabularies
-    is taken to have as many sub-words as there are merge operations, which is more than there will be.
-    Hours are measured or estimated: see `synmask.workflow.hours`.
+    A system that reads templates has two rows, the first for the model that predicts them. Parameters are
+    counted on a model without weights. Before a corpus is prepared, each vocabulary is assumed to have as
+    many sub-words as there are merge operations, which is an upper bound. Hours are measured or estimated
+    (`synmask.workflow.hours`).
     """
     seeds: dict[tuple[str, str, str], set[int]] = {}
     for *key, seed in _trainings(config, targets):
@@ -76,11 +75,11 @@ def plan(config: Config, targets: Iterable[str], results: Path = Path("results")
 
 
 def _templated(config: Config, system: str) -> bool:
-    return GUIDES[config.systems[system].guide].templates
+    return config.systems[system].kind.templates
 
 
 def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, str, str, int]]:
-    """Corpus, direction, system and seed of what experiments of `targets` train and their tables show."""
+    """Corpus, direction, system and seed of each training of the experiments and tables of `targets`."""
     published = read_published(config.published)
     for target in targets:
         for name in config.own_experiments(target):
@@ -93,7 +92,7 @@ def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, st
 
 
 def finetunings(config: Config, targets: Iterable[str], results: Path = Path("results")) -> dict[str, bool]:
-    """The fine-tunings of RoBERTa that tables of benchmarks among `targets` need → whether they are done."""
+    """The fine-tunings that the benchmark tables of `targets` need → whether they are done."""
     runs = [
         f"{table.benchmark}/{task}/{system}/seed{seed}"
         for table in _benchmark_tables(config, targets)
@@ -106,7 +105,7 @@ def finetunings(config: Config, targets: Iterable[str], results: Path = Path("re
 
 
 def finetuning_lines(runs: dict[str, bool], results: Path = Path("results")) -> Iterator[str]:
-    """What `finetunings` found as text, with the hours of those that are done."""
+    """A line on fine-tunings, with the hours of those that are done."""
     if runs:
         records = (results / run / "train.json" for run, there in runs.items() if there)
         done = [read_record(path, "train_seconds") for path in records]
@@ -117,7 +116,7 @@ def finetuning_lines(runs: dict[str, bool], results: Path = Path("results")) -> 
 
 
 def pretrainings(config: Config, targets: Iterable[str], results: Path = Path("results")) -> dict[str, bool]:
-    """The RoBERTas that are pre-trained here for the benchmarks' tables of `targets` → whether they are done.
+    """The RoBERTas that are pre-trained for the benchmark tables of `targets` → whether they are done.
 
     Those that others continue come first.
     """
@@ -135,7 +134,7 @@ def pretrainings(config: Config, targets: Iterable[str], results: Path = Path("r
 def pretraining_lines(
     config: Config, made: dict[str, bool], results: Path = Path("results")
 ) -> Iterator[str]:
-    """The hours of each of `pretrainings`."""
+    """A line per pre-training, with its hours."""
     clock = Clock(config, results)
     for name, there in made.items():
         hours = clock.pretraining(name)
@@ -148,9 +147,9 @@ def pretraining_lines(
 
 
 def parsing_lines(config: Config, targets: Iterable[str], results: Path = Path("results")) -> Iterator[str]:
-    """The hours of CoreNLP for each task whose sentences the systems of `targets` read parsed.
+    """The hours of CoreNLP for each task whose parses the systems of `targets` read.
 
-    Speed is that of the task's own parses or, before there are any, of other tasks', else `PARSED_A_SECOND`.
+    The speed is that of the task's own parses, else of other tasks' parses, else `PARSED_A_SECOND`.
     """
     tasks = {
         (table.benchmark, task): None
@@ -181,7 +180,7 @@ def _benchmark_tables(config: Config, targets: Iterable[str]) -> list[Table]:
 
 
 def _parse_reports(config: Config, benchmark: str, task: str, results: Path) -> list[dict[str, Any]]:
-    """What CoreNLP said of the files of a task that it has parsed."""
+    """CoreNLP's reports on the files of a task that it has parsed."""
     prefixes = config.task_parses(benchmark, task, "train")
     paths = [results / f"{prefix.removeprefix('results/')}.json" for prefix in prefixes]
     there = {path: read_object(path) for path in paths if path.exists()}
@@ -189,7 +188,7 @@ def _parse_reports(config: Config, benchmark: str, task: str, results: Path) -> 
 
 
 def _speed(reports: list[dict[str, Any]]) -> float | None:
-    """Sentences a second of some parses, None where nothing was parsed."""
+    """Sentences per second; None if nothing was parsed."""
     seconds = sum(report.get("seconds", 0) for report in reports)
     return sum(report.get("parsed", 0) for report in reports) / seconds if seconds else None
 
@@ -221,13 +220,13 @@ def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: tuple[in
         hours=clock.training(corpus, direction, system, part),
         published=printed.text if printed and not part else "",
         kept=model + checkpoints * keep,
-        working=model * RESUME + checkpoints * (not keep),  # a third resumable one while it is written
+        working=model * RESUME + checkpoints * (not keep),  # a third one exists while it is written
         part=part,
     )  # fmt: skip
 
 
 def _vocabulary(dictionary: Path) -> int | None:
-    """How many symbols a binarised corpus has on one side, None before it is made."""
+    """The number of symbols in a dictionary; None if it does not exist yet."""
     if not dictionary.exists():
         return None
     with open(dictionary, encoding="utf-8") as lines:
@@ -236,9 +235,9 @@ def _vocabulary(dictionary: Path) -> int | None:
 
 @lru_cache
 def count_parameters(settings: str, *sizes: int) -> int:
-    """Parameters of the system in `settings` (JSON of a run) with vocabularies of these sizes.
+    """The parameters of the system in `settings` (JSON of a run) with vocabularies of these sizes.
 
-    They are those of source and target and, of a system that reads templates, these.
+    The vocabularies are source, target and, for a system that reads templates, templates.
     """
     values = RunSettings.model_validate_json(settings)
     cfg = translation_config(Path("data"), Path("run"), "source", "target", values, seed=1)
@@ -264,7 +263,7 @@ HEAD = (
 
 
 def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
-    """The plan as text: a table, how many trainings there are, and a warning when the disk is too small."""
+    """The plan as text: a table, the number of trainings, and a warning if the disk is too small."""
     table = [HEAD, *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for line in table:
@@ -291,7 +290,7 @@ def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    """A line of the table."""
+    """The cells of a row."""
     gpus = any(device != "CPU" for device in row.hours.measured)
     return (
         row.corpus,
@@ -320,7 +319,7 @@ def hour_lines(
     gpus: int = 1,
     results: Path = Path("results"),
 ) -> Iterator[str]:
-    """The hours of what is still to be trained, on one machine and on `gpus` GPUs, and where they come from.
+    """The hours of the trainings that are left, on this machine and on `gpus` GPUs, and their sources.
 
     Args:
         rows: see `plan`.
@@ -352,7 +351,7 @@ def hour_lines(
 
 
 def _sources(config: Config, left: list[Row], tuned: bool) -> Iterator[str]:
-    """Where hours come from."""
+    """The sources of the hours."""
     if devices := sorted({device for row in left for device in row.hours.measured}):
         yield f"measured   by your own trainings, on {', '.join(devices)}"
     machines = " and ".join(REFERENCE[machine]["name"] for machine in ("gpu", "cpu"))

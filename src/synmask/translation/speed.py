@@ -1,4 +1,4 @@
-"""Time and memory of a model's encoder against the length of its sentences."""
+"""Time and memory of a model's encoder by sentence length."""
 
 import math
 import os
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Before torch is loaded: else its profiler says on stderr when it starts and stops.
+# Set before torch is loaded; otherwise its profiler prints lines to stderr.
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 import numpy as np
@@ -20,32 +20,32 @@ from synmask.syntax.annotations import annotate
 from synmask.translation.average import load_model
 
 LENGTHS = (16, 32, 64, 128, 256)
-TOKENS = 2048  # a batch, at every length
+TOKENS = 2048  # per batch, at every length
 TURN = 0.05  # seconds
 Step = Callable[[], Any]
 
 
 def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> None:
-    """Write the cost of a forward and backward pass through each model's encoder, by length of the sentences.
+    """Write the cost of a forward and backward pass through each model's encoder by sentence length.
 
-    The sentences are LENGTHS random sub-words without pads, TOKENS of them a batch; what the guide does is in
-    it, dropout is not.
+    Sentences consist of LENGTHS random sub-words without pads, TOKENS per batch. The guide is included,
+    dropout is not.
 
     Args:
-        models: name → model file. They are measured in turns, so that what else the machine does meets all.
-        output: JSON with `device`, `threads` and `rows`, one a model and length: `model`, `length` n,
-            `sentences` in the batch, `milliseconds` and `megabytes` a sentence (10^6 bytes, the most held at
-            once beyond parameters and batch).
+        models: name → model file. Models take turns, so that other load on the machine affects all alike.
+        output: JSON with `device`, `threads` and `rows`, one per model and length: `model`, `length` n,
+            `sentences` in the batch; `milliseconds` and `megabytes` per sentence (10^6 bytes, the peak beyond
+            parameters and batch).
         threads: CPU threads.
     """
     torch.set_num_threads(threads)
     loaded = {name: load_model(path)[:2] for name, path in models.items()}
-    with writing(output) as handle:  # before the work: a name that cannot be written to is said at once
+    with writing(output) as handle:  # opened first: a wrong file name is reported at once
         handle.write(json_text({"threads": threads} | _measured(loaded)))
 
 
 def _measured(loaded: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
-    """`device` and `rows` of models and their tasks."""
+    """`device` and `rows` for models and their tasks."""
     device = next(parameter.device for model, _ in loaded.values() for parameter in model.parameters())
     rows = []
     for n in LENGTHS:
@@ -66,18 +66,17 @@ def _step(encoder: Any, net: dict[str, Any], device: torch.device) -> Step:
 
     def step() -> None:
         out = encoder(tokens, annotations=annotations)
-        states = [*out["encoder_out"], *out.get("template", ())[:1]]  # of two encoders, both
+        states = [*out["encoder_out"], *out.get("template", ())[:1]]  # of both encoders, if there are two
         torch.autograd.grad(sum(s.square().sum() for s in states), parameters, allow_unused=True)
 
     return step
 
 
 def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
-    """The best time of each step, after a warm-up: in turns, at least 3 times and about half a second.
+    """The best time of each step after a warm-up. Steps take turns, at least 3 each, for about half a second.
 
-    A turn runs a short step again and again for TURN seconds and takes the mean: each finds the caches as it
-    left them itself, not as the others did. The best turn, not the median: what else runs on the machine only
-    ever adds to a time.
+    A turn repeats a short step for TURN seconds and takes the mean, so that the step finds its own data in
+    the caches. The best turn counts, not the median: other load on the machine can only add time.
     """
     synchronise = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
 
@@ -104,9 +103,9 @@ def seconds(steps: Sequence[Step], device: torch.device | str) -> list[float]:
 
 
 def peak_bytes(step: Step, device: torch.device | str) -> int:
-    """The most memory that a step holds at once, beyond what is held before it.
+    """The peak memory of a step, beyond the memory that is in use before it.
 
-    On the CPU from the allocator's own events, so that what operators allocate inside counts too.
+    On the CPU, it is computed from the allocator's events, so temporary memory of operators counts, too.
     """
     if torch.device(device).type == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -126,8 +125,8 @@ def peak_bytes(step: Step, device: torch.device | str) -> int:
 def _batch(task: Any, count: int, n: int) -> dict[str, Any]:
     """`count` sentences of n sub-words, `</s>` included, with the annotations that the guide reads.
 
-    What a parser would give is a chain: each word's head is the one before it, trees branch to the right.
-    Templates are as long as the sentences.
+    Parses are chains: each word's head is the word before it, and trees are right-branching. Templates are as
+    long as the sentences.
     """
     generator = torch.Generator().manual_seed(n)
 

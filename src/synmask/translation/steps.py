@@ -1,4 +1,4 @@
-"""The decoder, one token at a time, for beam search. Constants of a sentence are computed once."""
+"""The decoder for beam search, one token at a time. Constants of a sentence are computed once."""
 
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from synmask.translation.layers import DecoderLayer
 
 
 class CrossAttention:
-    """Attention to the source, whose keys and values all hypotheses of a sentence share."""
+    """Attention to the source; the hypotheses of a sentence share its keys and values."""
 
     def __init__(
         self, products: Products, attention: MultiheadAttention, states: Tensor, padding: Tensor
@@ -33,7 +33,7 @@ class CrossAttention:
         return products(context, own.out_proj, plus=plus)
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1)."""
+        """Keep only these of the S sentences, (S', 1)."""
         self.memory, self.bias = self.memory[sentences[:, 0]], self.bias[sentences[:, 0]]
 
 
@@ -81,7 +81,7 @@ class LayerSteps:
 
 
 class DecoderSteps:
-    """A decoder, one token of each hypothesis at a time, up to `longest` and `</s>`."""
+    """A decoder, one token of each hypothesis at a time, up to `longest` tokens and `</s>`."""
 
     def __init__(self, decoder: Any, encoder_out: dict[str, Any], longest: int, products: Products) -> None:
         self.decoder, self.products = decoder, products
@@ -91,7 +91,7 @@ class DecoderSteps:
         ]
         ids = encoder_out["encoder_padding_mask"][0].new_full(
             (1, longest + 1), decoder.dictionary.eos(), dtype=torch.long
-        )  # whatever is no pad
+        )  # any id except <pad>
         self.positions = decoder.embed_positions(ids)[0]
         self.gates = None if decoder.guide is None else decoder.guide.steps()
 
@@ -99,8 +99,8 @@ class DecoderSteps:
         """The logits (S, W, V) of the next tokens.
 
         Args:
-            tokens: (S, W) the hypotheses' last tokens, which take the last W of the `slots` that there are.
-            path: (S, W, t) the slots of all their tokens.
+            tokens: (S, W) the last tokens of the hypotheses; they are in the last W of the `slots`.
+            path: (S, W, t) the slots of all tokens of each hypothesis.
         """
         decoder = self.decoder
         x = decoder.embed_scale * decoder.embed_tokens(tokens) + self.positions[path.size(2) - 1]
@@ -110,6 +110,6 @@ class DecoderSteps:
         return self.products(x, decoder.output_projection)
 
     def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m)."""
+        """Keep only these of the S sentences, (S', 1), and these slots of each, (S', m)."""
         for part in [*self.layers, *([] if self.gates is None else [self.gates])]:
             part.keep(sentences, slots)

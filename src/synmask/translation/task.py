@@ -1,4 +1,4 @@
-"""The translation task: fairseq's, with our data set, and with models that the settings describe."""
+"""fairseq's translation task with our data set and the models that the settings describe."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ class GuidedTranslation(TranslationTask):
 
     Args:
         cfg: fairseq's task configuration (`data`, `source_lang`, `target_lang`).
-        template_dictionary: symbols of templates, for a system that reads them (None: it reads none).
-        templates: where those of each split lie, a line a pair.
+        template_dictionary: the symbols of templates, if the system reads them; else None.
+        templates: split → file of its templates, one line per pair.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class GuidedTranslation(TranslationTask):
 
     @property
     def parsed(self) -> frozenset[str]:
-        """What the model reads that a parser must give."""
+        """The annotations that the model reads and a parser provides."""
         return self.needs & PARSED
 
     def sources(
@@ -81,11 +81,11 @@ class GuidedTranslation(TranslationTask):
         syntax: Sequence[np.ndarray] | None = None,
         templates: Sequence[torch.Tensor] | None = None,
     ) -> AnnotatedPairs:
-        """Source sentences, (n,) ids with `</s>` each, as a data set to decode or to parse.
+        """Source sentences, (n,) ids with `</s>` each, as a data set for decoding or parsing.
 
         Args:
-            syntax: their annotations, (n, 3) each, where the model reads what a parser gives.
-            templates: ids with `</s>` of their templates, where the model reads these; None: all are empty.
+            syntax: their annotations, (n, 3) each, if the model reads parses.
+            templates: ids with `</s>` of their templates, if the model reads them; None: all empty.
         """
         return self._pairs(sentences, None, syntax, templates, training=False, shuffle=False)
 
@@ -122,10 +122,10 @@ def translation_config(*given: Any, **named: Any) -> DictConfig:
 def translation_arguments(
     data: Path, run: Path, source: str, target: str, settings: RunSettings, seed: int, processes: int = 1
 ) -> Namespace:
-    """The run's settings as fairseq's command line has them.
+    """The run's settings as arguments of fairseq's command line.
 
-    Gradients are accumulated so that an update sees gpus x updates x tokens target tokens (`training.batch`)
-    whatever the number of workers.
+    Gradients are accumulated, so that an update sees gpus x updates x tokens target tokens (`training.batch`)
+    with any number of workers.
     """
     model, training, batch = settings.model, settings.training, settings.training.batch
     words = {
@@ -153,7 +153,7 @@ def translation_arguments(
 
 
 def model_class(guide: str) -> type[GuidedTransformer]:
-    """The kind of model that a guide needs; it is imported only then, as guides are."""
+    """The model class that a guide needs; like guides, it is imported only when needed."""
     if not GUIDES[guide].templates:
         return GuidedTransformer
     from synmask.translation.templates import TemplatedTransformer
@@ -162,10 +162,10 @@ def model_class(guide: str) -> type[GuidedTransformer]:
 
 
 def read_templates(path: Path, dictionary: Dictionary, sentences: int) -> list[torch.Tensor]:
-    """The ids of a file's templates, with `</s>`; a line a sentence, empty where there is no template.
+    """The ids of a file's templates, with `</s>`; one line per sentence, empty if it has no template.
 
     Raises:
-        UserError: there are more or fewer than `sentences`.
+        UserError: the number of lines is not `sentences`.
     """
     templates = [encode(line, dictionary).long() for line in read_lines(path)]
     if len(templates) != sentences:
@@ -180,10 +180,10 @@ def read_split(
     dictionaries: Sequence[Dictionary],
     parsed: bool,
 ) -> tuple[MMapIndexedDataset, MMapIndexedDataset, "Annotations | None"]:
-    """Source, target and, if `parsed`, the syntax of the source of a split in a folder of binarised data.
+    """Source, target and, if `parsed`, the source's syntax of a split in a folder of binarised data.
 
     Raises:
-        UserError: something is missing or damaged, or they do not belong together.
+        UserError: a file is missing or damaged, or the files do not belong together.
     """
     prefix = data / f"{split}.{languages[0]}-{languages[1]}"
     source, target = (
@@ -194,11 +194,11 @@ def read_split(
         raise UserError(f"{prefix}.*: binarised data missing or damaged; delete its folder and rerun")
     if not parsed:
         return source, target, None
-    from synmask.syntax.annotations import Annotations  # here: no other system depends on that file
+    from synmask.syntax.annotations import Annotations  # imported here: other systems do not depend on it
 
     return source, target, Annotations(annotation_file(data, split, languages[0]), source.sizes)
 
 
 def annotation_file(data: Path, split: str, language: str) -> Path:
-    """Where the syntax of a split lies, beside the binarised data."""
+    """The file of a split's syntax, beside the binarised data."""
     return data / f"syntax.{split}.{language}.npy"

@@ -14,8 +14,8 @@ from synmask.translation.transformer import GuidedDecoder, GuidedEncoder, Guided
 
 
 class Sides(NamedTuple):
-    """What a decoder layer attends to: states of the source (n, B, d) and of the template (k, B, d), the
-    template's padding (B, k)."""
+    """The inputs of a decoder layer's cross-attention: states of the source (n, B, d) and of the template
+    (k, B, d), and the template's padding (B, k)."""
 
     source: Tensor
     template: Tensor
@@ -59,13 +59,13 @@ class GatedAttention(nn.Module):
         return self.mixed(read, told, ((~key.padding).sum(1) == 1)[:, None]), weights
 
     def mixed(self, read: Tensor, told: Tensor, empty: Tensor) -> Tensor:
-        """Z (…, d) of Z_X and Z_T, both (…, d); empty: where the template is, (…, 1) or broadcast to it."""
+        """Z (…, d) from Z_X and Z_T (…, d); `empty`: True for empty templates, broadcast to (…, 1)."""
         gate = (self.from_source(read) + self.from_template(told)).sigmoid()
         return torch.where(empty, read, torch.lerp(told, read, gate))
 
 
 class TemplatedEncoder(GuidedEncoder):
-    """The encoder of the source and, in `template`, that of templates."""
+    """The encoder of the source and, as `template`, the encoder of templates."""
 
     template: GuidedEncoder
     needs = frozenset({"template"})
@@ -87,7 +87,7 @@ class TemplatedEncoder(GuidedEncoder):
 
 
 class TemplatedDecoder(GuidedDecoder):
-    """The decoder, each layer of which attends to source and template."""
+    """The decoder; each layer attends to source and template."""
 
     def extract_features(
         self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], *words: Any, **more: Any
@@ -109,7 +109,7 @@ class TemplatedDecoder(GuidedDecoder):
 
 
 class TemplatedTransformer(GuidedTransformer):
-    """Encoder–decoder with a second encoder, for templates of the target: annotations["template"] (B, k)."""
+    """Encoder–decoder with a second encoder for templates of the target, annotations["template"] (B, k)."""
 
     encoder_class = TemplatedEncoder
     decoder_class = TemplatedDecoder
@@ -123,7 +123,7 @@ class TemplatedTransformer(GuidedTransformer):
         task: Any,
         system: Guidance,
     ) -> None:
-        """Add the template's encoder, as deep as the source's, and attention to it in all decoder layers."""
+        """Add an encoder of templates, as deep as the source's, and attention to it in all decoder layers."""
         dictionary = task.template_dictionary
         embed = cls.build_embedding(cfg, dictionary, cfg.encoder.embed_dim)
         encoder.template = GuidedEncoder(cfg, dictionary, embed)

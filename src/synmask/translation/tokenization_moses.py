@@ -1,7 +1,7 @@
-"""The tokenizer of a translation model that `synmask export` wrote: a copy of this file lies in its folder.
+"""The tokenizer of an exported translation model; `synmask export` copies this file into the model's folder.
 
-`AutoTokenizer.from_pretrained(FOLDER, trust_remote_code=True)` runs it there. It needs transformers and
-sacremoses, and nothing of synmask.
+`AutoTokenizer.from_pretrained(FOLDER, trust_remote_code=True)` runs the copy. It needs transformers and
+sacremoses, but not synmask.
 """
 
 from typing import Any
@@ -10,9 +10,9 @@ from transformers import FSMTTokenizer
 
 
 class MosesTokenizer(FSMTTokenizer):
-    """FSMT's tokenizer for text that Moses tokenised plainly.
+    """FSMT's tokenizer with Moses' plain tokenisation.
 
-    FSMT's own first normalises punctuation and then splits at hyphens. The model has never seen such text.
+    FSMT's own tokenizer normalises punctuation and splits at hyphens; the model has never seen such text.
     """
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Training a translation system: the epochs whose models are averaged for decoding, or the best, are kept."""
+"""Train a translation system; keep the models of the last epochs, to be averaged, or the best model."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POS
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.config.guides import GUIDES
 from synmask.config.sections import RunSettings
 from synmask.files import UserError
 from synmask.training.binarise import read_dictionary
@@ -26,12 +25,12 @@ from synmask.translation.task import GuidedTranslation, read_split, read_templat
 
 @dataclass(frozen=True)
 class Translation(Stage):
-    """One system in one direction: `data` holds its binarised text, `keep` models are to be averaged.
+    """One system in one direction: `data` contains its binarised text; the last `keep` models are kept.
 
-    With `training.checkpoint: best` it is one: that of the lowest validation loss, the first of equal ones.
+    With `training.checkpoint: best`, the model with the lowest validation loss is kept (the first, if equal).
 
     Attributes:
-        templates: of a system that reads them, where those of "train" and of "valid" lie, a line a pair, and
+        templates: for a system that reads templates, the files of "train" and "valid", one line per pair, and
             the "dictionary" of their symbols.
     """
 
@@ -47,16 +46,11 @@ class Translation(Stage):
         return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl")
 
     @property
-    def batches(self) -> int:
-        batch = self.settings.training.batch
-        return batch.gpus * batch.updates
-
-    @property
     def parsed(self) -> bool:
-        return bool(GUIDES[self.settings.system.guide].reads)
+        return bool(self.settings.system.kind.reads)
 
     def check(self) -> dict[str, int]:
-        if GUIDES[self.settings.system.guide].templates and not self.templates:
+        if self.settings.system.kind.templates and not self.templates:
             raise UserError("this system reads templates of the target; give --templates")
         if self.keep > self.epochs:
             raise UserError(
@@ -80,7 +74,7 @@ class Translation(Stage):
         return left_out
 
     def _sizes(self, split: str) -> np.ndarray:
-        """(N,) the sub-words of each pair's longer side."""
+        """(N,) the number of sub-words on each pair's longer side."""
         languages = (self.source, self.target)
         dictionaries = [read_dictionary(self.data / f"dict.{language}.txt") for language in languages]
         source, target, _ = read_split(self.data, split, languages, dictionaries, self.parsed)
@@ -96,7 +90,7 @@ class Translation(Stage):
         cfg = translation_config(
             self.data, run, self.source, self.target, self.settings, self.seed, processes
         )
-        # fairseq would end at a longer pair to validate on than the model takes, or than a batch holds
+        # otherwise fairseq stops at a validation pair that is too long for the model or a batch
         cfg.dataset.skip_invalid_size_inputs_valid_test = True
         sizes = self._sizes("valid")
         cfg.dataset.max_tokens_valid = max(cfg.dataset.max_tokens, int(sizes[sizes <= POSITIONS].max()))
@@ -140,11 +134,11 @@ def train(
     templates: Mapping[str, Path] = MappingProxyType({}),
     **how: Any,
 ) -> None:
-    """Train one system with one seed, or go on where an earlier call stopped: see `loop.run_stage`.
+    """Train one system with one seed, or resume an interrupted call (`loop.run_stage`).
 
     Args:
         data: folder of binarised data.
-        keep: how many of the last epochs' models will be averaged.
+        keep: number of models to average, those of the last epochs.
         templates: see `Translation`.
         how: for `run_stage`.
     """
@@ -154,7 +148,7 @@ def train(
 def build_trainer(
     cfg: DictConfig, settings: RunSettings, seed: int, templates: Mapping[str, Path]
 ) -> Trainer:
-    """fairseq's trainer around our task, model and criterion, with the data loaded.
+    """fairseq's trainer with our task, model and criterion, and the validation data loaded.
 
     Args:
         templates: see `Translation`.

@@ -1,4 +1,4 @@
-"""fairseq's Transformer with self-attention guided by syntax: layers of the encoder, the decoder's first."""
+"""fairseq's Transformer; syntax guides self-attention in encoder layers and the first decoder layer."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from synmask.translation.layers import DecoderLayer, EncoderLayer
 
 
 class GuidedEncoder(TransformerEncoderBase):
-    """fairseq's encoder; its first `guide.layers` layers attend as the guide says, the others are stock."""
+    """fairseq's encoder; a guide computes self-attention in its first `guide.layers` layers."""
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
@@ -31,7 +31,7 @@ class GuidedEncoder(TransformerEncoderBase):
         return EncoderLayer(cfg)
 
     def induce(self, src_tokens: Tensor, annotations: dict[str, Tensor]) -> Syntax:
-        """What the guide finds out about a batch (B, n) of ids."""
+        """The syntax that the guide induces for a batch (B, n) of ids."""
         padding = src_tokens.eq(self.padding_idx)
         x = self._embed(src_tokens, padding)
         return self.guide.syntax(self.guide.prepare(x, padding, annotations))
@@ -46,7 +46,7 @@ class GuidedEncoder(TransformerEncoderBase):
     ) -> dict[str, Any]:
         """src_tokens (B, n) → fairseq's encoder output, plus the guide's `prepared` state.
 
-        `masked` is for the model's language-model head and not read here.
+        `masked` is for the model's language-model head; it is not used here.
         """
         padding = src_tokens.eq(self.padding_idx)
         x = self._embed(src_tokens, padding)
@@ -77,7 +77,7 @@ class GuidedEncoder(TransformerEncoderBase):
 
 
 class GuidedDecoder(TransformerDecoderBase):
-    """fairseq's decoder; with a guide, its first layer attends as that says. Without one it is stock."""
+    """fairseq's decoder; if it has a guide, this computes self-attention in the first layer."""
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
@@ -95,10 +95,10 @@ class GuidedDecoder(TransformerDecoderBase):
         *words: Any,
         **more: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """prev_output_tokens (B, m) → states (B, m, d). Beam search has its own way, `DecoderSteps`.
+        """prev_output_tokens (B, m) → states (B, m, d). Beam search uses `DecoderSteps` instead.
 
-        With a guide, the extras also hold what it `prepared`, and `attn` is the mean over the heads of the
-        last layer but one, which aligns best (Garg et al., EMNLP 2019) and which LPSI takes, too.
+        With a guide, the extras also contain its `prepared` state, and `attn` is the mean over the heads of
+        the second-last layer, which aligns best (Garg et al., EMNLP 2019) and which LPSI uses, too.
         """
         if self.guide is None:
             return super().extract_features(
@@ -136,10 +136,10 @@ class GuidedDecoder(TransformerDecoderBase):
 
 
 class GuidedTransformer(TransformerModelBase):
-    """Encoder–decoder with a guided encoder and, where the objective has it, a masked-language-model head.
+    """Encoder–decoder with a guided encoder and, if the objective needs it, a masked-language-model head.
 
-    The head (method.md, section 5): LayerNorm without affine → dropout 0.1 → linear, tied to the source
-    embeddings, with its own bias, which starts as torch's Linear does (published); at masked positions only.
+    The head (method.md, section 5) is applied at masked positions: LayerNorm without affine → dropout 0.1 →
+    linear, tied to the source embeddings, with its own bias, initialised like torch's Linear (as published).
     """
 
     encoder_class = GuidedEncoder
@@ -153,15 +153,15 @@ class GuidedTransformer(TransformerModelBase):
             self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
 
     def train(self, mode: bool = True) -> "GuidedTransformer":
-        """As torch's; fairseq calls it twice an update, and all modules are asked only where it changes."""
+        """As in torch, but without work if the mode stays the same: fairseq calls it twice per update."""
         return self if self.training == mode else super().train(mode)
 
     @classmethod
     def build(cls, args: Any, task: Any, system: Guidance) -> "GuidedTransformer":
-        """Build the model of `system` (that part of a run's settings), initialised as fairseq does.
+        """Build the model of `system` (a part of a run's settings) with fairseq's initialisation.
 
-        Everything that all systems share is built before the guide, so that runs of one seed start from
-        the same shared weights.
+        Parts that all systems share are built before the guide, so that runs with one seed start from the
+        same shared weights.
         """
         cfg = TransformerConfig.from_namespace(args)
         source, target = task.source_dictionary, task.target_dictionary
@@ -200,8 +200,8 @@ class GuidedTransformer(TransformerModelBase):
         annotations: dict[str, Tensor] | None = None,
         masked: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """→ target logits (B, m, V_target); extras: with a guide `done`, what its loss reads, and
-        `mlm_logits` (masked, V_source)."""
+        """→ target logits (B, m, V_target); extras: with a guide `done`, the input of its loss; `mlm_logits`
+        (masked, V_source)."""
         encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
         logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
         if self.encoder.guide is not None:

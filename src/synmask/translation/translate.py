@@ -1,4 +1,4 @@
-"""Translation of raw text, by one model or by several as an ensemble."""
+"""Translate raw text with one model or an ensemble."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -33,13 +33,13 @@ from synmask.translation.decode import (
     tokens_of,
 )
 
-# Parses a file of sentences in their true case: (language, that file, the corpus' tokens, output's prefix).
+# A parser: (language, file of sentences in true case, file of the corpus' tokens, prefix of the output).
 Parse = Callable[[str, Path, Path, Path], None]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A translation and its score: the sum of the natural log-probabilities of its sub-words and of `</s>`,
+    """A translation and its score: the sum of the natural log-probabilities of its sub-words and `</s>`,
     divided by their number to the power of the length penalty (0 for an empty line)."""
 
     text: str
@@ -56,14 +56,14 @@ def translate(
     batch: int,
     **how: Any,
 ) -> None:
-    """Translate the lines of a file, of a pipe or of a terminal, each as soon as it is there.
+    """Translate the lines of a file, a pipe or a terminal, each as soon as it arrives.
 
-    Writes per line its translation, before it with `scores` the score, and before that, with an `nbest` above
-    1, which gives so many lines per line, the line's number; with tabs between.
+    Writes one line per translation, with tabs between its columns: the number of the input line (if `nbest`
+    is above 1), the score (with `scores`), the translation.
 
     Args:
         input, output: files; None: standard input and output.
-        batch: how many lines are translated together at most; it changes nothing but the speed.
+        batch: maximum number of lines translated together; it affects only the speed.
         how: see `Translator`.
     """
     translator = Translator(models, nbest=nbest, scored=scores, **how)
@@ -82,18 +82,18 @@ def _columns(number: int, found: Candidate, nbest: int) -> list[str]:
 
 
 class Translator:
-    """Translates raw text: tokenised, lower-cased and split as the model's training text was; detokenised.
+    """Translates raw text, prepared like the model's training text, and detokenises the translations.
 
-    Several models are an ensemble, as fairseq's: of each next sub-word the mean of their probabilities.
+    Several models form an ensemble as in fairseq: the mean of their probabilities for each next sub-word.
 
     Args:
-        models: model files, of one corpus and direction.
-        nbest: how many translations of each line, the best first, `beam` at most.
-        scored: whether they have scores.
-        parse: the parser of new text, for a model that reads what one gives.
-        jars: CoreNLP's jars that a tokeniser needs (see text/tokenise.py).
+        models: model files of one corpus and direction.
+        nbest: number of translations per line, best first; at most `beam`.
+        scored: whether translations have scores.
+        parse: a parser of new text, for models that read parses.
+        jars: tokeniser → the jars of CoreNLP that it needs (see text/tokenise.py).
     Raises:
-        UserError: the models cannot be an ensemble, need a parser and there is none, or `nbest` is above
+        UserError: the models cannot form an ensemble, a parser is needed and missing, or `nbest` is above
             `beam`.
     """
 
@@ -118,7 +118,9 @@ class Translator:
             needs = listed(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
         options = [task.settings.system.options for task in tasks]
-        self.alone = any(one.get("margin") == "batch" for one in options)  # sentences change their mates
+        self.alone = any(
+            one.get("margin") == "batch" for one in options
+        )  # sentences affect others in their batch
         self.splitter = splitter_of(self.text)
         self.templates = None
         if self.task.template_dictionary is not None:
@@ -130,14 +132,14 @@ class Translator:
 
     @property
     def starts_programs(self) -> bool:
-        """Whether preparing text starts a program, which takes seconds however many lines there are."""
+        """Whether preparing text starts an external program, which takes seconds for any number of lines."""
         return bool(self.task.parsed) or starts_program(self.text)
 
     def __call__(self, lines: list[str], first: int = 1, batch: int = 64) -> Iterator[list[Candidate]]:
-        """Yield the translations of each line, `batch` lines at a time; an empty line stays one.
+        """Yield the translations of each line, `batch` lines at a time; an empty line stays empty.
 
         Raises:
-            UserError: a line is too long; it is named by its number, `first` being that of the first.
+            UserError: a line is too long; the message gives its number, counted from `first`.
         """
         plain, tokens, split = prepared(lines, self.text, self.splitter, self.jars)
         limit = min(model.encoder.max_positions() for model in self.models)
@@ -162,7 +164,7 @@ class Translator:
         syntax: Sequence[np.ndarray] | None,
         templates: Sequence[torch.Tensor] | None,
     ) -> list[list[Candidate]]:
-        """The translations of some sentences, which are ids with `</s>`."""
+        """The translations of sentences, given as ids with `</s>`."""
         found = [[Candidate("", 0.0 if self.scored else None)] for _ in sentences]
         given = (sentences, MAX_TOKENS, syntax, templates)
         for results in searched(self.models[0], self.task, self.search, *given):
@@ -179,9 +181,9 @@ class Translator:
 
     @torch.no_grad()
     def _score(self, source: Any, tokens: torch.Tensor) -> float:
-        """The score of a translation, (m,) ids with `</s>`, of the only sentence of `source`.
+        """The score of a translation, (m,) ids with `</s>`, of the only sentence in `source`.
 
-        Beam search gives it, too, but its last digits depend on the batch.
+        Beam search computes scores, too, but their last digits depend on the batch.
         """
         batch = source.collater([source[0]])
         net = (utils.move_to_cuda(batch) if tokens.is_cuda else batch)["net_input"]
@@ -196,10 +198,10 @@ class Translator:
 
 
 def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], dict[str, Any]]:
-    """The models of some files, their tasks and text settings; batches of the first task hold what any reads.
+    """Models, tasks and text settings of model files; the first task's batches have all annotations needed.
 
     Raises:
-        UserError: not model files, or they cannot be an ensemble.
+        UserError: a file is no model file, or the models cannot form an ensemble.
     """
     loaded = [load_model(path) for path in paths]
     _, task, text = loaded[0]
@@ -222,7 +224,7 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], dict[str, An
 def _parsed(
     language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
 ) -> list[np.ndarray]:
-    """The annotations of sentences, by a parser that reads `cased` and speaks of `tokens`."""
+    """The annotations of sentences from a parser that reads `cased` and returns trees over `tokens`."""
     with TemporaryDirectory() as folder:
         prefix = Path(folder) / "new"
         for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from synmask.config import GUIDES, Config, as_json
+from synmask.config import Config, as_json
 from synmask.config.guides import GuideOptions
 from synmask.config.nlu import Benchmark, Continued, NluTask, Pretrain
 from synmask.config.sections import Corpus, Resources
@@ -35,12 +35,13 @@ class Jobs:
 
     def loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
         """Modules that load others by name → the modules that they load for this job."""
-        guides = {self.config.systems[name].guide for name in self._systems(wildcards)} - {"none"}
-        templated = {guide for guide in guides if GUIDES[guide].templates}
-        annotated = any(GUIDES[guide].reads for guide in guides)
+        systems = [self.config.systems[name] for name in self._systems(wildcards)]
+        templated = any(system.kind.templates for system in systems)
+        guides = {system.guide for system in systems if not system.kind.templates} - {"none"}
+        annotated = any(system.kind.reads for system in systems)
         formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
         return {
-            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides - templated},
+            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides},
             "synmask.translation.task": {"synmask.translation.templates"} if templated else set(),
             "synmask.translation.train": {"synmask.syntax.annotations"} if annotated else set(),
             "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
@@ -65,8 +66,8 @@ class Jobs:
         return self.corpus(wildcards).resources
 
     def need(self, name: str) -> Told:
-        """One of the `resources`."""
-        return lambda wildcards: getattr(self.resources(wildcards), name)
+        """One of the `resources`, as a number."""
+        return lambda wildcards: int(getattr(self.resources(wildcards), name))
 
     # ---- corpora -------------------------------------------------------------------------------------------
 
@@ -97,6 +98,14 @@ class Jobs:
     def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
         return self.config.tokeniser_jars(self.tokeniser(wildcards))
 
+    def clean_tokens(self, wildcards: Wildcards) -> str:
+        """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
+        return PAIR + ("clean" if wildcards.split == "train" else "tokens") + "/{split}.{language}"
+
+    def kept_lines(self, wildcards: Wildcards) -> list[str]:
+        """The record of the lines that `clean` kept; none for splits that are not cleaned."""
+        return [PAIR + "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
+
     def cased_tokens(self, wildcards: Wildcards) -> str:
         """Tokens in their true case: the corpus' own, unless these are lower-cased."""
         lowercase = self.corpus(wildcards).text.lowercase
@@ -112,7 +121,7 @@ class Jobs:
 
     def guide(self, wildcards: Wildcards) -> type[GuideOptions]:
         """The options class of a system's guide: what it reads and induces."""
-        return GUIDES[self.config.systems[wildcards.system].guide]
+        return self.config.systems[wildcards.system].kind
 
     def annotations(self, *splits: str) -> Told:
         """The annotations of these splits, if the system reads any."""

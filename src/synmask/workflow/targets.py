@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from synmask.config import GUIDES, Config, as_json
+from synmask.config import Config, as_json
 from synmask.config.claims import Claims
 from synmask.config.faults import nearest
 from synmask.config.published import Published
@@ -157,13 +157,13 @@ class Targets:
 
     def inducing(self, experiment: str, what: str = "distances") -> list[str]:
         """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
-        guides = {name: self.config.systems[name].guide for name in self.entry(experiment).systems}
-        return [name for name, guide in guides.items() if what in GUIDES[guide].induces]
+        systems, known = self.entry(experiment).systems, self.config.systems
+        return [name for name in systems if what in known[name].kind.induces]
 
     def _templated(self, experiment: str) -> list[str]:
         """The systems of an experiment that read templates of the target."""
-        guides = {name: self.config.systems[name].guide for name in self.entry(experiment).systems}
-        return [name for name, guide in guides.items() if GUIDES[guide].templates]
+        systems, known = self.entry(experiment).systems, self.config.systems
+        return [name for name in systems if known[name].kind.templates]
 
     def gold_trees(self, experiment: str, direction: str) -> str | None:
         """The gold trees of the validation set's source side."""

@@ -27,7 +27,7 @@ SKEW = 30  # seconds that a file system's clock may lag
 SHOWN = 3  # names per list
 MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
-AGAIN = "fix it, then give the same command again: what is done stays, trainings go on where they last saved"
+AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
 
 Wildcards = Mapping[str, str]
 
