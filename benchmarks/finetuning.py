@@ -118,7 +118,8 @@ def each_alone(args, length):
             found = pool.submit(measured, name, args, length).result()
             first = first or found
             print(
-                f"| {name} | {found.parameters:,} | {found.seconds:.1f} | {found.seconds / first.seconds:.2f} | "
+                f"| {name} | {found.parameters:,} | "
+                f"{found.seconds:.1f} | {found.seconds / first.seconds:.2f} | "
                 f"{found.step / 1e6:,.0f} | {found.step / first.step:.2f} | "
                 f"{found.process / 1e6:,.0f} | {found.process / first.process:.2f} |",
                 flush=True,

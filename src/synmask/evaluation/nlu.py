@@ -165,18 +165,16 @@ def _features(vectors: TfidfVectorizer, examples: Examples) -> csr_matrix:
     return hstack(sides, format="csr")
 
 
-def read_predictions(task: str, path: str | Path, gold: Examples) -> list[str]:
-    """Read predictions for `gold`: one label, or for a regression one number, per line.
+def read_predictions(task: str, path: str | Path, count: int) -> list[str]:
+    """Read the predictions for `count` examples: one label, or for a regression one number, per line.
 
     Raises:
         UserError: no such file, malformed lines, or another number of lines.
     """
     labels = task_named(task).labels
     lines = list(read_lines(path))
-    if len(lines) != len(gold.labels):
-        raise UserError(
-            f"{path}: {len(lines)} predictions for {len(gold.labels)} examples; predict the same part again"
-        )
+    if len(lines) != count:
+        raise UserError(f"{path}: {len(lines)} predictions for {count} examples; predict the same part again")
     for number, line in enumerate(lines, start=1):
         if labels and line not in labels:
             raise UserError(f"{path}, line {number}: unknown label {line!r}; expected {', '.join(labels)}")

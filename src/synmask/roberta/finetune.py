@@ -1,5 +1,6 @@
 """Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
+import math
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -194,7 +195,7 @@ def finetune(
 
 
 def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa's input, at most `most` tokens each."""
+    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set."""
     loaded = load_weights(weights)
     if most > loaded.shape.max_positions:
         raise UserError(f"{weights}: takes {loaded.shape.max_positions} tokens, not {most}; lower max_tokens")
@@ -203,7 +204,7 @@ def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Enco
     texts = [[next(pieces) for _ in example] for example in examples.texts]
     labels = TASKS[task].labels
     targets = [labels.index(label) if labels else float(label) for label in examples.labels]
-    return encode(texts, loaded.dictionary, most, targets)
+    return encode(texts, loaded.dictionary, most, targets or [math.nan] * len(texts))
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:

@@ -29,7 +29,7 @@ NONE = -1
 @dataclass(frozen=True)
 class Encoded:
     """Examples as ids: `tokens` (T,) of all examples, example i from starts[i] to starts[i+1]; `targets`
-    (N,), class numbers or, for a regression, scores."""
+    (N,), class numbers or, for a regression, scores; NaN in a test set."""
 
     tokens: np.ndarray
     starts: np.ndarray
@@ -143,12 +143,14 @@ def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
 
 
 def check_encoded(path: Path, weights: Weights) -> None:
-    """Raise a UserError unless the examples in `path` fit `weights`."""
+    """Raise a UserError unless the examples in `path` fit `weights` and have labels."""
     encoded = read_encoded(path)
     ids, sizes = encoded.tokens, encoded.sizes
     fits = len(encoded) and ids.min() >= 0 and ids.max() < len(weights.dictionary)
     if not fits or sizes.min() < 2 or sizes.max() > weights.shape.max_positions:
         raise UserError(f"{path}: no sentences for these weights; encode the task again")
+    if np.isnan(encoded.targets).any():
+        raise UserError(f"{path}: a test set, without labels; give a part that has them")
 
 
 class Sentences(FairseqDataset):

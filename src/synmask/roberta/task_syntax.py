@@ -37,7 +37,7 @@ def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Seque
     Raises:
         UserError: a file is missing, a sentence has no parse there, or `part` is of other examples.
     """
-    examples, encoded = read_task(task, tsv), read_encoded(part)
+    examples, encoded = read_task(task, tsv, test=True), read_encoded(part)
     if len(examples.texts) != len(encoded):
         raise UserError(f"{part}: {len(encoded)} examples, {tsv} has {len(examples.texts)}; encode it again")
     known = dict(read_parses(parses))
