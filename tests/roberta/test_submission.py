@@ -7,20 +7,16 @@ import zipfile
 
 import numpy as np
 import pytest
-import torch
 
 from synmask.cli import main
 from synmask.config.nlu import FinetuningSettings
-from synmask.config.sections import Guidance
 from synmask.corpora.tasks import SUBMISSION, TASKS, write_task
 from synmask.evaluation.nlu import METRICS
 from synmask.evaluation.submission import best_seed, check_submission
 from synmask.files import UserError, read_lines, write_json
-from synmask.roberta.finetune import finetune, model_arguments
+from synmask.roberta.finetune import finetune
 from synmask.roberta.labelled import read_encoded
-from synmask.roberta.model import GuidedRoberta
-from synmask.roberta.weights import RobertaShape, load_weights
-from synmask.training.checkpoints import save
+from synmask.roberta.weights import RobertaShape
 
 SHAPE = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=66)
 ROWS = {name: 3 + number for number, name in enumerate(SUBMISSION)}
@@ -39,24 +35,7 @@ WANTED = {  # gluebenchmark.com: "index" and "prediction", and what stands in th
 }
 
 
-def tuned(path, task, weights, seed):
-    """A model of a fine-tuning that has not begun, with a head of its own for each seed."""
-    settings = FinetuningSettings.model_validate({
-        "task": task,
-        "training": {"total_updates": 9, "warmup_updates": 1},
-        "system": Guidance(guide="none", options={}, mask_rate=0.0, mlm_weight=0.0).model_dump(),
-    })  # fmt: skip
-    loaded = load_weights(weights)
-    torch.manual_seed(seed)
-    model = GuidedRoberta.fine_tuned(
-        loaded, model_arguments(loaded, settings), settings.system, max(1, len(TASKS[task].labels))
-    )
-    for parameter in model.classification_heads.parameters():
-        torch.nn.init.normal_(parameter, std=3.0)  # so that answers differ, and scores leave 0 to 5
-    save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})
-
-
-def predicted(folder, weights, lines, name):
+def predicted(folder, weights, lines, name, tuned):
     """Let the verbs answer one test set with the better of two seeds."""
     task, part = SUBMISSION[name]
     texts = [row.split("\t") for row in lines[: ROWS[name]]]
@@ -76,10 +55,10 @@ def predicted(folder, weights, lines, name):
 
 
 @pytest.fixture(scope="module")
-def answered(small_roberta, demo_lines, tmp_path_factory):
+def answered(small_roberta, small_tuned, demo_lines, tmp_path_factory):
     """Weights, and a folder with the answers to each test set."""
     weights, folder = small_roberta(SHAPE, demo_lines, 150, std=0.3), tmp_path_factory.mktemp("answered")
-    return weights, {name: predicted(folder, weights, demo_lines, name) for name in SUBMISSION}
+    return weights, {name: predicted(folder, weights, demo_lines, name, small_tuned) for name in SUBMISSION}
 
 
 def words(places, output, **changed):

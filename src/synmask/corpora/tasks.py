@@ -43,7 +43,7 @@ GENERATED = {  # corpora/demo/tasks.py
     "predicate": Task(1, ()),
 }
 TASKS = GLUE | GENERATED
-SUBMISSION = {  # files that GLUE's server wants, besides WNLI.tsv → the task whose model answers; the test set
+SUBMISSION = {  # files that GLUE's server wants besides WNLI.tsv → the task whose model answers, test set
     "CoLA.tsv": ("cola", "test"),
     "SST-2.tsv": ("sst-2", "test"),
     "MRPC.tsv": ("mrpc", "test"),
