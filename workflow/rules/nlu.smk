@@ -48,7 +48,7 @@ rule glue_task:
 rule encode_task:
     input:
         tsv="results/{benchmark}/{task}/{part}.tsv",
-        weights=JOBS.weights_files,
+        vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
     output:
         "results/{benchmark}/{task}/ids/{part}.npz",
     log:

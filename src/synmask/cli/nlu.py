@@ -130,7 +130,7 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
 
     Args:
         input: Output of `glue` or `demo-task`.
-        weights: A folder with RoBERTa's weights.
+        weights: Folder with encoder.json, vocab.bpe and dict.txt.
         max_tokens: Truncate longer examples.
         output: PART.npz.
     """

@@ -31,7 +31,7 @@ from synmask.roberta.labelled import (
     syntax_file,
 )
 from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.weights import Weights, load_weights
+from synmask.roberta.weights import Weights, load_dictionary, load_weights
 from synmask.text import gpt2
 from synmask.training.checkpoints import finished, load, retire, save
 from synmask.training.lock import locked
@@ -195,16 +195,17 @@ def finetune(
 
 
 def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set."""
-    loaded = load_weights(weights)
-    if most > loaded.shape.max_positions:
-        raise UserError(f"{weights}: takes {loaded.shape.max_positions} tokens, not {most}; lower max_tokens")
+    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set.
+
+    Of the folder `weights` only the vocabulary is read.
+    """
+    dictionary = load_dictionary(weights)
     sentences = [sentence for example in examples.texts for sentence in example]
     pieces = iter(gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe"))
     texts = [[next(pieces) for _ in example] for example in examples.texts]
     labels = TASKS[task].labels
     targets = [labels.index(label) if labels else float(label) for label in examples.labels]
-    return encode(texts, loaded.dictionary, most, targets or [math.nan] * len(texts))
+    return encode(texts, dictionary, most, targets or [math.nan] * len(texts))
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
@@ -216,6 +217,7 @@ def predict(model: Path, weights: Path, data: Path, output: Path, threads: int =
     """
     torch.set_num_threads(threads)
     tuned, task = _tuned(model, weights, data)
+    check_encoded(data, task.weights, test=True)
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     encoded = read_encoded(data)
     outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
