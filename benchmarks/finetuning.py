@@ -88,10 +88,11 @@ def new_weights(layers):
 
 @dataclass(frozen=True)
 class Measured:
-    """Of one system: CPU seconds a step; bytes that a step adds at most; the most that the process held."""
+    """Of one system: a step's CPU seconds, operations, bytes that it adds; the most that the process held."""
 
     parameters: int
     seconds: float
+    operations: int
     step: int
     process: int
 
@@ -100,30 +101,31 @@ def measured(name, args, length):
     """Take steps with one system, in this process alone."""
     torch.set_num_threads(args.threads)
     one = rival(name, new_weights(args.layers), args.sentences, length, "cpu")
-    one.step()
+    operations = one.operations()  # this is the warm-up, too
     for _ in range(args.steps):
         one.timed_step()
     process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # before the profiler adds its own
     parameters = sum(p.numel() for p in one.model.parameters())
-    return Measured(parameters, statistics.median(one.times), one.memory(), process)
+    return Measured(parameters, statistics.median(one.times), operations, one.memory(), process)
 
 
 def each_alone(args, length):
     """Measure the systems one after the other, and print a table."""
-    print("| system | parameters | CPU s a step | ratio | MB a step | ratio | MB of the process | ratio |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    heads = ("CPU s a step", "operations", "MB a step", "MB of the process")
+    print("| system | parameters |" + "".join(f" {head} | ratio |" for head in heads))
+    print("|---|" + "---:|" * (1 + 2 * len(heads)))
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         first = None
         for name in args.systems:
             found = pool.submit(measured, name, args, length).result()
             first = first or found
-            print(
-                f"| {name} | {found.parameters:,} | "
-                f"{found.seconds:.1f} | {found.seconds / first.seconds:.2f} | "
-                f"{found.step / 1e6:,.0f} | {found.step / first.step:.2f} | "
-                f"{found.process / 1e6:,.0f} | {found.process / first.process:.2f} |",
-                flush=True,
-            )
+            cells = [
+                f"{found.seconds:.1f} | {found.seconds / first.seconds:.2f}",
+                f"{found.operations / 1e9:,.0f} G | {found.operations / first.operations:.2f}",
+                f"{found.step / 1e6:,.0f} | {found.step / first.step:.2f}",
+                f"{found.process / 1e6:,.0f} | {found.process / first.process:.2f}",
+            ]
+            print(f"| {name} | {found.parameters:,} | {' | '.join(cells)} |", flush=True)
 
 
 def main():

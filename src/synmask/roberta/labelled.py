@@ -143,7 +143,7 @@ def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
 
 
 def check_encoded(path: Path, weights: Weights, *, test: bool = False) -> None:
-    """Raise a UserError unless the examples in `path` fit `weights` and, if they are no `test` set, have labels."""
+    """Raise a UserError unless the examples fit `weights` and, except for a `test` set, have labels."""
     encoded = read_encoded(path)
     ids, sizes = encoded.tokens, encoded.sizes
     fits = len(encoded) and ids.min() >= 0 and ids.max() < len(weights.dictionary)
