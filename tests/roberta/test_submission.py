@@ -70,7 +70,7 @@ def words(places, output, **changed):
     } | changed
     run = json.dumps({"corpus": "glue", "system": "roberta"})
     return [
-        "glue-submission", "--run", run, "--output", str(output),
+        "glue-submission", "--run", run, "--output", str(output), "--summary", str(output.with_suffix(".json")),
         *(str(word) for name, values in lists.items() for word in (f"--{name}", *values)),
     ]  # fmt: skip
 

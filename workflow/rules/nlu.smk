@@ -162,8 +162,8 @@ rule glue_submission:
         answers=JOBS.submitted("txt"),
         chosen=JOBS.submitted("json"),
     output:
-        "results/{benchmark}/submission/{system}.zip",
-        "results/{benchmark}/submission/{system}.json",
+        packed="results/{benchmark}/submission/{system}.zip",
+        summary="results/{benchmark}/submission/{system}.json",
     log:
         "results/{benchmark}/logs/glue_submission.{system}.log",
     benchmark:
@@ -178,7 +178,8 @@ rule glue_submission:
         run=lambda wildcards: as_json({"corpus": wildcards.benchmark, "system": wildcards.system}),
     shell:
         "synmask glue-submission --files {params.files} --rows {params.rows} --predicted {input.answers:q}"
-        " --chosen {input.chosen:q} --run {params.run:q} --output {output[0]:q} 2> {log:q}"
+        " --chosen {input.chosen:q} --run {params.run:q} --output {output.packed:q} --summary {output.summary:q}"
+        " 2> {log:q}"
 
 
 rule nlu_score:

@@ -351,6 +351,7 @@ def glue_submission(
     chosen: Some[Path],
     run: Json[RunInfo],
     output: Path,
+    summary: Path,
 ) -> None:
     """Pack the answers to GLUE's test sets as its server takes them, and check each column.
 
@@ -360,14 +361,15 @@ def glue_submission(
         predicted: Predictions for each file: outputs of `predict-test`.
         chosen: The seed that predicted each file: outputs of `predict-test`.
         run: The run: the benchmark, as corpus, and the system.
-        output: NAME.zip; beside it, NAME.json says which seeds answered.
+        output: NAME.zip.
+        summary: Output: which seeds answered, as JSON.
     """
     from synmask.evaluation.submission import write_submission
 
     answers, seeds, counts = {}, {}, {}
     for name, count, path, seed in together(files=files, rows=rows, predicted=predicted, chosen=chosen):
         answers[name], seeds[name], counts[name] = path, seed, count
-    write_submission(answers, seeds, counts, output, run.given() | _made())
+    write_submission(answers, seeds, counts, output, summary, run.given() | _made())
 
 
 def _by_split(found: dict[str, dict]) -> dict:

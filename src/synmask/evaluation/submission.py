@@ -1,7 +1,7 @@
 """Answers to GLUE's test sets in the form that its server takes: a zip with a TSV file per test set.
 
-The form is that of gluebenchmark.com/faq: the columns index (from 0) and prediction; labels in words, as in
-the data, of STS-B a number from 0 to 5. The server takes all eleven files or none.
+The form, for gluebenchmark.com, is that of public scripts: the columns index (from 0) and prediction; labels
+as in the data, of STS-B a number from 0 to 5. The server takes all eleven files or none.
 """
 
 import io
@@ -51,16 +51,17 @@ def write_submission(
     chosen: Mapping[str, Path],
     rows: Mapping[str, int],
     output: Path,
+    said: Path,
     about: Mapping[str, Any],
 ) -> None:
-    """Write the zip that GLUE's server takes, checked, and beside it a .json that says what is in it.
+    """Write the zip that GLUE's server takes, checked, and a summary that says which seeds answered.
 
     Args:
         answers: file of `SUBMISSION` → predictions, one a line (`finetune.predict`).
         chosen: file → JSON of the seed that predicted (`best_seed`).
         rows: file → how many examples its test set has.
-        output: NAME.zip.
-        about: what else the .json says.
+        output: NAME.zip; said: the summary, JSON.
+        about: what else the summary says.
 
     Raises:
         UserError: a file of `SUBMISSION` is not given, or something is missing, malformed or out of range.
@@ -81,9 +82,9 @@ def write_submission(
             whole.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(whole, "".join(f"{line}\n" for line in lines))
     check_submission(packed.getvalue(), {**rows, WNLI: WNLI_ROWS}, str(output))
-    with all_writing([output, output.with_suffix(".json")], "wb") as (whole, said):
-        whole.write(packed.getbuffer())
-        said.write(json_text({**about, "files": summary}).encode())
+    with all_writing([output, said], "wb") as (archive, text):
+        archive.write(packed.getbuffer())
+        text.write(json_text({**about, "files": summary}).encode())
 
 
 def _column(name: str, path: Path, rows: int) -> list[str]:

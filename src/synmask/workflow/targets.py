@@ -94,8 +94,9 @@ class Targets:
                 if benchmark.generate is None and (continued or config.reads_words(table)):
                     files.update(config.corenlp_jars("en"))
                 if benchmark.folder is None:
-                    tasks = {*config.tasks_of(table)} | continued
-                    files.update(*(config.task_sources(table.benchmark, task, test=True) for task in tasks))
+                    own = {*config.tasks_of(table)}
+                    for task in own | continued:
+                        files.update(config.task_sources(table.benchmark, task, test=task in own))
         for name in config.members(target):
             entry = self.entry(name)
             languages = {language for direction in entry.directions for language in direction.split("-")}
