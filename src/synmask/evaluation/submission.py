@@ -78,9 +78,9 @@ def write_submission(
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, column in columns.items():
             lines = [HEADER, *(f"{index}\t{answer}" for index, answer in enumerate(column))]
-            whole = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
-            whole.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(whole, "".join(f"{line}\n" for line in lines))
+            entry = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, "".join(f"{line}\n" for line in lines))
     check_submission(packed.getvalue(), {**rows, WNLI: WNLI_ROWS}, str(output))
     with all_writing([output, said], "wb") as (archive, text):
         archive.write(packed.getbuffer())
