@@ -210,6 +210,8 @@ def test_the_best_seed_is_the_first_with_the_best_score(tmp_path):
     assert best_seed("mnli", "dev_matched", paths) == {
         "task": "mnli", "seed": 1, "metric": "accuracy", "scores": {3: 50.0, 1: 70.0, 2: 70.0}, "place": 1,
     }  # fmt: skip
+    with pytest.raises(UserError, match="no task 'mmli'"):
+        best_seed("mmli", "dev", paths)
     with pytest.raises(UserError, match=r"3\.json: scores of mnli, not of rte"):
         best_seed("rte", "dev", paths)
     for damaged in ({}, {"task": "mnli", "seed": 1, "scores": {"dev": {}}}, {"task": "mnli", "seed": "x"}):

@@ -243,11 +243,13 @@ def predict_test(
         chosen: Output: the seed, and the scores of all, as JSON.
     """
     from synmask.evaluation.submission import best_seed
-    from synmask.files import write_json
-    from synmask.roberta.finetune import predict
+    from synmask.files import all_writing, json_text
+    from synmask.roberta.finetune import predictions
 
     runs = together(models=models, scores=scores)
     best = best_seed(task, valid, [path for _, path in runs])
     with lease(gpus):
-        predict(models[best.pop("place")], weights, data, output, threads)
-    write_json(chosen, best)
+        lines = predictions(models[best.pop("place")], weights, data, threads)
+    with all_writing([output, chosen]) as (answers, said):
+        answers.writelines(f"{line}\n" for line in lines)
+        said.write(json_text(best))

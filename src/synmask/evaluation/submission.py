@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synmask.corpora.tasks import SUBMISSION, TASKS
+from synmask.corpora.tasks import SUBMISSION, TASKS, task_named
 from synmask.evaluation.nlu import METRICS, read_predictions
 from synmask.files import UserError, all_writing, json_text, read_object
 
@@ -30,8 +30,9 @@ def best_seed(task: str, part: str, scores: Sequence[Path]) -> dict[str, Any]:
         {"task", "seed", "metric", "scores": seed → score in percent, "place": of the run in `scores`}.
 
     Raises:
-        UserError: a file is missing, or is not a run's scores of this part.
+        UserError: no such task; a file is missing, or is not a run's scores of this part.
     """
+    task_named(task)
     found: list[tuple[int, float]] = []
     metric = METRICS[task][0]
     for path in scores:

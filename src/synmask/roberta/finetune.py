@@ -209,7 +209,12 @@ def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Enco
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
-    """Write the model's prediction for each example of a part, one label or number per line.
+    """Write the model's prediction for each example of a part, one label or number per line."""
+    write_lines(output, predictions(model, weights, data, threads))
+
+
+def predictions(model: Path, weights: Path, data: Path, threads: int = 1) -> list[str]:
+    """The model's prediction for each example of a part: a label, or a number.
 
     Args:
         model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
@@ -221,7 +226,7 @@ def predict(model: Path, weights: Path, data: Path, output: Path, threads: int =
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     encoded = read_encoded(data)
     outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
-    write_lines(output, _answers(task.settings.task, outputs))
+    return _answers(task.settings.task, outputs)
 
 
 def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, SentencePrediction]:
