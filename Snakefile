@@ -51,6 +51,17 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
         localrule: True
 
 
+for name in TARGETS.submitted_tables():
+
+    rule:
+        name:
+            f"{name}-submission"
+        # answers to the test sets, as GLUE's server takes them
+        input:
+            partial(submissions, name),
+        localrule: True
+
+
 rule:
     name:
         "glue-data"

@@ -1,13 +1,20 @@
 """A fine-tuning step of RoBERTa-base, plain and guided by syntax, on one batch: time, operations, memory.
 
     python benchmarks/finetuning.py --sentences 4 --lengths 128 --threads 2
+    python benchmarks/finetuning.py --alone --sentences 16 --steps 3 --threads 1
 
-Stock fairseq is the rival; what is measured, and how: steps.py. Weights and trees are random; time does not
-depend on them.
+Stock fairseq is the rival; what is measured, and how: steps.py. With --alone each system has a process of its
+own, so that its peak is its own, too, and the first system is what ratios are against. Weights and trees are
+random; time does not depend on them.
 """
 
 import argparse
+import resource
+import statistics
 from argparse import Namespace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +86,48 @@ def new_weights(layers):
     return Weights(shape, dictionary, {name: value for name, value in state.items() if "_float_" not in name})
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Of one system: a step's CPU seconds, operations, bytes that it adds; the most that the process held."""
+
+    parameters: int
+    seconds: float
+    operations: int
+    step: int
+    process: int
+
+
+def measured(name, args, length):
+    """Take steps with one system, in this process alone."""
+    torch.set_num_threads(args.threads)
+    one = rival(name, new_weights(args.layers), args.sentences, length, "cpu")
+    operations = one.operations()  # this is the warm-up, too
+    for _ in range(args.steps):
+        one.timed_step()
+    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # before the profiler adds its own
+    parameters = sum(p.numel() for p in one.model.parameters())
+    return Measured(parameters, statistics.median(one.times), operations, one.memory(), process)
+
+
+def each_alone(args, length):
+    """Measure the systems one after the other, and print a table."""
+    heads = ("CPU s a step", "operations", "MB a step", "MB of the process")
+    print("| system | parameters |" + "".join(f" {head} | ratio |" for head in heads))
+    print("|---|" + "---:|" * (1 + 2 * len(heads)))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        first = None
+        for name in args.systems:
+            found = pool.submit(measured, name, args, length).result()
+            first = first or found
+            cells = [
+                f"{found.seconds:.1f} | {found.seconds / first.seconds:.2f}",
+                f"{found.operations / 1e9:,.0f} G | {found.operations / first.operations:.2f}",
+                f"{found.step / 1e6:,.0f} | {found.step / first.step:.2f}",
+                f"{found.process / 1e6:,.0f} | {found.process / first.process:.2f}",
+            ]
+            print(f"| {name} | {found.parameters:,} | {' | '.join(cells)} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sentences", type=int, default=4)
@@ -86,16 +135,22 @@ def main():
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--alone", action="store_true", help="one process a system, on the CPU")
     parser.add_argument(
-        "--systems", nargs="+", default=["roberta", "roberta-grammar", "sla", "syntax-roberta"]
+        "--systems",
+        nargs="+",
+        default=["roberta", "roberta-grammar", "sla", "syntax-roberta", "syntax-roberta-sum"],
     )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    weights = new_weights(args.layers)
+    device = "cuda" if torch.cuda.is_available() and not args.alone else "cpu"
+    weights = None if args.alone else new_weights(args.layers)
     names = [STOCK, *args.systems]
     for length in args.lengths:
         print(f"{args.layers} layers, {args.sentences} x {length} tokens, {device}, {args.threads} threads\n")
+        if args.alone:
+            each_alone(args, length)
+            continue
         compare([rival(name, weights, args.sentences, length, device) for name in names], args.steps)
 
 

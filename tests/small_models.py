@@ -151,3 +151,62 @@ def models(corpus, all_settings, tmp_path_factory):
         state = average(folder / name / "checkpoints", 1)
         save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
     return folder
+
+
+@pytest.fixture(scope="session")
+def small_roberta(tmp_path_factory):
+    """Make a weights folder: a random RoBERTa of a shape, with a BPE learned from some lines.
+
+    `std` redraws the weights of attention: as drawn, a layer of width 16 would add next to nothing.
+    """
+    import torch
+
+    from synmask.roberta.model import GuidedRoberta
+    from synmask.roberta.weights import save_weights
+    from synmask.text.gpt2 import learn  # isort: split
+
+    from fairseq.data import Dictionary  # the first of these makes it importable
+
+    def make(shape, lines, merges, std=None):
+        folder = tmp_path_factory.mktemp("weights")
+        learn(lines, merges, folder)
+        dictionary = Dictionary.load(str(folder / "dict.txt"))
+        dictionary.add_symbol("<mask>")
+        torch.manual_seed(3)
+        model = GuidedRoberta.build(shape.settings(), dictionary)
+        for layer in model.encoder.sentence_encoder.layers if std else ():
+            for name in ("v_proj", "out_proj", "q_proj", "k_proj"):
+                torch.nn.init.normal_(getattr(layer.self_attn, name).weight, std=std)
+        save_weights(folder, model.state_dict(), shape, folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def small_tuned():
+    """Write best.pt of a fine-tuning that never began: a plain system with a random head for each seed."""
+    import torch
+
+    from synmask.config.nlu import FinetuningSettings
+    from synmask.corpora.tasks import TASKS
+    from synmask.roberta.finetune import model_arguments
+    from synmask.roberta.model import GuidedRoberta
+    from synmask.roberta.weights import load_weights
+    from synmask.training.checkpoints import save
+
+    def make(path, task, weights, seed):
+        settings = FinetuningSettings.model_validate({
+            "task": task,
+            "training": {"total_updates": 9, "warmup_updates": 1},
+            "system": {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0},
+        })  # fmt: skip
+        loaded, outputs = load_weights(weights), max(1, len(TASKS[task].labels))
+        torch.manual_seed(seed)
+        arguments = model_arguments(loaded, settings)
+        model = GuidedRoberta.fine_tuned(loaded, arguments, settings.system, outputs)
+        for parameter in model.classification_heads.parameters():
+            torch.nn.init.normal_(parameter, std=3.0)  # so that answers differ, and numbers leave 0 to 5
+        save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})
+
+    return make

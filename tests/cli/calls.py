@@ -148,6 +148,8 @@ finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
 export --model IN/finetuning/best.pt --weights IN/weights --output OUT/exported
 nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json
+predict-test --task acceptability --valid dev --models IN/finetuning/best.pt --scores IN/nlu.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
+glue-submission --files CoLA.tsv SST-2.tsv MRPC.tsv STS-B.tsv QQP.tsv MNLI-m.tsv MNLI-mm.tsv QNLI.tsv RTE.tsv AX.tsv --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --run @task_run --output OUT/submission.zip --summary OUT/submission.json
 nlu-significance --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --baseline IN/predictions.txt --run @task_baseline --output OUT/nlu_significance.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
 table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --comparisons --output OUT/tasks
@@ -188,6 +190,8 @@ def prepare(folder):
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
     (folder / "results/demo/de-en/grammar/seed1").mkdir(parents=True)
     (folder / "results/demo/de-en/grammar/seed1/history.csv").write_text("epoch,updates,seconds\n1,9,1.5\n")
+    (folder / "labels.txt").write_text("0\n1\n")
+    (folder / "words.txt").write_text("entailment\nentailment\n")
     (folder / "glue").mkdir()
     (folder / "glue/dev.tsv").write_text("g\t1\t\tA good one.\ng\t0\t*\tOne a bad.\n")
 

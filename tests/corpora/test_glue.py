@@ -151,8 +151,101 @@ def test_a_broken_archive_is_one_line(tmp_path):
         write_part("rte", "train", [tmp_path / "RTE.zip"], tmp_path / "out.tsv", rows=2)
 
 
-@pytest.mark.parametrize(("task", "part"), [("cola", "test"), ("mnli", "dev"), ("rte", "dev_matched")])
-def test_a_part_without_labels_is_refused(task, part, tmp_path):
-    with pytest.raises(UserError, match=rf"glue: {task} has no part '{part}' with labels"):
+@pytest.mark.parametrize(("task", "part"), [("cola", "ax"), ("mnli", "dev"), ("rte", "dev_matched")])
+def test_a_part_that_a_task_does_not_have_is_refused(task, part, tmp_path):
+    with pytest.raises(UserError, match=rf"glue: {task} has no part '{part}'; take train, dev"):
         write_part(task, part, [tmp_path], tmp_path / "out.tsv", 1)
     assert not (tmp_path / "out.tsv").exists()
+
+
+TEST_HEADERS = {  # of the files in GLUE's archives, and of those that are published apart
+    "cola": "index|sentence",
+    "sst-2": "index|sentence",
+    "mnli": HEADERS["mnli"].removesuffix("|label1|gold_label"),
+    "qnli": "index|question|sentence",
+    "rte": "index|sentence1|sentence2",
+    "mrpc": HEADERS["mrpc"],
+    "qqp": "id|question1|question2",
+    "sts-b": HEADERS["sts-b"].removesuffix("|score"),
+    "ax": "index|sentence1|sentence2",
+}
+
+
+def made_table(task, header):
+    """A file of a test set, and the texts in it."""
+    names = header.lstrip("\ufeff").split("|")
+    columns = ("sentence",) if task == "cola" else LAYOUTS[task].texts
+    texts = [(sentence, f"{sentence}?")[: len(columns)] for sentence in SENTENCES]
+    lines = [header.replace("|", "\t")]
+    for number, row in enumerate(texts):
+        values = {name: f"{name}{number}" for name in names} | dict(zip(columns, row, strict=True))
+        lines.append("\t".join(values.values()))
+    return "\n".join(lines), ["\t".join(row) for row in texts]
+
+
+PLACES = [(task, "test") for task in LAYOUTS if task != "mnli"]
+PLACES += [("mnli", "test_matched"), ("mnli", "test_mismatched"), ("mnli", "ax")]
+
+
+@pytest.mark.parametrize(("task", "part"), PLACES)
+def test_every_test_set_from_its_source_without_labels(tmp_path, task, part):
+    text, expected = made_table(task, TEST_HEADERS[part if part == "ax" else task])
+    sources = [write_zip(tmp_path / "T.zip", task, {f"{part}.tsv": text})]
+    if task == "mrpc" or part == "ax":  # published apart
+        sources.append(tmp_path / ("AX.tsv" if part == "ax" else "msr_paraphrase_test.txt"))
+        sources[-1].write_text(text, encoding="utf-8")
+        sources[0].write_bytes(b"")
+    assert write_part(task, part, sources, tmp_path / "out.tsv", rows=4) == 0
+    header, *lines = read_lines(tmp_path / "out.tsv")
+    assert header.split("\t") == ["sentence1", "sentence2"][: TASKS[task].sentences]
+    assert lines == expected
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize(("task", "part"), PLACES)
+def test_an_unpacked_folder_has_test_sets_too(tmp_path, task, part, ending):
+    name = "mrpc test" if task == "mrpc" else part if part == "ax" else task
+    headers = TEST_HEADERS | {"mrpc test": "index|#1 ID|#2 ID|#1 String|#2 String"}
+    text, expected = made_table(task, headers[name])
+    folder, place = tmp_path / "T", f"T/{part}.tsv"
+    folder.mkdir()
+    place = tmp_path / ("diagnostic/diagnostic.tsv" if part == "ax" else place)
+    with pytest.raises(UserError, match=rf"{place.name}: no such file"):
+        write_part(task, part, [folder], tmp_path / "out.tsv", rows=4)
+    place.parent.mkdir(exist_ok=True)
+    place = place.with_name(place.name + ending)
+    place.write_bytes(gzip.compress(text.encode()) if ending else text.encode())
+    write_part(task, part, [folder], tmp_path / "out.tsv", rows=4)
+    assert list(read_lines(tmp_path / "out.tsv"))[1:] == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "part", "text", "said"),
+    [
+        ("qqp", "test", "id\tquestion1\tquestion2\n0\ta\tb\n1\ta\n", "test.tsv, line 3: 2 columns, not 3"),
+        ("rte", "test", "index\tsentence1\n0\ta\n", "test.tsv: no column 'sentence2'"),
+        ("cola", "test", "gj04\t1\t\tYes.\n", "test.tsv: no column 'sentence'"),
+        ("sst-2", "test", "index\tsentence\n0\ta\n", "sst-2 test has 1 rows, not 2; fetch it again, or fix "
+         "benchmarks.glue.tasks.sst-2.test_rows"),
+    ],
+)  # fmt: skip
+def test_bad_test_sets_are_one_line(tmp_path, task, part, text, said):
+    """The server counts rows: none is dropped."""
+    (tmp_path / f"{part}.tsv").write_text(text)
+    with pytest.raises(UserError) as error:
+        write_part(task, part, [tmp_path], tmp_path / "out.tsv", rows=2)
+    assert said in str(error.value)
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_a_source_that_is_not_given_is_named(tmp_path):
+    for task, part, said in (
+        ("mnli", "ax", r"mnli needs AX\.tsv; name it in benchmarks\.glue\.tasks\.mnli\.test_urls"),
+        ("mrpc", "test", r"mrpc needs msr_paraphrase_test\.txt; name it in .*test_urls"),
+    ):
+        (tmp_path / "T.zip").write_bytes(b"")
+        with pytest.raises(UserError, match=said):
+            write_part(task, part, [tmp_path / "T.zip"], tmp_path / "out.tsv", rows=2)
+    archive = write_zip(tmp_path / "RTE.zip", "rte", {"train.tsv": table("rte")[0]})
+    with pytest.raises(UserError, match=r"RTE\.zip: has no member RTE/test\.tsv"):
+        write_part("rte", "test", [archive], tmp_path / "out.tsv", rows=4)

@@ -14,6 +14,16 @@ def test_what_is_written_is_read(tmp_path):
     assert read_task("sts-b", tmp_path / "dev.tsv").labels == ("3.800",)
 
 
+def test_a_test_set_has_no_labels_and_is_read_where_it_is_asked_for(tmp_path):
+    for task, rows in (("mnli", [("a", "b"), ("", "c")]), ("cola", [("a",), ("",)])):
+        write_task(task, rows, tmp_path / "test.tsv", labelled=False)
+        assert read_task(task, tmp_path / "test.tsv", test=True) == Examples(tuple(rows), ())
+        with pytest.raises(UserError, match=rf"columns .*; {task} has .*label"):
+            read_task(task, tmp_path / "test.tsv")
+    write_task("cola", [("a", "1")], tmp_path / "dev.tsv")
+    assert read_task("cola", tmp_path / "dev.tsv", test=True).labels == ("1",)
+
+
 @pytest.mark.parametrize(
     ("task", "text", "said"),
     [

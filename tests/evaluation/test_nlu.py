@@ -125,7 +125,7 @@ def test_the_bag_of_words_compares_the_sentences_of_a_pair():
 def test_bad_predictions_are_one_line(tmp_path, task, lines, said):
     (tmp_path / "p.txt").write_text(lines)
     with pytest.raises(UserError) as error:
-        read_predictions(task, tmp_path / "p.txt", examples(("a", "1"), ("b", "0")))
+        read_predictions(task, tmp_path / "p.txt", 2)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from argparse import Namespace
 
 import numpy as np
@@ -316,10 +317,19 @@ def test_a_regression_predicts_numbers(weights, tmp_path):
     assert len(set(answers)) > 5
 
 
-def test_too_many_tokens_for_the_weights_are_refused(weights):
-    examples = Examples((("the dog .",),), ("1",))
-    with pytest.raises(UserError, match="takes 20 tokens, not 64; lower max_tokens"):
-        encode_file(examples, "cola", weights, 64)
+def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path):
+    """Encoding does not know: it may come before the weights are there."""
+    vocabulary = tmp_path / "vocabulary"
+    shutil.copytree(weights, vocabulary, ignore=shutil.ignore_patterns("model.pt"))
+    long = Examples(((" ".join(["dog"] * 40),),), ("1",))
+    for part, examples in (("train", Examples((("the dog .",),), ("1",))), ("dev", long)):
+        write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "cola", vocabulary, 64))
+    said = r"dev\.npz: \d\d tokens in an example, the weights take 20; lower max_tokens"
+    with pytest.raises(UserError, match=said):
+        finetune(tmp_path, "dev", tmp_path / "run", weights, settings(), seed=1)
+    finetune(task, "dev", tmp_path / "whole", weights, settings(), seed=1)
+    with pytest.raises(UserError, match=said):
+        predict(tmp_path / "whole/best.pt", weights, tmp_path / "dev.npz", tmp_path / "answers")
 
 
 def test_blocks_of_pretraining_end_with_their_document(tmp_path):

@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from synmask.config import (
     SPLITS,
@@ -17,6 +18,7 @@ from synmask.config import (
     read_claims,
     read_published,
 )
+from synmask.corpora.tasks import SUBMISSION
 from synmask.files import UserError
 from synmask.workflow import hours, terminal
 from synmask.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
@@ -77,7 +79,7 @@ wildcard_constraints:
     benchmark=any_of(CONFIG.benchmarks),
     task=any_of({task for entry in CONFIG.benchmarks.values() for task in entry.tasks}),
     part="[a-z_]+",
-    number="[0-9]+",
+    number="(test-)?[0-9]+",
 
 
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
@@ -96,6 +98,14 @@ USING = {
     "mem_mb": JOBS.need("mem_mb"),
     "gpu": lambda wildcards: min(1, JOBS.resources(wildcards).gpus),
 }
+
+
+def submissions(table, wildcards):
+    """The zips for GLUE's server of a table's systems."""
+    try:
+        return TARGETS.submissions(table)
+    except UserError as error:
+        sys.exit(str(error))
 
 
 def check_free(target):

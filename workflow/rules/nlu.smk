@@ -23,7 +23,7 @@ rule demo_task:
 
 rule glue_task:
     input:
-        sources=lambda wildcards: CONFIG.task_sources(wildcards.benchmark, wildcards.task),
+        sources=JOBS.task_sources,
     output:
         "results/{benchmark}/{task}/{part}.tsv",
     log:
@@ -35,7 +35,7 @@ rule glue_task:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("glue"),
-        rows=lambda wildcards: JOBS.task(wildcards).rows[wildcards.part],
+        rows=JOBS.part_rows,
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"
         " --output {output:q} --rows {params.rows} 2> {log:q}"
@@ -44,7 +44,7 @@ rule glue_task:
 rule encode_task:
     input:
         tsv="results/{benchmark}/{task}/{part}.tsv",
-        weights=JOBS.weights_files,
+        vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
     output:
         "results/{benchmark}/{task}/ids/{part}.npz",
     log:
@@ -120,6 +120,60 @@ rule predict:
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
         " --output {output:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+
+
+rule predict_test:
+    input:
+        models=JOBS.of_seeds("best.pt"),
+        scores=JOBS.of_seeds("scores.json"),
+        data="results/{benchmark}/{task}/ids/{part}.npz",
+        syntax=JOBS.task_syntax("{part}"),
+        weights=JOBS.weights_files,
+    output:
+        answers="results/{benchmark}/{task}/{system}/test/{part}.txt",
+        chosen="results/{benchmark}/{task}/{system}/test/{part}.json",
+    log:
+        "results/{benchmark}/{task}/{system}/logs/predict_test.{part}.log",
+    benchmark:
+        "results/{benchmark}/{task}/{system}/benchmarks/predict_test.{part}.tsv"
+    conda:
+        "../envs/synmask.yaml"
+    threads: JOBS.need("threads")
+    resources:
+        **USING,
+    params:
+        code=JOBS.code("predict-test"),
+        valid=lambda wildcards: JOBS.task(wildcards).parts[0],
+        weights=JOBS.weights_folder,
+    shell:
+        "synmask predict-test --task {wildcards.task} --valid {params.valid} --models {input.models:q}"
+        " --scores {input.scores:q} --weights {params.weights:q} --data {input.data:q} --output {output.answers:q}"
+        " --chosen {output.chosen:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+
+
+rule glue_submission:
+    input:
+        answers=JOBS.submitted("txt"),
+        chosen=JOBS.submitted("json"),
+    output:
+        packed="results/{benchmark}/submission/{system}.zip",
+        summary="results/{benchmark}/submission/{system}.json",
+    log:
+        "results/{benchmark}/logs/glue_submission.{system}.log",
+    benchmark:
+        "results/{benchmark}/benchmarks/glue_submission.{system}.tsv"
+    localrule: True
+    conda:
+        "../envs/synmask.yaml"
+    params:
+        code=JOBS.code("glue-submission"),
+        files=list(SUBMISSION),
+        rows=JOBS.submitted_rows,
+        run=lambda wildcards: as_json({"corpus": wildcards.benchmark, "system": wildcards.system}),
+    shell:
+        "synmask glue-submission --files {params.files} --rows {params.rows} --predicted {input.answers:q}"
+        " --chosen {input.chosen:q} --run {params.run:q} --output {output.packed:q} --summary {output.summary:q}"
+        " 2> {log:q}"
 
 
 rule nlu_score:

@@ -13,10 +13,11 @@ rule task_sentences:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("task-sentences"),
+        number=lambda wildcards: wildcards.number.removeprefix("test-"),
         files=JOBS.sentence_files,
     shell:
         "synmask task-sentences --task {wildcards.task} --inputs {input.parts:q} --output {output:q}"
-        " --number {wildcards.number} --files {params.files} 2> {log:q}"
+        " --number {params.number} --files {params.files} 2> {log:q}"
 
 
 use rule tokenise as tokenise_sentences with:

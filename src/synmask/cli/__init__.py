@@ -72,9 +72,11 @@ VERBS = {
         "nlu:annotate_task",
         "nlu:finetune",
         "nlu:predict",
+        "nlu:predict_test",
         "evaluation:nlu_score",
         "evaluation:nlu_significance",
         "evaluation:nlu_baselines",
+        "evaluation:glue_submission",
     ),
     "Tests and tables": (
         "evaluation:significance",

@@ -122,13 +122,14 @@ def text(
 
 
 def glue(*, task: str, part: str, sources: Some[Path], output: Path, rows: Count) -> None:
-    """Check one part of a GLUE task and write it as TSV.
+    """Check one part of a GLUE task, or a test set, and write it as TSV.
 
     Args:
         task: cola, sst-2, mnli, qnli, rte, mrpc, qqp or sts-b.
-        part: train or dev; for mnli train, dev_matched or dev_mismatched.
-        sources: Its archive (for mrpc, its two files), or the folder with its PART.tsv.
-        output: TSV: sentence1, sentence2 if there are two, label.
+        part: train, dev or test; for mnli train, dev_matched, dev_mismatched, test_matched,
+            test_mismatched or ax.
+        sources: Its archive (for mrpc, its files; for ax, AX.tsv, too), or the folder with its PART.tsv.
+        output: TSV: sentence1, sentence2 if there are two, label unless it is a test set.
         rows: Required number of rows.
     """
     from synmask.corpora.glue import write_part

@@ -284,7 +284,7 @@ def nlu_score(
     scores = {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
         examples = read_task(task, path)
-        scores[part] = score(task, examples.labels, read_predictions(task, answers, examples))
+        scores[part] = score(task, examples.labels, read_predictions(task, answers, len(examples.labels)))
     _write_scores(output, run, train, {"task": task, "scores": scores})
 
 
@@ -314,7 +314,8 @@ def nlu_significance(
     tests = {}
     for part, path, *answers in together(parts=parts, gold=gold, predicted=predicted, baseline=baseline):
         examples = read_task(task, path)
-        tests[part] = compare(task, examples.labels, *(read_predictions(task, a, examples) for a in answers))
+        both = (read_predictions(task, path, len(examples.labels)) for path in answers)
+        tests[part] = compare(task, examples.labels, *both)
     write_json(output, run.given() | {"task": task, "parts": tests})
 
 
@@ -340,6 +341,35 @@ def nlu_baselines(
         for name, answer in (("majority", nlu.majority), ("bag-of-words", nlu.bag_of_words))
     }
     write_json(output, run.given() | {"task": task, "scores": scores} | _made())
+
+
+def glue_submission(
+    *,
+    files: Some[str],
+    rows: Some[Count],
+    predicted: Some[Path],
+    chosen: Some[Path],
+    run: Json[RunInfo],
+    output: Path,
+    summary: Path,
+) -> None:
+    """Pack the answers to GLUE's test sets as its server takes them, and check each column.
+
+    Args:
+        files: Files of the zip, such as CoLA.tsv.
+        rows: Number of examples of each file.
+        predicted: Predictions for each file: outputs of `predict-test`.
+        chosen: The seed that predicted each file: outputs of `predict-test`.
+        run: The run: the benchmark, as corpus, and the system.
+        output: NAME.zip.
+        summary: Output: which seeds answered, as JSON.
+    """
+    from synmask.evaluation.submission import write_submission
+
+    answers, seeds, counts = {}, {}, {}
+    for name, count, path, seed in together(files=files, rows=rows, predicted=predicted, chosen=chosen):
+        answers[name], seeds[name], counts[name] = path, seed, count
+    write_submission(answers, seeds, counts, output, summary, run.given() | _made())
 
 
 def _by_split(found: dict[str, dict]) -> dict:

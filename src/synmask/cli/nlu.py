@@ -3,7 +3,18 @@
 import sys
 from pathlib import Path
 
-from synmask.cli.options import Count, Gpus, Json, Some, Switch, TaskName, Threads, TrainingOptions, tell
+from synmask.cli.options import (
+    Count,
+    Gpus,
+    Json,
+    Some,
+    Switch,
+    TaskName,
+    Threads,
+    TrainingOptions,
+    tell,
+    together,
+)
 from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.gpus import lease
 
@@ -115,11 +126,11 @@ def continue_pretraining(
 
 
 def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
-    """Write one part of a task as ids for RoBERTa.
+    """Write one part of a task, or a test set, as ids for RoBERTa.
 
     Args:
         input: Output of `glue` or `demo-task`.
-        weights: A folder with RoBERTa's weights.
+        weights: Folder with encoder.json, vocab.bpe and dict.txt.
         max_tokens: Truncate longer examples.
         output: PART.npz.
     """
@@ -127,7 +138,7 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
     from synmask.roberta.finetune import encode_file
     from synmask.roberta.labelled import write_encoded
 
-    write_encoded(output, encode_file(read_task(task, input), task, weights, max_tokens))
+    write_encoded(output, encode_file(read_task(task, input, test=True), task, weights, max_tokens))
 
 
 def task_sentences(
@@ -205,3 +216,40 @@ def predict(
 
     with lease(gpus):
         predict(model, weights, data, output, threads)
+
+
+def predict_test(
+    *,
+    task: TaskName,
+    valid: str,
+    models: Some[Path],
+    scores: Some[Path],
+    weights: Path,
+    data: Path,
+    output: Path,
+    chosen: Path,
+    threads: Threads = 1,
+    gpus: Gpus = 0,
+) -> None:
+    """Predict the answers to a test set with the seed that is best on the development set.
+
+    Args:
+        valid: The part that chooses.
+        models: best.pt of each seed.
+        scores: scores.json of each seed.
+        weights: The weights that their training started from.
+        data: PART.npz.
+        output: Text, one line per example.
+        chosen: Output: the seed, and the scores of all, as JSON.
+    """
+    from synmask.evaluation.submission import best_seed
+    from synmask.files import all_writing, json_text
+    from synmask.roberta.finetune import predictions
+
+    runs = together(models=models, scores=scores)
+    best = best_seed(task, valid, [path for _, path in runs])
+    with lease(gpus):
+        lines = predictions(models[best.pop("place")], weights, data, threads)
+    with all_writing([output, chosen]) as (answers, said):
+        answers.writelines(f"{line}\n" for line in lines)
+        said.write(json_text(best))

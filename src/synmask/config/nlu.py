@@ -69,6 +69,8 @@ class NluTask(Finetuning):
     column: Line
     urls: Distinct[Url] = ()
     rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=2)
+    test_urls: Distinct[Url] = ()
+    test_rows: dict[Literal["test", "test_matched", "test_mismatched", "ax"], Count] = {}
 
     @property
     def parts(self) -> list[str]:

@@ -120,24 +120,31 @@ class Config(Section):
             return []
         return [self.raw_file(corpus, split, language) for split in SPLITS for language in languages]
 
-    def task_sources(self, benchmark: str, task: str) -> list[str]:
-        """Paths of a task's sources: its downloads, or its folder on this machine."""
+    def task_sources(self, benchmark: str, task: str, *, test: bool = False) -> list[str]:
+        """Paths of a task's sources: its downloads (`test`: also its test sets'), or its folder here."""
         entry = self.benchmarks[benchmark]
         if entry.folder is not None:
             return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
-        return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in entry.tasks[task].urls]
+        urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
+        return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in urls]
 
-    def task_sentences(self, benchmark: str, task: str) -> int:
-        """The number of sentences in all parts of a task, duplicates counted."""
-        return sum(self.benchmarks[benchmark].tasks[task].rows.values()) * TASKS[task].sentences
+    def task_sentences(self, benchmark: str, task: str, *, test: bool = False) -> int:
+        """The number of sentences in all parts of a task, or in its test sets, duplicates counted."""
+        entry = self.benchmarks[benchmark].tasks[task]
+        return sum((entry.test_rows if test else entry.rows).values()) * TASKS[task].sentences
 
     def task_parses(self, benchmark: str, task: str, part: str) -> list[str]:
-        """Prefixes of the parsed sentences of a part: its own if generated, else those of the task."""
-        stem = f"results/{benchmark}/{task}/syntax"
-        if self.benchmarks[benchmark].generate is not None:
+        """Prefixes of the parsed sentences of a part.
+
+        They are its own if generated, else those of the task, or of its test sets: these are apart so that
+        no system trains again because they are read.
+        """
+        entry, stem = self.benchmarks[benchmark], f"results/{benchmark}/{task}/syntax"
+        if entry.generate is not None:
             return [f"{stem}/{part}"]
-        files = -(-self.task_sentences(benchmark, task) // SENTENCES_PER_FILE)
-        return [f"{stem}/{number}" for number in range(1, files + 1)]
+        test = part in entry.tasks[task].test_rows
+        files = -(-self.task_sentences(benchmark, task, test=test) // SENTENCES_PER_FILE)
+        return [f"{stem}/{'test-' * test}{number}" for number in range(1, files + 1)]
 
     def reads_words(self, table: Table) -> bool:
         """Whether a system of a benchmark's table reads the parses of its tasks."""
@@ -195,7 +202,7 @@ class Config(Section):
         """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
         if download in self.benchmarks:
             entry = self.benchmarks[download]
-            urls = [url for task in entry.tasks.values() for url in task.urls]
+            urls = [url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls)]
         elif download in self.weights:
             entry = self.weights[download]
             urls = [entry.archive, *entry.bpe]

@@ -1,6 +1,7 @@
 """Language understanding tasks: those of GLUE in the paper (Wang et al. 2019), and similar demo tasks.
 
-A task's files are TSV: a header, then sentence1, sentence2 if there are two, label; nothing is quoted.
+A task's files are TSV: a header, then sentence1, sentence2 if there are two, label; nothing is quoted. The
+files of GLUE's test sets have no column for the label.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,11 +43,23 @@ GENERATED = {  # corpora/demo/tasks.py
     "predicate": Task(1, ()),
 }
 TASKS = GLUE | GENERATED
+SUBMISSION = {  # files that GLUE's server wants besides WNLI.tsv → the task whose model answers, test set
+    "CoLA.tsv": ("cola", "test"),
+    "SST-2.tsv": ("sst-2", "test"),
+    "MRPC.tsv": ("mrpc", "test"),
+    "STS-B.tsv": ("sts-b", "test"),
+    "QQP.tsv": ("qqp", "test"),
+    "MNLI-m.tsv": ("mnli", "test_matched"),
+    "MNLI-mm.tsv": ("mnli", "test_mismatched"),
+    "QNLI.tsv": ("qnli", "test"),
+    "RTE.tsv": ("rte", "test"),
+    "AX.tsv": ("mnli", "ax"),  # the diagnostic set
+}
 
 
 @dataclass(frozen=True)
 class Examples:
-    """One part of a task: its N sentences or pairs, and their N labels as they are written."""
+    """One part of a task: its N sentences or pairs, and their N labels as written; a test set has none."""
 
     texts: tuple[tuple[str, ...], ...]
     labels: tuple[str, ...]
@@ -79,18 +92,24 @@ def _known(task: Task, label: str) -> bool:
         return False
 
 
-def write_task(task: str, rows: Iterable[Sequence[str]], output: str | Path) -> None:
-    """Write a part of a task; a row has the task's sentences and the label."""
-    write_lines(output, task_lines(task, rows))
+def write_task(
+    task: str, rows: Iterable[Sequence[str]], output: str | Path, *, labelled: bool = True
+) -> None:
+    """Write a part of a task; a row has the task's sentences and, if `labelled`, the label."""
+    write_lines(output, task_lines(task, rows, labelled=labelled))
 
 
-def task_lines(task: str, rows: Iterable[Sequence[str]]) -> list[str]:
+def task_lines(task: str, rows: Iterable[Sequence[str]], *, labelled: bool = True) -> list[str]:
     """The lines of a part of a task, its header first."""
-    return ["\t".join(TASKS[task].columns), *("\t".join(row) for row in rows)]
+    columns = TASKS[task].columns if labelled else TASKS[task].columns[:-1]
+    return ["\t".join(columns), *("\t".join(row) for row in rows)]
 
 
-def read_task(task: str, path: str | Path) -> Examples:
+def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
     """Read a file of `write_task`.
+
+    Args:
+        test: also take a test set, whose examples have no labels.
 
     Raises:
         UserError: no such task or file; other columns than the task's; no rows; an unknown label.
@@ -99,18 +118,22 @@ def read_task(task: str, path: str | Path) -> Examples:
     lines = list(read_lines(path))
     if not lines:
         raise UserError(f"{path}: empty file; expected {task}'s header and rows")
-    if lines[0].split("\t") != kind.columns:
+    header = lines[0].split("\t")
+    labelled = header == kind.columns
+    if not labelled and not (test and header == kind.columns[:-1]):
         expected = ", ".join(kind.columns)
         raise UserError(f"{path}: columns {lines[0].replace(chr(9), ', ')!r:.80}; {task} has {expected}")
     rows = [line.split("\t") for line in lines[1:]]
     if not rows:
         raise UserError(f"{path}: no rows below the header; make it again")
-    width = len(kind.columns)
+    width = len(header)
     for number, row in enumerate(rows, start=2):
         if len(row) != width:
             raise UserError(f"{path}, line {number}: {len(row)} columns, not {width}; make it again")
-        check_label(kind, row[-1], f"{path}, line {number}")
-    return Examples(tuple(tuple(row[:-1]) for row in rows), tuple(row[-1] for row in rows))
+        if labelled:
+            check_label(kind, row[-1], f"{path}, line {number}")
+    texts = tuple(tuple(row[: kind.sentences]) for row in rows)
+    return Examples(texts, tuple(row[-1] for row in rows) if labelled else ())
 
 
 def write_sentences(task: str, parts: Sequence[Path], output: Path, number: int, files: int) -> int:
@@ -124,7 +147,7 @@ def write_sentences(task: str, parts: Sequence[Path], output: Path, number: int,
     Raises:
         UserError: as for `read_task`.
     """
-    examples = (read_task(task, part).texts for part in parts)
+    examples = (read_task(task, part, test=True).texts for part in parts)
     sentences = list(dict.fromkeys(text for texts in examples for example in texts for text in example))
     size = -(-len(sentences) // files)
     return write_lines(output, sentences[(number - 1) * size : number * size])

@@ -1,20 +1,22 @@
-"""Scores of language understanding tasks, by scikit-learn and SciPy, and trivial baselines."""
+"""Scores of language understanding tasks, by scikit-learn and SciPy, and trivial baselines.
 
-from collections.abc import Callable, Sequence
+Both libraries are imported where they are used: to load them takes 2 s, and most steps use neither.
+"""
+
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack
-from scipy.stats import pearsonr, spearmanr
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from synmask.corpora.tasks import TASKS, Examples, task_named
 from synmask.files import UserError, read_lines
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 METRICS = {  # the first one is a task's score in GLUE's average, and chooses the best checkpoint
     "cola": ("matthews",),
@@ -46,27 +48,28 @@ def score(task: str, gold: Sequence[str], predicted: Sequence[str]) -> dict[str,
     """
     if not gold or len(gold) != len(predicted):
         raise ValueError(f"predicted: {len(predicted)} given for {len(gold)} gold labels")
-    return {metric: 100 * float(_COMPUTE[metric](gold, predicted)) for metric in METRICS[task]}
+    compute = _of_labels if TASKS[task].labels else _correlation
+    return {metric: 100 * float(compute(metric, gold, predicted)) for metric in METRICS[task]}
 
 
-def _matthews(gold: Sequence[str], predicted: Sequence[str]) -> float:
-    return 0.0 if 1 in (len({*gold}), len({*predicted})) else matthews_corrcoef(gold, predicted)
+def _of_labels(metric: str, gold: Sequence[str], predicted: Sequence[str]) -> float:
+    from sklearn import metrics
+
+    if metric == "matthews":
+        constant = 1 in (len({*gold}), len({*predicted}))
+        return 0.0 if constant else metrics.matthews_corrcoef(gold, predicted)
+    if metric == "f1":
+        return metrics.f1_score(gold, predicted, pos_label="1", zero_division=0)
+    return metrics.accuracy_score(gold, predicted)
 
 
-def _correlation(measure: Callable, gold: Sequence[str], predicted: Sequence[str]) -> float:
+def _correlation(metric: str, gold: Sequence[str], predicted: Sequence[str]) -> float:
+    from scipy import stats
+
     sides = [np.array(side, dtype=np.float64) for side in (gold, predicted)]
     if any(np.ptp(side) == 0 for side in sides):
         return 0.0
-    return measure(*sides).statistic
-
-
-_COMPUTE: dict[str, Callable[[Sequence[str], Sequence[str]], float]] = {
-    "matthews": _matthews,
-    "accuracy": accuracy_score,
-    "f1": lambda gold, predicted: f1_score(gold, predicted, pos_label="1", zero_division=0),
-    "pearson": lambda gold, predicted: _correlation(pearsonr, gold, predicted),
-    "spearman": lambda gold, predicted: _correlation(spearmanr, gold, predicted),
-}
+    return (stats.pearsonr if metric == "pearson" else stats.spearmanr)(*sides).statistic
 
 
 def compare(
@@ -145,6 +148,9 @@ def bag_of_words(task: str, train: Examples, dev: Examples) -> dict[str, float]:
     all training sentences); a pair is u, v, |u - v| and u * v, side by side. LogisticRegression (C = 1), or
     Ridge (alpha = 1) for a regression; both deterministic.
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression, Ridge
+
     if len(set(train.labels)) == 1:  # nothing to learn
         return majority(task, train, dev)
     vectors = TfidfVectorizer(token_pattern=TOKEN)
@@ -156,8 +162,10 @@ def bag_of_words(task: str, train: Examples, dev: Examples) -> dict[str, float]:
     return score(task, dev.labels, model.predict(_features(vectors, dev)).tolist())
 
 
-def _features(vectors: TfidfVectorizer, examples: Examples) -> csr_matrix:
+def _features(vectors: "TfidfVectorizer", examples: Examples) -> "csr_matrix":
     """(N, features) of N sentences or pairs."""
+    from scipy.sparse import hstack
+
     sides = [vectors.transform(texts) for texts in zip(*examples.texts, strict=True)]
     if len(sides) == 2:
         first, second = sides
@@ -165,18 +173,16 @@ def _features(vectors: TfidfVectorizer, examples: Examples) -> csr_matrix:
     return hstack(sides, format="csr")
 
 
-def read_predictions(task: str, path: str | Path, gold: Examples) -> list[str]:
-    """Read predictions for `gold`: one label, or for a regression one number, per line.
+def read_predictions(task: str, path: str | Path, count: int) -> list[str]:
+    """Read the predictions for `count` examples: one label, or for a regression one number, per line.
 
     Raises:
         UserError: no such file, malformed lines, or another number of lines.
     """
     labels = task_named(task).labels
     lines = list(read_lines(path))
-    if len(lines) != len(gold.labels):
-        raise UserError(
-            f"{path}: {len(lines)} predictions for {len(gold.labels)} examples; predict the same part again"
-        )
+    if len(lines) != count:
+        raise UserError(f"{path}: {len(lines)} predictions for {count} examples; predict the same part again")
     for number, line in enumerate(lines, start=1):
         if labels and line not in labels:
             raise UserError(f"{path}, line {number}: unknown label {line!r}; expected {', '.join(labels)}")

@@ -1,5 +1,6 @@
 """Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
+import math
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from synmask.roberta.labelled import (
     syntax_file,
 )
 from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.weights import Weights, load_weights
+from synmask.roberta.weights import Weights, load_dictionary, load_weights
 from synmask.text import gpt2
 from synmask.training.checkpoints import finished, load, retire, save
 from synmask.training.lock import locked
@@ -185,20 +186,26 @@ def finetune(
 
 
 def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa's input, at most `most` tokens each."""
-    loaded = load_weights(weights)
-    if most > loaded.shape.max_positions:
-        raise UserError(f"{weights}: takes {loaded.shape.max_positions} tokens, not {most}; lower max_tokens")
+    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set.
+
+    Of the folder `weights` only the vocabulary is read.
+    """
+    dictionary = load_dictionary(weights)
     sentences = [sentence for example in examples.texts for sentence in example]
     pieces = iter(gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe"))
     texts = [[next(pieces) for _ in example] for example in examples.texts]
     labels = TASKS[task].labels
     targets = [labels.index(label) if labels else float(label) for label in examples.labels]
-    return encode(texts, loaded.dictionary, most, targets)
+    return encode(texts, dictionary, most, targets or [math.nan] * len(texts))
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
-    """Write the model's prediction for each example of a part, one label or number per line.
+    """Write the model's prediction for each example of a part, one label or number per line."""
+    write_lines(output, predictions(model, weights, data, threads))
+
+
+def predictions(model: Path, weights: Path, data: Path, threads: int = 1) -> list[str]:
+    """The model's prediction for each example of a part: a label, or a number.
 
     Args:
         model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
@@ -206,10 +213,11 @@ def predict(model: Path, weights: Path, data: Path, output: Path, threads: int =
     """
     torch.set_num_threads(threads)
     tuned, task = _tuned(model, weights, data)
+    check_encoded(data, task.weights, test=True)
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     encoded = read_encoded(data)
     outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
-    write_lines(output, _answers(task.settings.task, outputs))
+    return _answers(task.settings.task, outputs)
 
 
 def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, SentencePrediction]:

@@ -29,7 +29,7 @@ NONE = -1
 @dataclass(frozen=True)
 class Encoded:
     """Examples as ids: `tokens` (T,) of all examples, example i from starts[i] to starts[i+1]; `targets`
-    (N,), class numbers or, for a regression, scores."""
+    (N,), class numbers or, for a regression, scores; NaN in a test set."""
 
     tokens: np.ndarray
     starts: np.ndarray
@@ -142,13 +142,19 @@ def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
     return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
 
 
-def check_encoded(path: Path, weights: Weights) -> None:
-    """Raise a UserError unless the examples in `path` fit `weights`."""
+def check_encoded(path: Path, weights: Weights, *, test: bool = False) -> None:
+    """Raise a UserError unless the examples fit `weights` and, except for a `test` set, have labels."""
     encoded = read_encoded(path)
     ids, sizes = encoded.tokens, encoded.sizes
     fits = len(encoded) and ids.min() >= 0 and ids.max() < len(weights.dictionary)
-    if not fits or sizes.min() < 2 or sizes.max() > weights.shape.max_positions:
+    if not fits or sizes.min() < 2:
         raise UserError(f"{path}: no sentences for these weights; encode the task again")
+    if sizes.max() > (most := weights.shape.max_positions):
+        raise UserError(
+            f"{path}: {sizes.max()} tokens in an example, the weights take {most}; lower max_tokens"
+        )
+    if not test and np.isnan(encoded.targets).any():
+        raise UserError(f"{path}: a test set, without labels; give a part that has them")
 
 
 class Sentences(FairseqDataset):

@@ -16,7 +16,7 @@ from fairseq.data import Dictionary
 from synmask.corpora.tasks import read_task
 from synmask.files import UserError, write_json, writing
 from synmask.roberta.labelled import COLUMNS, NONE, Encoded, encode, read_encoded, syntax_file, write_encoded
-from synmask.roberta.weights import load_weights
+from synmask.roberta.weights import load_dictionary
 from synmask.syntax.pieces import Parsed, annotate, read_parses
 from synmask.text import gpt2
 
@@ -37,7 +37,7 @@ def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Seque
     Raises:
         UserError: a file is missing, a sentence has no parse there, or `part` is of other examples.
     """
-    examples, encoded = read_task(task, tsv), read_encoded(part)
+    examples, encoded = read_task(task, tsv, test=True), read_encoded(part)
     if len(examples.texts) != len(encoded):
         raise UserError(f"{part}: {len(encoded)} examples, {tsv} has {len(examples.texts)}; encode it again")
     known = dict(read_parses(parses))
@@ -63,7 +63,7 @@ def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) 
     known = {text: parsed for text, parsed in read_parses(parses) if text.strip()}
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
-    dictionary = load_weights(weights).dictionary
+    dictionary = load_dictionary(weights)
     pieces = gpt2.encode([*known], weights / "encoder.json", weights / "vocab.bpe")
     encoded = encode([[sentence] for sentence in pieces], dictionary, most, [0.0] * len(known))
     write_encoded(part, encoded)

@@ -104,6 +104,16 @@ def load_weights(folder: str | Path) -> Weights:
     return _read(folder, folder, read_encoder(folder / "encoder.json"))
 
 
+def load_dictionary(folder: str | Path) -> Dictionary:
+    """Read the dictionary of a weights folder, whose model.pt need not be there yet.
+
+    Raises:
+        UserError: as for `load_weights`.
+    """
+    folder = Path(folder)
+    return _dictionary(folder, folder, read_encoder(folder / "encoder.json"))
+
+
 def save_weights(
     folder: str | Path, state: Mapping[str, Tensor], shape: RobertaShape, vocabulary: str | Path
 ) -> None:
@@ -116,7 +126,7 @@ def save_weights(
         UserError: `state` is not of this shape, or not of this vocabulary.
     """
     folder, vocabulary = Path(folder), Path(vocabulary)
-    words = len(_dictionary(vocabulary, vocabulary, read_encoder(vocabulary / "encoder.json")))
+    words = len(load_dictionary(vocabulary))
     kept = {name: value for name, value in state.items() if name in shape.parameters(words)}
     _check(kept, shape, words, folder)
     kept["encoder.lm_head.weight"] = kept[TOKENS]  # one tensor, saved once

@@ -344,6 +344,10 @@ def hour_lines(
         cores = os.cpu_count() or 1
         whole = as_text(sum(hours.cores for hours in known) / cores)
         yield f"no GPU     about {whole} on this machine's {cores} cores"
+        yield (
+            "           of training alone: starting, predicting and scoring take as long again in a demo, "
+            "little where trainings take hours"
+        )
         yield from _sources(config, left, bool(tuned) and not all(tuned.values()))
     for corpus in dict.fromkeys(row.corpus for row in left if row.hours.gpu is None):
         key = f"corpora.{corpus}.pairs: {{train: …}}"

@@ -8,6 +8,7 @@ from synmask.config import Config, as_json
 from synmask.config.guides import GuideOptions
 from synmask.config.nlu import Benchmark, Continued, NluTask, Pretrain
 from synmask.config.sections import Corpus, Resources
+from synmask.corpora.tasks import SUBMISSION
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
 from synmask.workflow.sources import digest
 
@@ -246,9 +247,41 @@ class Jobs:
         """This file for each part of a task that is predicted."""
         return lambda wildcards: [path.replace("{part}", part) for part in self.task(wildcards).parts]
 
+    def of_seeds(self, name: str) -> Told:
+        """This file of a system's run with each seed of a task."""
+        stem = f"{TASK}{{system}}/seed"
+        return lambda w: [f"{stem}{seed}/{name}" for seed in self.config.benchmark_seeds(w.benchmark)]
+
+    def task_sources(self, wildcards: Wildcards) -> list[str]:
+        """The sources of a part of a task."""
+        test = wildcards.part in self.task(wildcards).test_rows
+        return self.config.task_sources(wildcards.benchmark, wildcards.task, test=test)
+
+    def part_rows(self, wildcards: Wildcards) -> int:
+        """How many rows a part of a task must have."""
+        entry = self.task(wildcards)
+        return {**entry.rows, **entry.test_rows}[wildcards.part]
+
+    def submitted(self, name: str) -> Told:
+        """This file of a system's answers to each test set of a benchmark, in the order of `SUBMISSION`."""
+        return lambda wildcards: [
+            f"results/{wildcards.benchmark}/{task}/{wildcards.system}/test/{part}.{name}"
+            for task, part in SUBMISSION.values()
+        ]
+
+    def submitted_rows(self, wildcards: Wildcards) -> list[int]:
+        """How many rows each file of a submission must have."""
+        tasks = self.benchmark(wildcards).tasks
+        return [tasks[task].test_rows[part] for task, part in SUBMISSION.values()]
+
+    def parsed_parts(self, wildcards: Wildcards) -> list[str]:
+        """The parts of a task whose sentences a file of these holds."""
+        entry = self.task(wildcards)
+        return list(entry.test_rows if wildcards.number.startswith("test-") else entry.rows)
+
     def task_rows(self, wildcards: Wildcards) -> list[str]:
-        """The TSV of each part of a task."""
-        return [f"{TASK}{part}.tsv" for part in self.task(wildcards).rows]
+        """The TSV of each of these parts."""
+        return [f"{TASK}{part}.tsv" for part in self.parsed_parts(wildcards)]
 
     def task_sizes(self, wildcards: Wildcards) -> str:
         """Sizes and seed of a generated task, as JSON."""
@@ -262,8 +295,9 @@ class Jobs:
         return [f"{prefix}.{kind}" for prefix in self.task_parses(wildcards) for kind in PARSES]
 
     def sentence_files(self, wildcards: Wildcards) -> int:
-        """The number of files that a task's sentences are parsed in."""
-        return len(self.config.task_parses(wildcards.benchmark, wildcards.task, "train"))
+        """The number of files that a task's sentences, or those of its test sets, are parsed in."""
+        part = self.parsed_parts(wildcards)[0]
+        return len(self.config.task_parses(wildcards.benchmark, wildcards.task, part))
 
     def task_syntax(self, *parts: str) -> Told:
         """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""

@@ -12,6 +12,7 @@ from synmask.config.faults import nearest
 from synmask.config.published import Published
 from synmask.config.sections import Experiment, Table
 from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_comparisons, task_files
+from synmask.corpora.tasks import SUBMISSION
 from synmask.files import UserError
 from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
 
@@ -94,8 +95,9 @@ class Targets:
                 if benchmark.generate is None and (continued or config.reads_words(table)):
                     files.update(config.corenlp_jars("en"))
                 if benchmark.folder is None:
-                    tasks = {*config.tasks_of(table)} | continued
-                    files.update(*(config.task_sources(table.benchmark, task) for task in tasks))
+                    own = {*config.tasks_of(table)}
+                    for task in own | continued:
+                        files.update(config.task_sources(table.benchmark, task, test=task in own))
         for name in config.members(target):
             entry = self.entry(name)
             languages = {language for direction in entry.directions for language in direction.split("-")}
@@ -117,6 +119,34 @@ class Targets:
             for prefix in itertools.chain(*parses.values()):
                 if prefix.startswith(tasks):
                     yield prefix.removeprefix(tasks).split("/")[0]
+
+    def submissions(self, table: str) -> list[str]:
+        """The zips for GLUE's server of the systems of a benchmark's table.
+
+        Raises:
+            UserError: the benchmark lacks a task or the size of a test set.
+        """
+        name = self.config.all_tables[table].benchmark
+        tasks = self.config.benchmarks[name].tasks
+        for task, part in SUBMISSION.values():
+            if task not in tasks or part not in tasks[task].test_rows:
+                key = f"benchmarks.{name}.tasks.{task}.test_rows.{part}"
+                raise UserError(f"{key}: missing; GLUE's server wants the answers to all test sets")
+        systems = (
+            system for system in self.config.all_tables[table].systems if system in self.config.systems
+        )
+        return [f"results/{name}/submission/{system}.zip" for system in systems]
+
+    def submitted_tables(self) -> list[str]:
+        """The benchmark tables whose tasks are GLUE's, all of them."""
+        tables = (
+            (name, self.config.tables[name]) for name in self.config.tables if name in self.benchmark_tables
+        )
+        return [
+            name
+            for name, table in tables
+            if table.tasks is None and self.config.benchmarks[table.benchmark].generate is None
+        ]
 
     # ---- an experiment -------------------------------------------------------------------------------------
 

@@ -1,0 +1,220 @@
+"""GLUE's test sets from archives to the zip that its server takes, with models whose answers are random."""
+
+import csv
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from synmask.cli import main
+from synmask.config.nlu import FinetuningSettings
+from synmask.corpora.tasks import SUBMISSION, TASKS, write_task
+from synmask.evaluation.nlu import METRICS
+from synmask.evaluation.submission import best_seed, check_submission
+from synmask.files import UserError, read_lines, write_json
+from synmask.roberta.finetune import finetune
+from synmask.roberta.labelled import read_encoded
+from synmask.roberta.weights import RobertaShape
+
+SHAPE = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=66)
+ROWS = {name: 3 + number for number, name in enumerate(SUBMISSION)}
+WANTED = {  # gluebenchmark.com: "index" and "prediction", and what stands in the second column
+    "CoLA.tsv": {"0", "1"},
+    "SST-2.tsv": {"0", "1"},
+    "MRPC.tsv": {"0", "1"},
+    "STS-B.tsv": None,
+    "QQP.tsv": {"0", "1"},
+    "MNLI-m.tsv": {"entailment", "neutral", "contradiction"},
+    "MNLI-mm.tsv": {"entailment", "neutral", "contradiction"},
+    "QNLI.tsv": {"entailment", "not_entailment"},
+    "RTE.tsv": {"entailment", "not_entailment"},
+    "WNLI.tsv": {"0", "1"},
+    "AX.tsv": {"entailment", "neutral", "contradiction"},
+}
+
+
+def predicted(folder, weights, lines, name, tuned):
+    """Let the verbs answer one test set with the better of two seeds."""
+    task, part = SUBMISSION[name]
+    texts = [row.split("\t") for row in lines[: ROWS[name]]]
+    place = folder / task / part
+    place.mkdir(parents=True)
+    write_task(task, [row[: TASKS[task].sentences] for row in texts], place / f"{part}.tsv", labelled=False)
+    main(f"encode-task --task {task} --input {place}/{part}.tsv --weights {weights} --max-tokens 60"
+         f" --output {place}/{part}.npz".split())  # fmt: skip
+    for seed, value in ((1, 60.5), (2, 71.5)):
+        tuned(place / f"{seed}.pt", task, weights, seed)
+        scores = {"dev": {METRICS[task][0]: value}}
+        write_json(place / f"{seed}.json", {"task": task, "seed": seed, "scores": scores})
+    main(f"predict-test --task {task} --valid dev --models {place}/1.pt {place}/2.pt --scores {place}/1.json"
+         f" {place}/2.json --weights {weights} --data {place}/{part}.npz --output {place}/answers.txt"
+         f" --chosen {place}/chosen.json".split())  # fmt: skip
+    return place
+
+
+@pytest.fixture(scope="module")
+def answered(small_roberta, small_tuned, demo_lines, tmp_path_factory):
+    """Weights, and a folder with the answers to each test set."""
+    weights, folder = small_roberta(SHAPE, demo_lines, 150, std=0.3), tmp_path_factory.mktemp("answered")
+    return weights, {name: predicted(folder, weights, demo_lines, name, small_tuned) for name in SUBMISSION}
+
+
+def words(places, output, **changed):
+    lists = {
+        "files": list(places),
+        "rows": [ROWS[name] for name in places],
+        "predicted": [place / "answers.txt" for place in places.values()],
+        "chosen": [place / "chosen.json" for place in places.values()],
+    } | changed
+    run = json.dumps({"corpus": "glue", "system": "roberta"})
+    return [
+        "glue-submission", "--run", run, "--output", str(output), "--summary", str(output.with_suffix(".json")),
+        *(str(word) for name, values in lists.items() for word in (f"--{name}", *values)),
+    ]  # fmt: skip
+
+
+def test_the_zip_holds_every_file_column_by_column(answered, tmp_path):
+    _, places = answered
+    main(words(places, tmp_path / "roberta.zip"))
+    with zipfile.ZipFile(tmp_path / "roberta.zip") as archive:
+        assert sorted(archive.namelist()) == sorted(WANTED)
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    for name, text in texts.items():
+        rows = list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+        assert text.startswith("index\tprediction\n0\t")
+        assert text.endswith("\n")
+        assert [row["index"] for row in rows] == [
+            str(n) for n in range(146 if name == "WNLI.tsv" else ROWS[name])
+        ]
+        answers = [row["prediction"] for row in rows]
+        if WANTED[name]:
+            assert {*answers} <= WANTED[name]
+        else:
+            assert all(0 <= float(answer) <= 5 for answer in answers)
+        if name != "WNLI.tsv" and WANTED[name]:
+            assert answers == list(read_lines(places[name] / "answers.txt"))
+    assert {row.split("\t")[1] for row in texts["WNLI.tsv"].splitlines()[1:]} == {"0"}
+    said = json.loads((tmp_path / "roberta.json").read_text())
+    assert said["system"] == "roberta"
+    assert {name: entry["seed"] for name, entry in said["files"].items()} == {
+        name: None if name == "WNLI.tsv" else 2 for name in WANTED
+    }
+    assert said["files"]["CoLA.tsv"]["scores"] == {"1": 60.5, "2": 71.5}
+    main(words(places, tmp_path / "again.zip"))
+    assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "roberta.zip").read_bytes()
+
+
+def test_similarities_are_moved_into_the_servers_range(answered, tmp_path):
+    _, places = answered
+    (tmp_path / "answers.txt").write_text("-0.5\n5.3\n2.25\n" + "1.0\n" * (ROWS["STS-B.tsv"] - 3))
+    given = [
+        tmp_path / "answers.txt" if name == "STS-B.tsv" else place / "answers.txt"
+        for name, place in places.items()
+    ]
+    main(words(places, tmp_path / "r.zip", predicted=given))
+    with zipfile.ZipFile(tmp_path / "r.zip") as archive:
+        lines = archive.read("STS-B.tsv").decode().splitlines()
+    assert lines[1:4] == ["0\t0.0000", "1\t5.0000", "2\t2.2500"]
+
+
+def test_the_answers_are_those_of_the_chosen_seeds_model(answered):
+    weights, places = answered
+    place = places["STS-B.tsv"]
+    main(f"predict --model {place}/2.pt --weights {weights} --data {place}/test.npz"
+         f" --output {place}/second.txt".split())  # fmt: skip
+    main(f"predict --model {place}/1.pt --weights {weights} --data {place}/test.npz"
+         f" --output {place}/first.txt".split())  # fmt: skip
+    answers = (place / "answers.txt").read_bytes()
+    assert answers == (place / "second.txt").read_bytes()
+    assert answers != (place / "first.txt").read_bytes()
+
+
+def test_a_test_set_is_no_data_to_train_on(answered, tmp_path):
+    weights, places = answered
+    data = places["RTE.tsv"] / "test.npz"
+    assert np.isnan(read_encoded(data).targets).all()
+    (tmp_path / "train.npz").write_bytes(data.read_bytes())
+    (tmp_path / "dev.npz").write_bytes(data.read_bytes())
+    settings = FinetuningSettings.model_validate({
+        "task": "rte", "training": {"total_updates": 9, "warmup_updates": 1},
+        "system": {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0},
+    })  # fmt: skip
+    with pytest.raises(UserError, match=r"train\.npz: a test set, without labels"):
+        finetune(tmp_path, "dev", tmp_path / "run", weights, settings, 1)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (lambda p: {"files": [*[*p][:-1], "AX2.tsv"]}, "GLUE's server wants AX.tsv, too"),
+        (lambda p: {"rows": [9] * len(p)}, "answers.txt: 3 predictions for 9 examples"),
+        (lambda p: {"predicted": [place / "1.json" for place in p.values()]}, "predictions for"),
+        (lambda p: {"chosen": ["nowhere.json"] * len(p)}, "nowhere.json: no such file"),
+        (lambda p: {"rows": [9]}, "these options need equally many values: --files 10, --rows 1"),
+    ],
+)
+def test_what_is_missing_is_one_line_and_no_zip(answered, tmp_path, changed, said, capsys):
+    _, places = answered
+    with pytest.raises(SystemExit):
+        main(words(places, tmp_path / "r.zip", **changed(places)))
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_wrong_submission_is_not_published(answered, tmp_path):
+    _, places = answered
+    main(words(places, tmp_path / "r.zip"))
+    rows = {**ROWS, "WNLI.tsv": 146}
+    check_submission((tmp_path / "r.zip").read_bytes(), rows, "r.zip")
+    wrong = {
+        ("CoLA.tsv", "prediction\n", "label\n"): "CoLA.tsv: columns 'index\\tlabel', not",
+        ("CoLA.tsv", "index\tprediction\n", "index\tprediction\n0\t0\n"): "CoLA.tsv: 4 rows, not 3",
+        ("MNLI-m.tsv", "\n1\t", "\n7\t"): "MNLI-m.tsv, line 3: index '7', not 1",
+        ("RTE.tsv", "\n0\t", "\n0\tnot_"): "is no answer to this task",
+        ("STS-B.tsv", "\n0\t", "\n0\t9"): "is no answer to this task",
+        ("STS-B.tsv", "\n0\t", "\n0\t-"): "is no answer to this task",
+        ("WNLI.tsv", "\n0\t0", "\n0\tentailment"): "WNLI.tsv, line 2: 'entailment' is no answer",
+    }
+    for (name, old, new), said in wrong.items():
+        packed = changed_zip(
+            tmp_path / "r.zip", name, lambda text, old=old, new=new: text.replace(old, new, 1)
+        )
+        with pytest.raises(UserError, match=said.replace("\\", r"\\")):
+            check_submission(packed, rows, "r.zip")
+    with pytest.raises(UserError, match="eleven files are wanted"):
+        check_submission(changed_zip(tmp_path / "r.zip", "AX.tsv", lambda text: None), rows, "r.zip")
+
+
+def changed_zip(path, name, change):
+    """The bytes of a zip with one file changed, or left out."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(packed, "w") as new:
+        for other in old.namelist():
+            text = old.read(other).decode()
+            if other != name or (text := change(text)) is not None:
+                new.writestr(other, text)
+    return packed.getvalue()
+
+
+def test_the_best_seed_is_the_first_with_the_best_score(tmp_path):
+    paths = []
+    for seed, value in ((3, 50.0), (1, 70.0), (2, 70.0)):
+        paths.append(tmp_path / f"{seed}.json")
+        scores = {"dev_matched": {"accuracy": value}, "dev_mismatched": {"accuracy": 100 - value}}
+        write_json(paths[-1], {"task": "mnli", "seed": seed, "scores": scores})
+    assert best_seed("mnli", "dev_matched", paths) == {
+        "task": "mnli", "seed": 1, "metric": "accuracy", "scores": {3: 50.0, 1: 70.0, 2: 70.0}, "place": 1,
+    }  # fmt: skip
+    with pytest.raises(UserError, match="no task 'mmli'"):
+        best_seed("mmli", "dev", paths)
+    with pytest.raises(UserError, match=r"3\.json: scores of mnli, not of rte"):
+        best_seed("rte", "dev", paths)
+    for damaged in ({}, {"task": "mnli", "seed": 1, "scores": {"dev": {}}}, {"task": "mnli", "seed": "x"}):
+        write_json(paths[1], damaged)
+        with pytest.raises(UserError, match=r"1\.json: no seed with accuracy of mnli's dev_matched"):
+            best_seed("mnli", "dev_matched", paths)
