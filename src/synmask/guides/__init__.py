@@ -54,7 +54,7 @@ class Steps(Protocol):
     """A decoder's guide in beam search: S sentences have W hypotheses each (see search/attention.py)."""
 
     def __call__(self, x: Tensor, path: Tensor, slots: int) -> Tensor:
-        """What is added to the scores of the last tokens.
+        """The bias to add to the scores of the last tokens.
 
         Args:
             x: (S, W, d), what the first layer gets of them.

@@ -18,7 +18,7 @@ ROOM = 64  # slots that a cache has at first
 def attended(
     query: Tensor, memory: Tensor, heads: int, path: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
-    """What queries get from the values of their sentence.
+    """Attend to the keys and values of each query's sentence.
 
     Args:
         query: (S, W, d).

@@ -21,7 +21,7 @@ class Products:
     def __call__(
         self, x: Tensor, *layers: nn.Linear, relu: bool = False, plus: Tensor | None = None
     ) -> Tensor:
-        """What all `layers` make of x (..., d), side by side: (..., sum of their widths).
+        """The outputs of all `layers` for x (..., d), side by side: (..., sum of their widths).
 
         Args:
             relu: cut it off at 0; plus: or add this to it.

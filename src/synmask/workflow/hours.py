@@ -247,7 +247,7 @@ def as_text(hours: float) -> str:
 
 
 def read_record(path: Path, *numbers: str, **others: type) -> dict[str, Any]:
-    """What a step wrote down of its duration: `numbers`, and `others` of these types.
+    """The record of a step's duration: `numbers`, and `others` of these types.
 
     Raises:
         UserError: one of them is missing, or of another type.
