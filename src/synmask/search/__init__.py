@@ -1,1 +1,1 @@
-"""The computations of beam search for each token, in C++ and in PyTorch. S sentences have W hypotheses each."""
+"""The computations of beam search for each token, in C++ and in PyTorch. A sentence has W hypotheses."""
