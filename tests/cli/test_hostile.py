@@ -247,7 +247,7 @@ READERS = {
     "ids": ("*", "pretrain"),
     "data": ("*.npz", "finetune"),
     "parsed": ("*.np*", "continue-pretraining"),
-    "weights": ("*", "encode-text", "encode-task"),
+    "weights": ("*", "encode-text", "encode-task", "finetune"),
 }
 
 

@@ -37,7 +37,8 @@ class Sentence:
 
     Attributes:
         letters: (m,) the words' lengths.
-        gold, induced: (m,) their heads: from 1 among these words, 0 for the root, -1 for another token.
+        gold: (m,) their heads: from 1 among these words, 0 for the root, -1 for another token.
+        induced: (m,) likewise, those that the parser induced.
         parser: (m, m, F) what the parser says of word i and a head k.
     """
 

@@ -28,7 +28,8 @@ class Done:
     """The inputs of a guide's own loss after a forward pass.
 
     Attributes:
-        source, target: the prepared states of the encoder's and the decoder's guide (None: no guide).
+        source: the prepared state of the encoder's guide; None: no guide.
+        target: that of the decoder's guide.
         annotations: those of the batch.
         cross_attention: (B, m, n), of the m target tokens to the n source tokens; mean over the heads of one
             decoder layer (the second-last in a guided decoder).
