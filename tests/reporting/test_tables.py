@@ -444,6 +444,7 @@ def test_tasks_of_language_understanding(table, task_scores, tmp_path):
     assert cells(markdown, "RoBERTa", "median") == ["60.0", "80.0", "82.0", "64.0"]
     assert cells(markdown, "Majority", "here") == ["0.0", "35.0", "36.0", "23.7"]
     assert "seeds 1, 2, 3" in "\n".join(markdown)
+    assert "nan" not in "\n".join(markdown)  # an average has no commit of its own
     assert "Missing: RoBERTa MNLI-m (seed 3); RoBERTa MNLI-mm (seed 3)." in "\n".join(markdown)
     assert {row["direction"] for row in by_run} == {"CoLA", "MNLI-m", "MNLI-mm", "average"}
     assert [row["median"] for row in rows if row["system"] == "roberta"] == ["60.0", "80.0", "82.0", "64.0"]

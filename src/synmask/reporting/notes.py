@@ -147,7 +147,7 @@ def _machines(plan: Plan, runs: pd.DataFrame) -> str:
 
 
 def _listed(what: str, values: Iterable[object]) -> str:
-    values = list(dict.fromkeys(str(value) for value in values if value))
+    values = list(dict.fromkeys(str(value) for value in values if value and pd.notna(value)))
     return f"{what}: {', '.join(values)}." if values else ""
 
 
