@@ -106,6 +106,14 @@ def test_a_probe_of_lengths_finds_the_long_word():
     assert scores["position"] < 50
 
 
+def test_the_candidates_are_the_other_words_of_the_sentence():
+    x, there, right, sizes = probe._block(("position",), [sentence([2, 0]), sentence([3, 1, 0])])
+    assert x.shape[:2] == there.shape
+    assert there.tolist() == [[False, True, False], [False, True, True], [True, False, True]]
+    assert right.tolist() == [1, 2, 0]
+    assert sizes == [1, 2]  # the roots have no head to find
+
+
 def test_the_loss_has_the_right_gradient():
     rng = np.random.default_rng(2)
     x, open_ = rng.normal(size=(7, 5, 4)), np.ones((7, 5), dtype=bool)
