@@ -139,7 +139,7 @@ def _other_kind(path: Path) -> str | None:
 
 def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     model, task = _built(saved, f"{path}: not a whole model file of `synmask average`")
-    for name, value in saved["model"].items():
+    for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
         if not value.isfinite().all():
             raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
     device = "cuda" if torch.cuda.is_available() else "cpu"
