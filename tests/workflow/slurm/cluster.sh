@@ -2,7 +2,7 @@
 # A SLURM of three nodes on this machine, for tests and for trying things out: without root where its packages are
 # installed (munge, slurmctld, slurmd, slurm-client), each node with two stand-ins for GPUs.
 #   cluster.sh start FOLDER [accounting]   start it (exit code 3: packages are missing); all it writes lies in FOLDER.
-#                                          With a database of jobs, it needs slurmdbd and mariadb-server-core, too.
+#                                          With a database of jobs, it needs slurmdbd, mariadb-server-core and mariadb-client-core, too.
 #                                          Then: source FOLDER/env.sh
 #   cluster.sh kill FOLDER NODE            NODE dies: its daemon and all its jobs' processes are killed
 #   cluster.sh up FOLDER NODE|slurmctld    start a node, or the controller, that was killed
@@ -163,12 +163,12 @@ all_idle() { [[ $(sinfo -h -p main -o %T 2> /dev/null) == idle ]]; }
 
 start() {
   local accounting=${1-} missing=() command ports node
-  for command in munged slurmctld slurmd sbatch ${accounting:+slurmdbd mariadbd}; do
+  for command in munged slurmctld slurmd sbatch ${accounting:+slurmdbd mariadbd my_print_defaults}; do
     command -v "$command" > /dev/null || missing+=("$command")
   done
   if ((${#missing[@]})); then
     echo "no ${missing[*]}: install SLURM (Debian: apt-get install munge slurmctld slurmd slurm-client;" \
-      "for accounting slurmdbd mariadb-server-core)" >&2
+      "for accounting slurmdbd mariadb-server-core mariadb-client-core)" >&2
     exit 3
   fi
   if pid_of slurmctld > /dev/null; then
