@@ -35,7 +35,13 @@ from synmask.roberta.weights import RobertaShape, Weights
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 
 
-def rival(name, weights, sentences, length, device):
+def costs(names, layers, sentences, length, steps, **how):
+    """The cost of a step of each system; `how`: a Rival's device and precision."""
+    weights = new_weights(layers)
+    return compare([rival(name, weights, sentences, length, **how) for name in names], steps)
+
+
+def rival(name, weights, sentences, length, **how):
     """A RoBERTa system of config.yaml, or stock fairseq."""
     config = load(read_yaml(CONFIG), [CONFIG])
     chosen = config.nlu_settings("glue", "rte", "roberta" if name == STOCK else name)
@@ -54,7 +60,7 @@ def rival(name, weights, sentences, length, device):
     batch = sample(sentences, length, len(weights.dictionary))
     if system.kind.reads:
         batch["net_input"]["annotations"] = batched([tree(length) for _ in range(sentences)])
-    return Rival(name, model, criterion, batch, device)
+    return Rival(name, model, criterion, batch, **how)
 
 
 def tree(length):
@@ -100,7 +106,7 @@ class Measured:
 def measured(name, args, length):
     """Take steps with one system, in this process alone."""
     torch.set_num_threads(args.threads)
-    one = rival(name, new_weights(args.layers), args.sentences, length, "cpu")
+    one = rival(name, new_weights(args.layers), args.sentences, length, device="cpu")
     operations = one.operations()  # this is the warm-up, too
     for _ in range(args.steps):
         one.timed_step()
@@ -144,14 +150,13 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() and not args.alone else "cpu"
-    weights = None if args.alone else new_weights(args.layers)
     names = [STOCK, *args.systems]
     for length in args.lengths:
         print(f"{args.layers} layers, {args.sentences} x {length} tokens, {device}, {args.threads} threads\n")
         if args.alone:
             each_alone(args, length)
             continue
-        compare([rival(name, weights, args.sentences, length, device) for name in names], args.steps)
+        costs(names, args.layers, args.sentences, length, args.steps, device=device)
 
 
 if __name__ == "__main__":

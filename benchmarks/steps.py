@@ -1,40 +1,49 @@
 """Steps of rival systems on one batch, taken in turns: what training.py and finetuning.py have in common.
 
-A step is forward, backward and Adam: stock fairseq's is its own, the others have torch's fused one. Times are
-medians, CPU seconds where there is no GPU; ratios are within one run. Operations are those of matrix
-products, convolutions and attention, forward and backward, as torch counts them; memory is the peak of both,
-above what is held before.
+A step is forward, backward and Adam: stock fairseq's is its own, the others have torch's fused one. In bf16
+and fp16, weights have 16 bits and Adam's copies 32, as in fairseq's trainer and ours. Times are medians, CPU
+seconds where there is no GPU; ratios are within one run. Operations are those of matrix products,
+convolutions and attention, forward and backward, as torch counts them; memory is the peak of both, above what
+is held before.
 """
 
 import statistics
 import time
+from dataclasses import dataclass
 from functools import partial
 
 import torch
-from fairseq.optim.adam import Adam
+from omegaconf import OmegaConf
 from torch.optim import AdamW
 from torch.utils.flop_counter import FlopCounterMode
 
-from synmask.translation.speed import peak_bytes
+from synmask.training import operators  # noqa: F401 - registers fused_adam
+from synmask.translation.speed import peak_bytes  # isort: split
 
+from fairseq.dataclass.configs import FairseqConfig
+from fairseq.optim import FP16Optimizer
+from fairseq.optim.adam import Adam
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 STOCK = "stock fairseq"  # its own model and criterion: the rival that ratios are against
 
 
 class Rival:
     """A model that takes steps on one batch."""
 
-    def __init__(self, name, model, criterion, sample, device):
+    def __init__(self, name, model, criterion, sample, device, precision="fp32", backend=None):
         self.name, self.criterion, self.device = name, criterion, device
-        self.model = model.to(device).train()
+        self.model = model.to(device, DTYPES[precision]).train()
         self.sample = to(sample, device)
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        kind = Adam if name == STOCK else partial(AdamW, fused=True)
-        self.optimizer = kind(parameters, lr=1e-5)
+        self.optimizer = adam(name, parameters, precision)
+        self.backward = torch.Tensor.backward if precision == "fp32" else self.optimizer.backward
+        self.backend = None if name == STOCK else backend
         self.times = []
 
     def passes(self):
         loss, size, _ = self.criterion(self.model, self.sample)
-        (loss / size).backward()
+        self.backward(loss / size)
 
     def step(self):
         self.optimizer.zero_grad()
@@ -53,6 +62,14 @@ class Rival:
         if self.device == "cuda":
             torch.cuda.synchronize()
 
+    def warm(self):
+        """Operations of a step; the model is compiled afterwards, since what counts them forbids it."""
+        operations = self.operations()
+        if self.backend:
+            self.model.compile(backend=self.backend)
+            self.step()
+        return operations
+
     def memory(self):
         """Bytes."""
         self.optimizer.zero_grad()
@@ -64,6 +81,26 @@ class Rival:
         return counter.get_total_flops()
 
 
+def adam(name, parameters, precision):
+    """Stock fairseq's Adam or torch's fused one, with fairseq's master weights in 16 bits."""
+    if precision == "fp32":
+        kind = Adam if name == STOCK else partial(AdamW, fused=True)
+        return kind(parameters, lr=1e-5)
+    cfg = OmegaConf.structured(FairseqConfig())
+    cfg.common[precision] = True
+    cfg.optimizer = {
+        "_name": "adam" if name == STOCK else "fused_adam",
+        "lr": [1e-5],
+        "adam_betas": "(0.9, 0.98)",
+        "adam_eps": 1e-8,
+        "weight_decay": 0.0,
+        "use_old_adam": False,
+        "fp16_adam_stats": False,
+        "tpu": False,
+    }
+    return FP16Optimizer.build_optimizer(cfg, parameters)
+
+
 def to(value, device):
     """A batch, dictionaries and all, on the device."""
     if isinstance(value, dict):
@@ -71,9 +108,22 @@ def to(value, device):
     return value.to(device) if torch.is_tensor(value) else value
 
 
+@dataclass(frozen=True)
+class Cost:
+    """A step of one system: seconds, operations, bytes. Ratios are to the first system's."""
+
+    system: str
+    parameters: int
+    seconds: float
+    seconds_ratio: float
+    operations: int
+    operations_ratio: float
+    bytes: int
+
+
 def compare(rivals, steps):
-    """Take the steps, and print a table; the first rival is what the ratios are against."""
-    operations = [rival.operations() for rival in rivals]  # this is their warm-up, too
+    """Take the steps, and print a table of their costs; the first rival is what the ratios are against."""
+    operations = [rival.warm() for rival in rivals]
     for turn in range(steps):  # who goes after whom matters by some percent, so the order rotates
         first = turn % len(rivals)
         for rival in rivals[first:] + rivals[:first]:
@@ -81,11 +131,25 @@ def compare(rivals, steps):
     base, operations_base = statistics.median(rivals[0].times), operations[0]
     print("| system | parameters | s a step | of stock | operations | of stock | MB a step |")
     print("|---|---:|---:|---:|---:|---:|---:|")
+    costs = []
     for rival, count in zip(rivals, operations, strict=True):
         seconds = statistics.median(rival.times)
         parameters = sum(p.numel() for p in rival.model.parameters())
+        costs.append(
+            Cost(
+                rival.name,
+                parameters,
+                seconds,
+                seconds / base,
+                count,
+                count / operations_base,
+                rival.memory(),
+            )
+        )
+        cost = costs[-1]
         print(
-            f"| {rival.name} | {parameters / 1e6:.2f} M | {seconds:.3f} | {seconds / base:.3f} | "
-            f"{count / 1e9:.0f} G | {count / operations_base:.3f} | {rival.memory() / 1e6:.0f} |"
+            f"| {cost.system} | {parameters / 1e6:.2f} M | {seconds:.3f} | {cost.seconds_ratio:.3f} | "
+            f"{count / 1e9:.0f} G | {cost.operations_ratio:.3f} | {cost.bytes / 1e6:.0f} |"
         )
     print()
+    return costs

@@ -27,7 +27,7 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
 from rivals import joey, marian
-from steps import STOCK, Rival, compare
+from steps import DTYPES, STOCK, Rival, compare
 
 OTHERS = {"Marian": marian, "joeynmt": joey}
 CONFIG = Path(__file__).parents[1] / "config.yaml"
@@ -39,7 +39,12 @@ SIZES = {
 }
 
 
-def rival(name, corpus, batch, length, device):
+def costs(names, corpus, sentences, length, steps, **how):
+    """The cost of a step of each system; `how`: a Rival's device, precision, and backend of torch.compile."""
+    return compare([rival(name, corpus, sentences, length, **how) for name in names], steps)
+
+
+def rival(name, corpus, batch, length, **how):
     """A system of config.yaml at this corpus's size, or another library's model."""
     config = load(read_yaml(CONFIG), [CONFIG])
     direction = "-".join(config.corpora[corpus].languages[:2])
@@ -66,7 +71,7 @@ def rival(name, corpus, batch, length, device):
     else:
         model = model_class(settings.system.guide).build(cfg.model, task, settings.system)
         criterion = MixedLoss(task, 0.1, settings.system.mlm_weight)
-    return Rival(name, model, criterion, sample(batch, length, SIZES[corpus], settings.system, name), device)
+    return Rival(name, model, criterion, sample(batch, length, SIZES[corpus], settings.system, name), **how)
 
 
 def sample(batch, length, sizes, system, name):
@@ -95,15 +100,20 @@ def main():
     parser.add_argument("--length", type=int, default=32, help="tokens a sentence")
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", default="fp32", choices=DTYPES, help="the other libraries: fp32 alone")
+    parser.add_argument("--compile", action="store_true", help="put our models through torch.compile")
     parser.add_argument(
         "--systems", nargs="+", default=["transformer", "transformer-mlm", "grammar-nobpe", "grammar"]
     )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    names = [STOCK, *(name for name in OTHERS if name == "Marian" or find_spec(name)), *args.systems]
-    print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {device}, {args.threads} threads\n")
-    compare([rival(name, args.corpus, args.sentences, args.length, device) for name in names], args.steps)
+    others = [name for name in OTHERS if name == "Marian" or find_spec(name)]
+    names = [STOCK, *(others if args.precision == "fp32" else []), *args.systems]
+    where = f"{device}, {args.threads} threads, {args.precision}"
+    print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {where}\n")
+    how = {"device": device, "precision": args.precision, "backend": "inductor" if args.compile else None}
+    costs(names, args.corpus, args.sentences, args.length, args.steps, **how)
 
 
 if __name__ == "__main__":

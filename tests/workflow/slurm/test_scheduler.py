@@ -116,6 +116,7 @@ def test_more_jobs_than_may_be_queued_are_refused_and_fewer_at_once_are_not(slee
 @pytest.mark.parametrize(("end", "state"), [(cancel, "CANCELLED"), (lambda job: make_room(), "PREEMPTED")])
 def test_what_the_plugin_does_not_notice_takes_a_second_start(sleeping, end, state):
     """docs/slurm.md says so. When this fails, the plugin has learned it: delete the test and that paragraph."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     subprocess.run(["scontrol", "update", "PartitionName=cancel", "GraceTime=0"], check=True)
     running = sleeping(1, "--set-resources", "train:slurm_partition=cancel")
     job = first_training(sleeping)

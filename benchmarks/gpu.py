@@ -1,0 +1,200 @@
+"""What a GPU does with all of this: the distribution, steps of all systems, decoding, whole trainings.
+
+    make gpu-report
+    python benchmarks/gpu.py --output docs/gpu --configfile mine.yaml     # mine.yaml: mirrors, say
+
+Writes docs/gpu.md and docs/gpu.csv; meant to take at most 25 minutes on an H100 (it has not run on one yet).
+Each part has a process of its own: one that fails is named in the report and makes the exit status 1, and the
+others go on. The workflow trains 10 models of multi30k-small, which share the GPU; start MPS before
+(docs/performance.md). With --small, every part runs in a small form, also without a GPU: a test does that.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from synmask.files import read_lines
+
+ROOT = Path(__file__).parents[1]
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+TRANSLATION = (
+    "transformer", "transformer-mask", "transformer-mlm", "pascal", "lisa", "st-nmt", "distance", "lpsi",
+    "lpsi-sync", "structformer", "grammar-nobpe", "grammar-noattention", "grammar-residual", "grammar-mended",
+    "grammar-nomlm", "grammar",
+)  # fmt: skip
+ROBERTA = ("roberta", "roberta-grammar", "sla", "syntax-roberta", "syntax-roberta-sum")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    lengths: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)  # tokens per sentence, of the distribution
+    corpora: tuple[str, ...] = ("iwslt14", "nc11", "aspec")  # whose model sizes
+    batch: tuple[int, int] = (128, 32)  # sentences, tokens per sentence
+    systems: tuple[str, ...] = TRANSLATION
+    precisions: tuple[str, ...] = ("fp32", "bf16", "fp16")
+    backend: str = "inductor"  # of torch.compile
+    roberta: tuple[str, ...] = ROBERTA
+    layers: int = 12
+    examples: tuple[tuple[int, int], ...] = ((32, 128), (8, 512))  # batches of RoBERTa, as `batch`
+    steps: int = 5
+    sentences: int = 1000  # to decode
+    overlay: str = "gpu.yaml"  # the trainings
+    corpus: str = "multi30k-small"  # of the trainings
+
+
+FULL = Size()
+SMALL = Size(
+    lengths=(4,),
+    corpora=("multi30k-small",),
+    batch=(2, 6),
+    systems=("transformer", "grammar"),
+    precisions=("fp32", "bf16"),  # CPUs do not train in fp16
+    backend="eager",
+    roberta=("roberta", "roberta-grammar"),
+    layers=1,
+    examples=((2, 6),),
+    steps=1,
+    sentences=20,
+    overlay="gpu-small.yaml",
+    corpus="demo",
+)
+
+
+def distribution(size):
+    """Time and memory of P_D, also compiled, and of its literal form."""
+    from distribution import BATCHES, TOKENS, dependency_distribution, measure
+
+    compiled = torch.compile(dependency_distribution, backend=size.backend)
+    rows = []
+    for n in size.lengths:
+        batch = BATCHES.get(n, max(1, TOKENS // n)) if size is FULL else 2
+        for kind, ours in (("eager", dependency_distribution), ("compiled", compiled)):
+            rows.append({"kind": kind} | measure(n, batch, DEVICE, ours))
+    return rows
+
+
+def training(size, corpus, precision, backend=None):
+    """Steps of translation systems at a corpus's model size, and of stock fairseq."""
+    from steps import STOCK
+    from training import costs
+
+    systems = ("transformer", "grammar") if backend else size.systems
+    how = {"device": DEVICE, "precision": precision, "backend": backend}
+    return [asdict(cost) for cost in costs((STOCK, *systems), corpus, *size.batch, size.steps, **how)]
+
+
+def finetuning(size, sentences, length, precision):
+    """Steps of RoBERTa systems, and of stock fairseq."""
+    from finetuning import costs
+    from steps import STOCK
+
+    how = {"device": DEVICE, "precision": precision}
+    return [
+        asdict(cost)
+        for cost in costs((STOCK, *size.roberta), size.layers, sentences, length, size.steps, **how)
+    ]
+
+
+def workflow(size, configfile):
+    """Whole trainings by Snakemake: scores, and the speed of each while all share the GPU."""
+    files = [*([configfile] if configfile else []), Path(__file__).with_name(size.overlay)]
+    words = ["snakemake", "results/tables/gpu.md", "--cores", str(os.cpu_count()), "--configfile", *files]
+    subprocess.run(words, check=True)
+    rows = []
+    for path in runs(size).glob("*/seed*/scores.json"):
+        run = json.loads(path.read_text())
+        keys = "system", "seed", "train_seconds", "tokens_per_second", "device"
+        rows.append({key: run[key] for key in keys} | run["scores"]["test"])
+    return sorted(rows, key=lambda row: (row["system"], row["seed"]))
+
+
+def decoding(size):
+    """Our beam search and fairseq's, with the workflow's models."""
+    from decoding import compare
+
+    lines = list(read_lines(runs(size) / "bpe/test.de"))[: size.sentences]
+    models = [runs(size) / system / "seed1/average.pt" for system in ("transformer", "grammar")]
+    return [compare(model, lines, tokens=8000, beam=5, turns=3) for model in models]
+
+
+def runs(size):
+    """The folder of the workflow's runs."""
+    return Path("results", size.corpus, "de-en")
+
+
+def parts(size, configfile):
+    """Title, function and arguments of each part, in order."""
+    yield "The distribution P_D, forward and backward", distribution, (size,)
+    for corpus in size.corpora:
+        for precision in size.precisions:
+            yield f"Training steps, {corpus}, {precision}", training, (size, corpus, precision)
+    compiled = size.corpora[0], "fp32", size.backend
+    yield f"Training steps, {size.corpora[0]}, fp32, compiled", training, (size, *compiled)
+    for sentences, length in size.examples:
+        for precision in size.precisions:
+            title = f"Fine-tuning steps of RoBERTa, {sentences} × {length} tokens, {precision}"
+            yield title, finetuning, (size, sentences, length, precision)
+    yield f"The workflow on {size.corpus}", workflow, (size, configfile)
+    yield "Beam search", decoding, (size,)
+
+
+def attempt(function, arguments):
+    """The rows of a part, or its error in one line. It has a process of its own, which may die."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(function, *arguments).result(), ""
+        except Exception as error:  # the report names it
+            told = " ".join(str(error).split())[:200]
+            return [], f"{type(error).__name__}: {told}"
+
+
+def markdown(rows):
+    """The rows as a table; numbers with four digits."""
+    frame = pd.DataFrame(rows)
+    cells = frame.map(lambda cell: f"{cell:,.4g}" if isinstance(cell, float) else str(cell))
+    lines = [list(frame.columns), ["---"] * len(frame.columns), *cells.to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main():
+    """Measure all parts, and write the report after each, so that none is lost."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", type=Path, required=True, help="prefix of .md and .csv")
+    parser.add_argument("--configfile", type=Path, help="laid over config.yaml for the workflow")
+    parser.add_argument("--small", action="store_true", help="a small form of every part")
+    args = parser.parse_args()
+    if DEVICE == "cpu" and not args.small:
+        sys.exit("gpu.py: PyTorch sees no GPU here; --small tries everything on a CPU")
+    where = torch.cuda.get_device_name() if DEVICE == "cuda" else platform.processor() or "a CPU"
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, fairseq {version('fairseq')}"
+    page = [f"# Measured on {where}\n\nBy `{' '.join(['python', *sys.argv])}`, with {versions}.\n"]
+    table, failed = [], 0
+    for title, function, arguments in parts(SMALL if args.small else FULL, args.configfile):
+        start = time.perf_counter()
+        rows, error = attempt(function, arguments)
+        taken = f"{time.perf_counter() - start:.0f} s"
+        print(f"{title}: {error or 'done'}, {taken}", file=sys.stderr, flush=True)
+        page.append(f"## {title}\n\n{f'Failed: {error}' if error else markdown(rows)}\n\nTook {taken}.\n")
+        table += [{"part": title} | row for row in rows]
+        failed += bool(error)
+        args.output.with_suffix(".md").write_text("\n".join(page))
+        pd.DataFrame(table).to_csv(args.output.with_suffix(".csv"), index=False)
+    sys.exit(min(failed, 1))
+
+
+if __name__ == "__main__":
+    main()
