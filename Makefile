@@ -4,6 +4,7 @@
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
+# make gpu-report: measure all that there is on a GPU; writes docs/gpu.md and docs/gpu.csv.
 # make verdict: build docs/verdict/report.html from the runs that are shipped.
 # Everything else is `snakemake`.
 PYTHON ?= python3
@@ -18,7 +19,7 @@ DOCS := .venv-docs
 
 VERDICT := build/verdict
 
-.PHONY: demo test chaos fuzz cluster audit sbom docs verdict
+.PHONY: demo test chaos fuzz cluster gpu-report audit sbom docs verdict
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -38,6 +39,9 @@ fuzz: $(READY)
 cluster: $(READY)
 	@$(ACTIVATE) && pytest -m cluster tests/workflow
 	@$(ACTIVATE) && python benchmarks/scheduling.py
+
+gpu-report: $(READY)
+	@$(ACTIVATE) && python benchmarks/gpu.py --output docs/gpu $(if $(CONFIGFILE),--configfile $(CONFIGFILE))
 
 # strict: without it, pip-audit finds "no known vulnerabilities" in packages that its service does not answer for
 audit: $(AUDIT)/.ready

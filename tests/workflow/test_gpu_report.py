@@ -1,0 +1,84 @@
+"""The report on a GPU, in its small form on a CPU."""
+
+import copy
+import importlib
+import operator
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+pytestmark = pytest.mark.xdist_group("demo")
+SCRIPT = Path(__file__).parents[2] / "benchmarks/gpu.py"
+PARTS = [
+    "The distribution P_D, forward and backward",
+    "Training steps, multi30k-small, fp32",
+    "Training steps, multi30k-small, bf16",
+    "Training steps, multi30k-small, fp32, compiled",
+    "Fine-tuning steps of RoBERTa, 2 × 6 tokens, fp32",
+    "Fine-tuning steps of RoBERTa, 2 × 6 tokens, bf16",
+    "The workflow on demo",
+    "Beam search",
+]
+
+
+def test_every_part_runs_on_a_cpu_in_a_small_form(built, tmp_path):
+    project = copy.copy(built)
+    project.folder = tmp_path / "copy"
+    shutil.copytree(built.folder, project.folder, symlinks=True)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--small", "--output", "gpu"],
+        cwd=project.folder,
+        env=project.environment(warm=True),
+        check=False,
+    )
+    page = (project.folder / "gpu.md").read_text()
+    assert done.returncode == 0, page
+    assert re.findall("^## (.*)$", page, re.M) == PARTS
+    rows = pd.read_csv(project.folder / "gpu.csv")
+    assert [*rows["part"].unique()] == PARTS
+    found = {part: rows[rows["part"] == part] for part in PARTS}
+    assert [*found[PARTS[0]]["kind"]] == ["eager", "compiled"]
+    for part in PARTS[1:4]:
+        assert [*found[part]["system"]] == ["stock fairseq", "transformer", "grammar"]
+    for part in PARTS[4:6]:
+        assert [*found[part]["system"]] == ["stock fairseq", "roberta", "roberta-grammar"]
+    assert [*found[PARTS[6]]["system"]] == ["grammar", "transformer"]
+    assert (found[PARTS[6]]["sacrebleu"] >= 0).all()
+    assert [*found[PARTS[7]]["same"]] == [*found[PARTS[7]]["sentences"]]
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The script as a module."""
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    return importlib.import_module("gpu")
+
+
+def test_a_part_that_fails_is_named_and_the_others_go_on(gpu, tmp_path, monkeypatch, capsys):
+    parts = [("A", operator.truediv, (1, 0)), ("B", os._exit, (1,)), ("C", copy.copy, ([{"n": 1.23456}],))]
+    monkeypatch.setattr(gpu, "parts", lambda *_: parts)
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--small", "--output", str(tmp_path / "gpu")])
+    with pytest.raises(SystemExit) as error:
+        gpu.main()
+    assert error.value.code == 1
+    page = (tmp_path / "gpu.md").read_text()
+    assert "## A\n\nFailed: ZeroDivisionError: division by zero\n" in page
+    assert "## B\n\nFailed: BrokenProcessPool: " in page
+    assert "## C\n\n| n |\n| --- |\n| 1.235 |\n" in page
+    assert (tmp_path / "gpu.csv").read_text() == "part,n\nC,1.23456\n"
+    assert capsys.readouterr().err.startswith("A: ZeroDivisionError: division by zero, ")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_the_full_form_needs_a_gpu(gpu, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--output", str(tmp_path / "gpu")])
+    with pytest.raises(SystemExit, match="PyTorch sees no GPU here; --small tries everything on a CPU"):
+        gpu.main()
+    assert not list(tmp_path.iterdir())
