@@ -108,9 +108,8 @@ parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
 verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
 score IN/hypothesis.valid.txt IN/raw/valid.en --language en
-score --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --run @run --train IN/run/train.json --output OUT/scores.json
+score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv
 significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
-sentences --hypothesis IN/hypothesis.valid.txt --reference IN/raw/valid.en --source IN/bpe/valid.de --language en --output OUT/sentences.csv
 speed --models IN/run/average.pt --labels grammar --output OUT/speed.json
 translate --model IN/run/average.pt --beam 2 --threads 1
 translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --threads 1

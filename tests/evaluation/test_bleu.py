@@ -91,32 +91,25 @@ def test_table_test_and_figure_tokenise_alike(tmp_path, language, tokeniser, ref
         write(*pair) for pair in (("reference", reference), ("ours", words), ("theirs", hypotheses))
     )
     run = json.dumps({"direction": f"en-{language}"})
-    sides = ["--reference", gold, "--reference-tokens", f"{gold}.tok", "--run", run]
-    both = ["--references", gold, "--reference-tokens", f"{gold}.tok", "--run", run]
+    how = ["--reference-tokens", f"{gold}.tok", "--run", run, "--output", tmp_path / "output"]
 
     def synmask(*arguments):
-        output = tmp_path / "output"
-        cli.main([*map(str, arguments), "--output", str(output)])
-        return output
+        cli.main([*map(str, arguments), *map(str, how)])
+        return json.loads((tmp_path / "output").read_text())
 
     def scored(name):
-        train = ["--train", f"{gold}.json"]
-        return json.loads(
-            synmask("score", "--splits", "test", "--hypotheses", name, *both, *train).read_text()
-        )
+        sides = ["--splits", "test", "--hypotheses", name, "--references", gold, "--source", f"{gold}.tok"]
+        return synmask("score-run", *sides, "--train", f"{gold}.json", "--sentences", f"{name}.csv")
 
     table, other = scored(ours), scored(theirs)
-    compared = synmask("significance", "--hypothesis", ours, "--baseline", theirs, *sides)
-    test = json.loads(compared.read_text())["metrics"]
+    test = synmask("significance", "--hypothesis", ours, "--baseline", theirs, "--reference", gold)["metrics"]
     for metric, tokenised in (("sacrebleu", tokeniser), ("bleu_tokenised", "none")):
         assert f"|tok:{tokenised}" in table["signatures"][metric]
         assert f"|tok:{tokenised}" in test[metric]["signature"]
         difference = table["scores"]["test"][metric] - other["scores"]["test"][metric]
         assert difference > 5
         assert test[metric]["difference"] == pytest.approx(difference)
-    source = ["--source", f"{gold}.tok", "--language", language]
-    counts = synmask("sentences", "--hypothesis", f"{ours}.txt", "--reference", gold, *source)
-    figure = intervals({Run(f"en-{language}", "grammar", 1): counts})
+    figure = intervals({Run(f"en-{language}", "grammar", 1): tmp_path / "ours.csv"})
     assert figure["bleu"].item() == pytest.approx(table["scores"]["test"]["sacrebleu"])
 
 
@@ -185,11 +178,10 @@ def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["a"], "give two files, translations and references; or instead --splits"),
-        (["a", "a", "a"], "give two files"),
-        (["a", "a", "--splits", "x"], "give two files"),
-        (["--splits", "x", "--hypotheses", "a"], "give two files"),
-        ([], "give two files"),
+        (["a"], 'Command "score" parameter REFERENCES requires an argument.'),
+        (["a", "a", "a"], "Unused Tokens: ['a']."),
+        (["a", "a", "--splits", "x"], "Unknown option: --splits."),
+        ([], 'Command "score" parameter HYPOTHESES requires an argument.'),
         (["a", "b"], "a has 1 lines, b 2; give one hypothesis per reference"),
         (["a", "gone"], "gone: no such file"),
         (["a", "c"], "c: empty file; nothing to score"),

@@ -1,11 +1,12 @@
 """BLEU from counts of sentences equals sacreBLEU's; intervals and groups over them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sacrebleu.metrics import BLEU
 
 from synmask.evaluation import sentences
-from synmask.evaluation.bleu import bleu_of_counts
+from synmask.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts, sentence_counts
 from synmask.evaluation.sentences import Run
 from synmask.files import UserError
 
@@ -39,7 +40,8 @@ def counted(texts, tmp_path):
             write(tmp_path / f"{name}.{side}", lines)
             for side, lines in zip("hrs", (hypotheses, references, sources), strict=True)
         ]
-        sentences.write_sentences(*given, tmp_path / f"{name}.csv", language="en", **options)
+        rows = pd.DataFrame(sentence_counts(*given, language="en", **options), columns=[*COUNTS, *SOURCE])
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
         return tmp_path / f"{name}.csv"
 
     return make
@@ -52,7 +54,7 @@ def test_sums_of_counts_give_sacrebleu(texts, counted):
         expected = BLEU().corpus_score(
             np.array(hypotheses)[chosen].tolist(), [np.array(references)[chosen].tolist()]
         )
-        sums = rows[sentences.COUNTS].to_numpy()[chosen].sum(axis=0)
+        sums = rows[COUNTS].to_numpy()[chosen].sum(axis=0)
         found = bleu_of_counts(sums[:4], sums[4:8], *sums[8:].tolist())
         assert found == pytest.approx(expected.score, abs=1e-9)
 
@@ -134,7 +136,7 @@ def test_seeds_of_other_sentences_are_refused(texts, counted, tmp_path):
 def test_files_that_do_not_fit_are_named(tmp_path):
     one, two = write(tmp_path / "one", ["a"]), write(tmp_path / "two", ["a", "b"])
     with pytest.raises(UserError, match=r"lines differ, or there are none: .*one 1, .*two 2, .*one 1"):
-        sentences.write_sentences(one, two, one, tmp_path / "out", language="en")
+        next(sentence_counts(one, two, one, language="en"))
     with pytest.raises(UserError, match=r"gone\.csv: no such file"):
         sentences.read_sentences(tmp_path / "gone.csv")
     for text in ("", "matches_1\n3\n", "what,is\nthis,file\n"):

@@ -117,7 +117,7 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
     change_grammar(built)
     jobs = built.planned()
     assert {rule for rule, _ in jobs} == {
-        "train", "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+        "train", "average", "decode", "score", "significance", "speed", "parse", "parseval", "table", "parse_table", "page",
         "curves", "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
     }  # fmt: skip
     runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
@@ -128,7 +128,7 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
 def test_the_beam_reruns_decoding_and_scoring(built, restore):
     built.config["corpora"]["demo"]["decoding"] = {"beam": 2}
     assert {rule for rule, _ in built.planned()} == {
-        "decode", "score", "significance", "sentences", "table", "bleu_figure", "source_figure", "page",
+        "decode", "score", "significance", "table", "bleu_figure", "source_figure", "page",
     }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def test_a_new_test_text_is_decoded_and_trains_nothing(built):
     finally:
         text.write_text(before)
     assert jobs == {
-        "text", "tokenise", "apply_bpe", "decode", "score", "significance", "sentences", "table", "bleu_figure", "source_figure", "page",
+        "text", "tokenise", "apply_bpe", "decode", "score", "significance", "table", "bleu_figure", "source_figure", "page",
     }  # fmt: skip
 
 
@@ -246,7 +246,7 @@ def test_a_deleted_average_rebuilds_its_branch_alone(built):
     try:
         jobs = built.planned()
         assert {rule for rule, _ in jobs} == {
-            "average", "decode", "score", "significance", "sentences", "speed", "parse", "parseval", "table", "parse_table", "page",
+            "average", "decode", "score", "significance", "speed", "parse", "parseval", "table", "parse_table", "page",
             "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
         }  # fmt: skip
         assert not [output for _, output in jobs if "/transformer/" in output]

@@ -64,7 +64,7 @@ def test_the_digest_changes_with_the_content_of_the_sources_alone(tmp_path, monk
     def digests():
         workflow.sources.checksum.cache_clear()
         workflow.sources._digest.cache_clear()
-        return [digest(verb) for verb in ("train", "score")]
+        return [digest(verb) for verb in ("train", "score-run")]
 
     train, score = digests()
     Path(ROOT, "training/loop.py").touch()
@@ -118,7 +118,7 @@ def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_
 
 
 def test_scores_have_no_models_sources(jobs):
-    assert behind(jobs, "score", corpus="demo", system="grammar") == {"evaluation/bleu"}
+    assert behind(jobs, "score-run", corpus="demo", system="grammar") == {"evaluation/bleu"}
 
 
 def test_a_figure_of_speed_has_the_guides_of_its_experiment(jobs):

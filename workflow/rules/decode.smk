@@ -47,8 +47,10 @@ rule score:
         reference_tokens=[
             f"results/{{corpus}}/{{source}}-{{target}}/tokens/{split}.{{target}}" for split in DECODED
         ],
+        source="results/{corpus}/{source}-{target}/bpe/test.{source}",
     output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
+        scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
+        sentences="results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
     log:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/score.{source}-{target}.log",
     benchmark:
@@ -58,35 +60,13 @@ rule score:
     conda:
         "../envs/synmask.yaml"
     params:
-        code=JOBS.code("score"),
+        code=JOBS.code("score-run"),
         run=JOBS.decoded_run,
         lowercase=lowercase,
         splits=DECODED,
         hypotheses=HYPOTHESES,
     shell:
-        "synmask score --splits {params.splits} --hypotheses {params.hypotheses:q} --references {input.references:q}"
-        " --reference-tokens {input.reference_tokens:q} {params.lowercase} --run {params.run:q}"
-        " --train {input.train:q} --output {output:q} 2> {log:q}"
-
-
-rule sentences:
-    input:
-        hypothesis="results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.txt",
-        reference="results/{corpus}/{source}-{target}/text/test.{target}",
-        source="results/{corpus}/{source}-{target}/bpe/test.{source}",
-    output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
-    log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/sentences.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/sentences.{source}-{target}.tsv"
-    group:
-        "evaluate"
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("sentences"),
-        lowercase=lowercase,
-    shell:
-        "synmask sentences --hypothesis {input.hypothesis:q} --reference {input.reference:q} --source {input.source:q}"
-        " --language {wildcards.target} {params.lowercase} --output {output:q} 2> {log:q}"
+        "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
+        " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"
+        " {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
+        " --sentences {output.sentences:q} 2> {log:q}"

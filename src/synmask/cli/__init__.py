@@ -79,8 +79,8 @@ VERBS = {
         "evaluation:glue_submission",
     ),
     "Tests and tables": (
+        "evaluation:score_run",
         "evaluation:significance",
-        "evaluation:sentences",
         "evaluation:score_templates",
         "reporting:table",
         "reporting:parse_table",

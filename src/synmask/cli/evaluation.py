@@ -1,5 +1,6 @@
 """Scores of translations, of induced trees and of language understanding."""
 
+import csv
 import json
 import shlex
 import sys
@@ -24,57 +25,67 @@ from synmask.gpus import lease
 
 
 def score(
-    *texts: Path,
-    language: str = "en",
-    lowercase: Lowercase = False,
-    splits: tuple[str, ...] = (),
-    hypotheses: tuple[Path, ...] = (),
-    references: tuple[Path, ...] = (),
-    reference_tokens: tuple[Path, ...] = (),
-    run: Json[TranslationInfo | None] = None,
-    train: TrainJson | None = None,
-    output: Path | None = None,
+    hypotheses: Path, references: Path, /, *, language: str = "en", lowercase: Lowercase = False
 ) -> None:
     """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
 
-    For example: `synmask score hypotheses.txt references.txt --language en` prints a table. The workflow
-    writes scores.json of a run: it gives --splits and the options after it instead of two files.
+    For example: `synmask score hypotheses.txt references.txt --language en`. For tokenised BLEU, Moses' rules
+    tokenise both (not in zh and ja).
 
     Args:
-        texts: A file of translations and one of references, plain text, one sentence per line. For
-            tokenised BLEU both are tokenised by Moses' rules (not in zh and ja).
-        language: The language of the two files.
+        hypotheses: Translations, plain text, one sentence per line.
+        references: Reference translations of the same sentences.
+        language: Their language.
+    """
+    from synmask.evaluation.bleu import score_texts
+
+    rows = score_texts(hypotheses, references, language=language, lowercase=lowercase)
+    width = max(len(name) for name, *_ in rows)
+    for name, value, signature in rows:
+        print(f"{name:<{width}}  {value:6.2f}  {signature}")
+
+
+def score_run(
+    *,
+    splits: Some[str],
+    hypotheses: Some[Path],
+    references: Some[Path],
+    reference_tokens: Some[Path],
+    source: Path,
+    lowercase: Lowercase = False,
+    run: Json[TranslationInfo],
+    train: TrainJson,
+    output: Path,
+    sentences: Path,
+) -> None:
+    """Score a run: its scores on each split, and BLEU's counts of each sentence of the last split.
+
+    Args:
         splits: Names of the splits, such as valid and test.
         hypotheses: Prefix of `decode`'s output for each.
         references: Plain reference text of each.
         reference_tokens: Tokenised reference of each.
+        source: Source sentences of the last split in BPE.
         run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
+        sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
+            split words of the source.
     """
-    workflow = (splits, hypotheses, references, reference_tokens, run, train, output)
-    if len(texts) == 2 and not any(workflow):
-        from synmask.evaluation.bleu import score_texts
+    from synmask.evaluation.bleu import COUNTS, SOURCE, score, sentence_counts
+    from synmask.files import all_writing, json_text, read_object
 
-        rows = score_texts(*texts, language=language, lowercase=lowercase)
-        width = max(len(name) for name, *_ in rows)
-        for name, value, signature in rows:
-            print(f"{name:<{width}}  {value:6.2f}  {signature}")
-    elif not texts and all(workflow):
-        from synmask.evaluation.bleu import score
-        from synmask.files import read_object
-
-        found = {}
-        parts = together(
-            splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
-        )
-        for split, hypothesis, reference, tokens in parts:
-            sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
-            scores = score(*sides, lowercase=lowercase, language=run.target)
-            found[split] = scores | read_object(f"{hypothesis}.json")
-        _write_scores(output, run, train, _by_split(found))
-    else:
-        options = "--splits, --hypotheses, --references, --reference-tokens, --run, --train and --output"
-        raise UserError(f"give two files, translations and references; or instead {options}, all of them")
+    found, how = {}, {"lowercase": lowercase, "language": run.target}
+    parts = together(
+        splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
+    )
+    for split, hypothesis, reference, tokens in parts:
+        sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        found[split] = score(*sides, **how) | read_object(f"{hypothesis}.json")
+    scores = _of_run(run, train, _by_split(found))
+    counts = sentence_counts(f"{hypotheses[-1]}.txt", references[-1], source, **how)
+    with all_writing([output, sentences]) as (scored, counted):
+        scored.write(json_text(scores))
+        csv.writer(counted, lineterminator="\n").writerows([[*COUNTS, *SOURCE], *counts])
 
 
 def score_templates(
@@ -96,10 +107,11 @@ def score_templates(
         output: scores.json.
     """
     from synmask.evaluation.templates import score_templates
+    from synmask.files import write_json
 
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
-    _write_scores(output, run, train, _by_split(found))
+    write_json(output, _of_run(run, train, _by_split(found)))
 
 
 def significance(
@@ -131,31 +143,6 @@ def significance(
         how = bleu(metric, run.target, lowercase=lowercase)
         metrics[metric] = compare(f"{hypothesis}.{kind}", f"{baseline}.{kind}", gold, how)
     write_json(output, run.given() | {"metrics": metrics})
-
-
-def sentences(
-    *,
-    hypothesis: Path,
-    reference: Path,
-    source: Path,
-    language: str,
-    lowercase: Lowercase = False,
-    output: Path,
-) -> None:
-    """Write BLEU's counts of each test sentence, with the length and split words of its source.
-
-    For confidence intervals and groups of sentences.
-
-    Args:
-        hypothesis: Detokenised hypotheses.
-        reference: Plain reference text.
-        source: Source sentences in BPE.
-        language: The target's code.
-        output: CSV, one row per sentence.
-    """
-    from synmask.evaluation.sentences import write_sentences
-
-    write_sentences(hypothesis, reference, source, output, language=language, lowercase=lowercase)
 
 
 def parse(
@@ -280,12 +267,13 @@ def nlu_score(
     """
     from synmask.corpora.tasks import read_task
     from synmask.evaluation.nlu import read_predictions, score
+    from synmask.files import write_json
 
     scores = {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
         examples = read_task(task, path)
         scores[part] = score(task, examples.labels, read_predictions(task, answers, len(examples.labels)))
-    _write_scores(output, run, train, {"task": task, "scores": scores})
+    write_json(output, _of_run(run, train, {"task": task, "scores": scores}))
 
 
 def nlu_significance(
@@ -379,12 +367,11 @@ def _by_split(found: dict[str, dict]) -> dict:
     return result | {"signatures": first["signatures"]}
 
 
-def _write_scores(output: Path, run: RunInfo, train: Path, scores: dict) -> None:
-    """Write a run's scores.json."""
-    from synmask.files import read_object, write_json
+def _of_run(run: RunInfo, train: Path, scores: dict) -> dict:
+    """The contents of a run's scores.json."""
+    from synmask.files import read_object
 
-    made = _made() | {"command": shlex.join(sys.argv)}
-    write_json(output, run.given() | read_object(train) | scores | made)
+    return run.given() | read_object(train) | scores | _made() | {"command": shlex.join(sys.argv)}
 
 
 def _made() -> dict:

@@ -15,7 +15,7 @@ from synmask.reporting.plan import PagePlan
 if TYPE_CHECKING:
     from synmask.evaluation.sentences import Run
 
-Sentences = Annotated[Some[Path], Parameter(help="Output of `sentences`, one file per run.")]
+Sentences = Annotated[Some[Path], Parameter(help="sentences.csv of the runs.")]
 Runs = Annotated[
     Json[list[tuple[str, str, int]]],
     Parameter(help="Direction, system and seed of each input, as a JSON list of triples."),

@@ -1,12 +1,15 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from synmask.files import UserError, read_lines
+from synmask.files import UserError, read_aligned, read_lines
+
+COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
+SOURCE = ["source_words", "split_words"]
 
 
 def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
@@ -74,6 +77,28 @@ def score(
         scores[name] = metric.corpus_score(hypotheses, [references]).score
         signatures[name] = str(metric.get_signature())
     return {"scores": scores, "signatures": signatures}
+
+
+def sentence_counts(
+    hypothesis: str | Path, reference: Path, source: Path, *, language: str, lowercase: bool = False
+) -> Iterator[list[int]]:
+    """Yield `COUNTS` (sacreBLEU's) and `SOURCE` of each test sentence.
+
+    Args:
+        hypothesis, reference: detokenised hypotheses and raw references, as for `score`.
+        source: the source sentences in BPE.
+        language, lowercase: as for `bleu`.
+    Raises:
+        UserError: the files do not have the same number of lines, or none.
+    """
+    sides = read_aligned((hypothesis, reference, source), "decode the test set again")
+    metric = bleu("sacrebleu", language, lowercase=lowercase)
+    metric.effective_order = True  # does not affect counts; avoids a warning per sentence
+    for line, expected, tokens in zip(*sides, strict=True):
+        found = metric.sentence_score(line, [expected])
+        words = (tokens + " ").replace("@@ ", "@@").split()
+        split = sum("@@" in word for word in words)
+        yield [*found.counts, *found.totals, found.sys_len, found.ref_len, len(words), split]
 
 
 def score_texts(

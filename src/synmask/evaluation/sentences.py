@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from synmask.evaluation.bleu import bleu, bleu_of_counts
-from synmask.files import UserError, read_aligned, writing
+from synmask.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts
+from synmask.files import UserError
 
-COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
-SOURCE = ["source_words", "split_words"]
 GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
 SAMPLES = 1000
 
@@ -27,33 +25,8 @@ class Run(NamedTuple):
     seed: int
 
 
-def write_sentences(
-    hypothesis: Path, reference: Path, source: Path, output: Path, *, language: str, lowercase: bool = False
-) -> None:
-    """Write one row per test sentence: sacreBLEU's counts, the words of its source, the split ones.
-
-    Args:
-        hypothesis, reference: detokenised hypotheses and raw references, as for `bleu.score`.
-        source: the source sentences in BPE.
-        language, lowercase: as for `bleu.bleu`.
-    Raises:
-        UserError: the files do not have the same number of lines, or none.
-    """
-    sides = read_aligned((hypothesis, reference, source), "decode the test set again")
-    metric = bleu("sacrebleu", language, lowercase=lowercase)
-    metric.effective_order = True  # does not affect counts; avoids a warning per sentence
-    rows = []
-    for line, expected, tokens in zip(*sides, strict=True):
-        found = metric.sentence_score(line, [expected])
-        words = (tokens + " ").replace("@@ ", "@@").split()
-        split = sum("@@" in word for word in words)
-        rows.append([*found.counts, *found.totals, found.sys_len, found.ref_len, len(words), split])
-    with writing(output) as handle:
-        pd.DataFrame(rows, columns=[*COUNTS, *SOURCE]).to_csv(handle, index=False, lineterminator="\n")
-
-
 def read_sentences(path: Path) -> pd.DataFrame:
-    """Read a file of `write_sentences`.
+    """Read a run's sentences.csv: `COUNTS` and `SOURCE` of each sentence.
 
     Raises:
         UserError: no such file, or of another kind.

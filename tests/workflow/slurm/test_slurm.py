@@ -81,7 +81,7 @@ def test_text_training_and_evaluation_are_a_job_each_and_a_failed_one_is_retried
     assert [job["Comment"].split("_")[1] for job in submitted] == ["text", "train", "evaluate", "evaluate"]
     assert states(demo) == ["COMPLETED", "COMPLETED", "FAILED", "COMPLETED"]
     verbs = [verb for verb, *_ in calls(demo)]
-    assert [verbs.count(verb) for verb in ("train", "average", "decode", "score")] == [1, 2, 2, 1]
+    assert [verbs.count(verb) for verb in ("train", "average", "decode", "score-run")] == [1, 2, 2, 1]
 
 
 def test_jobs_ask_for_what_the_profile_and_the_configuration_say(demo):
