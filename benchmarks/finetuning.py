@@ -21,7 +21,6 @@ import numpy as np
 import torch
 
 from synmask.config import load, read_yaml
-from synmask.config.nlu import FinetuningSettings
 from synmask.roberta.labelled import COLUMNS, NONE, SentenceLoss, batched  # isort: split
 
 from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
@@ -44,8 +43,7 @@ def costs(names, layers, sentences, length, steps, **how):
 def rival(name, weights, sentences, length, **how):
     """A RoBERTa system of config.yaml, or stock fairseq."""
     config = load(read_yaml(CONFIG), [CONFIG])
-    chosen = config.nlu_settings("glue", "rte", "roberta" if name == STOCK else name)
-    system = FinetuningSettings.model_validate_json(chosen).system
+    system = config.nlu_settings("glue", "rte", "roberta" if name == STOCK else name).system
     arguments = Namespace(**vars(weights.shape.settings()), dropout=0.1, attention_dropout=0.1)
     torch.manual_seed(1)
     if name == STOCK:

@@ -20,7 +20,6 @@ import torch
 
 from synmask.config import load as load_config
 from synmask.config import read_yaml
-from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS
 from synmask.roberta.finetune import model_arguments
 from synmask.roberta.labelled import read_encoded
@@ -60,7 +59,7 @@ def measure(model, encoded, pad):
 def measured(task, system, seed, args):
     """What `measure` finds with last maps as drawn, at the start of a fine-tuning and in its best epoch."""
     config = load_config(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
-    settings = FinetuningSettings.model_validate_json(config.nlu_settings(args.benchmark, task, system))
+    settings = config.nlu_settings(args.benchmark, task, system)
     weights = load_weights(args.results / "weights" / config.benchmarks[args.benchmark].weights)
     folder = args.results / args.benchmark / task
     encoded = read_encoded(folder / "ids/dev.npz")

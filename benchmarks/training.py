@@ -18,7 +18,6 @@ from pathlib import Path
 import torch
 
 from synmask.config import load, read_yaml
-from synmask.config.sections import RunSettings
 from synmask.translation.criterion import MixedLoss
 from synmask.translation.task import model_class, translation_config  # isort: split
 
@@ -48,9 +47,8 @@ def rival(name, corpus, batch, length, **how):
     """A system of config.yaml at this corpus's size, or another library's model."""
     config = load(read_yaml(CONFIG), [CONFIG])
     direction = "-".join(config.corpora[corpus].languages[:2])
-    settings = RunSettings.model_validate_json(
-        config.run_settings(corpus, direction, "transformer" if name in (STOCK, *OTHERS) else name)
-    )
+    system = "transformer" if name in (STOCK, *OTHERS) else name
+    settings = config.run_settings(corpus, direction, system)
     cfg = translation_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
     words = [Dictionary(), Dictionary()]
     for dictionary, size in zip(words, SIZES[corpus], strict=True):

@@ -10,7 +10,7 @@ import pytest
 
 from synmask import gpus
 from synmask.cli import main
-from synmask.config import load, read_yaml
+from synmask.config import as_json, load, read_yaml
 from synmask.files import UserError
 
 HOLD = """
@@ -152,7 +152,8 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
 def test_verbs_lease_before_they_work(monkeypatch, module, function, words):
     config = load(read_yaml(Path(__file__).parents[1] / "config.yaml"))
     words = [
-        word.replace("SETTINGS", config.run_settings("demo", "de-en", "grammar")) for word in words.split()
+        word.replace("SETTINGS", as_json(config.run_settings("demo", "de-en", "grammar")))
+        for word in words.split()
     ]
     seen = []
     room = importlib.import_module(f"synmask.translation.{module}")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from synmask.cli import app, main
-from synmask.config import load, read_yaml
+from synmask.config import as_json, load, read_yaml
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar")
+SETTINGS = as_json(load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar"))
 
 
 def synmask(*words, **how):

@@ -38,7 +38,7 @@ def parsed(chinese, tmp_path_factory):
     """The folder with out.trees, out.heads and out.json of the sentences."""
     folder = tmp_path_factory.mktemp("chinese")
     write_lines(folder / "tokens", SENTENCES)
-    settings = json.loads(chinese.corenlp_settings("zh"))
+    settings = chinese.corenlp_settings("zh").plain()
     parse_file(
         folder / "tokens",
         folder / "tokens",

@@ -88,7 +88,7 @@ def test_the_forecast_is_what_a_training_takes(
     train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=keep)
     parameters = json.loads((run / "train.json").read_text())["parameters"]
     symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
-    assert count_parameters(json.dumps(settings, sort_keys=True), *symbols) == parameters
+    assert count_parameters(typed(settings), *symbols) == parameters
     text = {
         "source": "de",
         "target": "en",

@@ -278,7 +278,7 @@ SYSTEMS = load(read_yaml(CONFIG) | {"published": str(CONFIG.parent / "workflow/p
 )
 def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):
     config = load(read_yaml(CONFIG), [CONFIG])
-    settings["system"] = json.loads(config.run_settings("demo", "de-en", system))["system"]
+    settings["system"] = config.run_settings("demo", "de-en", system).plain()["system"]
     epochs = run(corpus, tmp_path / "a", settings)
     assert all(value.isfinite().all() for value in epochs["epoch3.pt"].values())
     history = list(csv.DictReader((tmp_path / "a/history.csv").open()))

@@ -1,4 +1,3 @@
-import json
 import re
 import sys
 from argparse import Namespace
@@ -152,7 +151,7 @@ def test_parameters_of_the_papers_iwslt14_model():
     config = load(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
 
     def parameters(system):
-        run = json.loads(config.run_settings("iwslt14", "de-en", system))
+        run = config.run_settings("iwslt14", "de-en", system).plain()
         return sum(p.numel() for p in build(run, 8848, 6632)[0].parameters())
 
     added = parameters("grammar") - parameters("transformer")

@@ -1,6 +1,5 @@
 """The guide that docs/systems.md writes out, in its own words."""
 
-import json
 import re
 import sys
 import types
@@ -29,7 +28,7 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     monkeypatch.setitem(sys.modules, "synmask.guides.bonus", module)
     exec(guide, vars(module))
     config = load(merge(read_yaml(ROOT / "config.yaml"), yaml.safe_load(entry)), [ROOT / "config.yaml"])
-    settings["system"] = json.loads(config.run_settings("demo", "de-en", "bonus"))["system"]
+    settings["system"] = config.run_settings("demo", "de-en", "bonus").plain()["system"]
     settings["training"]["max_epochs"] = 1
     train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
     model = torch.load(tmp_path / "run/checkpoints/epoch1.pt", weights_only=True)

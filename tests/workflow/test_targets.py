@@ -211,7 +211,7 @@ def test_score_files_say_what_was_run(jobs):
     run = {"corpus": "demo", "source": "de", "target": "en", "system": "grammar", "seed": "2"}
     told = json.loads(ours.decoded_run(wildcards(**run)))
     assert (told["direction"], told["seed"], told["decoding"]["beam"]) == ("de-en", 2, 5)
-    assert told["settings"] == json.loads(ours.config.run_settings("demo", "de-en", "grammar"))
+    assert told["settings"] == ours.config.run_settings("demo", "de-en", "grammar").plain()
     compared = json.loads(ours.compared_run(wildcards(**run, baseline="transformer")))
     assert compared.keys() == {"corpus", "direction", "system", "seed", "baseline"}
 

@@ -53,7 +53,7 @@ use rule constituency as parse_sentences with:
     benchmark:
         "results/{benchmark}/{task}/benchmarks/parse_sentences.{number}.tsv"
     params:
-        settings=lambda wildcards: CONFIG.corenlp_settings("en"),
+        settings=lambda wildcards: as_json(CONFIG.corenlp_settings("en")),
         language="en",
 
 

@@ -57,7 +57,7 @@ rule constituency:
         runtime=CONFIG.corenlp.runtime,
     params:
         code=JOBS.code("constituency"),
-        settings=lambda wildcards: CONFIG.corenlp_settings(wildcards.language),
+        settings=lambda wildcards: as_json(CONFIG.corenlp_settings(wildcards.language)),
         language="{language}",
         prefix=lambda wildcards, output: output.trees.removesuffix(".trees"),
     shell:

@@ -111,10 +111,10 @@ def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction
         direction: Source-target.
         system: A system of the configuration.
     """
-    from synmask.config import load, read_yaml
+    from synmask.config import as_json, load, read_yaml
 
     checked = load(read_yaml(config), [config])
     for kind, name in (("corpora", corpus), ("systems", system)):
         if name not in getattr(checked, kind):
             raise UserError(f"{config}: no {name!r} among the {kind}: {', '.join(getattr(checked, kind))}")
-    print(checked.run_settings(corpus, direction, system))
+    print(as_json(checked.run_settings(corpus, direction, system)))

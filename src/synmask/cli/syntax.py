@@ -59,7 +59,7 @@ def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path]
         config = load(read_yaml(path), [path])
         if language not in config.corenlp.languages:
             raise UserError(f"{path}: corenlp.languages has no {language!r}; use a system without a parser")
-        settings = ParserSettings.model_validate_json(config.corenlp_settings(language))
+        settings = config.corenlp_settings(language)
         jars = [Path(jar) for jar in config.corenlp_jars(language)]
         constituency(
             input=sentences, tokens=tokens, output=output, language=language, settings=settings,

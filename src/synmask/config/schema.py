@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from synmask.config.base import (
     WITH_JARS,
@@ -32,6 +32,7 @@ from synmask.config.sections import (
     Experiment,
     Guidance,
     Model,
+    ParserSettings,
     Resources,
     RunSettings,
     System,
@@ -186,8 +187,8 @@ class Config(Section):
         tasks = self.benchmarks[table.benchmark].tasks
         return {name: task for name, task in tasks.items() if table.tasks is None or name in table.tasks}
 
-    def nlu_settings(self, benchmark: str, task: str, system: str) -> str:
-        """All that a fine-tuning depends on besides its data, weights and seed, as JSON with sorted keys."""
+    def nlu_settings(self, benchmark: str, task: str, system: str) -> FinetuningSettings:
+        """The settings of a fine-tuning: the task's training, and the system."""
         row, entry = self.systems[system], self.benchmarks[benchmark].tasks[task]
         guidance = Guidance(
             guide=row.guide,
@@ -196,7 +197,7 @@ class Config(Section):
             mlm_weight=row.mlm_weight,
         )
         training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
-        return as_json(FinetuningSettings(task=task, training=training, system=guidance))
+        return FinetuningSettings(task=task, training=training, system=guidance)
 
     def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
         """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
@@ -286,10 +287,10 @@ class Config(Section):
     def _jar_path(self, coordinates: str) -> str:
         return f"{self.data_dir}/corenlp/{_jar_file(coordinates)}"
 
-    def corenlp_settings(self, language: str) -> str:
-        """All that the trees of a language depend on besides its sentences and jars, as JSON."""
-        models = self.corenlp.languages[language].model_dump(mode="json", exclude={"jars"})
-        return as_json({**models, "max_words": self.corenlp.max_words})
+    def corenlp_settings(self, language: str) -> ParserSettings:
+        """CoreNLP's models for a language, and its limit."""
+        models = self.corenlp.languages[language].model_dump(exclude={"jars"})
+        return ParserSettings(**models, max_words=self.corenlp.max_words)
 
     def training_of(self, corpus: str, system: str) -> Training:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
@@ -305,8 +306,12 @@ class Config(Section):
         over = self.systems[system].model.model_dump(exclude_unset=True)
         return Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
 
-    def run_settings(self, corpus: str, direction: str, system: str) -> str:
-        """All that a training depends on besides its data and seed, as JSON with sorted keys."""
+    def run_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
+        """The settings of a training: the corpus', overridden by the system's.
+
+        Raises:
+            UserError: the corpus has no share of the MLM loss for this direction.
+        """
         entry, row = self.corpora[corpus], self.systems[system]
         weight = row.mlm_weight
         if weight == "corpus":
@@ -323,26 +328,24 @@ class Config(Section):
             left_pad_source=row.left_pad_source,
         )
         training = self.training_of(corpus, system)
-        return as_json(
-            RunSettings(model=self.model_of(corpus, system), training=training, system=guidance).plain()
-        )
+        return RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
 
-    def template_cut(self, corpus: str, direction: str, system: str) -> str:
-        """How the trees of a system that reads templates are cut, as JSON."""
+    def template_cut(self, corpus: str, direction: str, system: str) -> TemplateCut:
+        """How the trees of a system that reads templates are cut."""
         options = self.options(corpus, direction, system)
-        return as_json(options.model_dump(mode="json", include={*TemplateCut.model_fields}))
+        return TemplateCut.model_validate(options.model_dump(include={*TemplateCut.model_fields}))
 
-    def template_settings(self, corpus: str, direction: str, system: str) -> str:
+    def template_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
         """`run_settings` of the model that predicts a system's templates: the same without a guide."""
-        settings = json.loads(self.run_settings(corpus, direction, system))
-        settings["system"] |= {"guide": "none", "options": {}}
-        return as_json(settings)
+        settings = self.run_settings(corpus, direction, system)
+        plain = settings.system.model_copy(update={"guide": "none", "options": {}})
+        return settings.model_copy(update={"system": plain})
 
     def varied(self, experiment: str, direction: str) -> dict[str, dict[str, Any]]:
         """Each system of an experiment → those of its settings in which they differ, by dotted names."""
         entry = self.plain_experiments[experiment]
         runs = {
-            name: flat(json.loads(self.run_settings(entry.corpus, direction, name))) for name in entry.systems
+            name: flat(self.run_settings(entry.corpus, direction, name).plain()) for name in entry.systems
         }
         keys = dict.fromkeys(key for run in runs.values() for key in run)
         differing = [key for key in keys if len({json.dumps(run.get(key)) for run in runs.values()}) > 1]
@@ -383,6 +386,4 @@ def _jar_file(coordinates: str) -> str:
 
 def as_json(settings: Any) -> str:
     """Settings as one line of JSON with sorted keys: equal settings are equal strings."""
-    if isinstance(settings, BaseModel):
-        settings = settings.model_dump(mode="json")
-    return json.dumps(settings, sort_keys=True)
+    return json.dumps(settings.plain() if isinstance(settings, Section) else settings, sort_keys=True)

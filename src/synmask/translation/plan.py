@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
-from synmask.config import Config, read_published
+from synmask.config import Config, as_json, read_published
 from synmask.config.sections import RunSettings, Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
@@ -233,18 +233,22 @@ def _vocabulary(dictionary: Path) -> int | None:
         return sum(1 for _ in lines) + Dictionary().nspecial
 
 
-@lru_cache
-def count_parameters(settings: str, *sizes: int) -> int:
-    """The parameters of the system in `settings` (JSON of a run) with vocabularies of these sizes.
+def count_parameters(settings: RunSettings, *sizes: int) -> int:
+    """The parameters of a run's model with vocabularies of these sizes.
 
     The vocabularies are source, target and, for a system that reads templates, templates.
     """
-    values = RunSettings.model_validate_json(settings)
-    cfg = translation_config(Path("data"), Path("run"), "source", "target", values, seed=1)
+    return _counted(as_json(settings), *sizes)
+
+
+@lru_cache  # it takes 0.4 s; so by JSON, as settings cannot be hashed
+def _counted(json: str, *sizes: int) -> int:
+    settings = RunSettings.model_validate_json(json)
+    cfg = translation_config(Path("data"), Path("run"), "source", "target", settings, seed=1)
     names = ("source_dictionary", "target_dictionary", "template_dictionary")
     words = dict(zip(names, map(_dictionary, sizes), strict=False))
     with torch.device("meta"):
-        model = model_class(values.system.guide).build(cfg.model, Namespace(**words), values.system)
+        model = model_class(settings.system.guide).build(cfg.model, Namespace(**words), settings.system)
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -1,12 +1,11 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from synmask.config import Config, as_json
 from synmask.config.guides import GuideOptions
-from synmask.config.nlu import Benchmark, Continued, NluTask, Pretrain
+from synmask.config.nlu import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.config.sections import Corpus, Resources
 from synmask.corpora.tasks import SUBMISSION
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
@@ -131,7 +130,7 @@ class Jobs:
 
     def run_settings(self, wildcards: Wildcards) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
-        return self.config.run_settings(*_run_of(wildcards))
+        return as_json(self.config.run_settings(*_run_of(wildcards)))
 
     def kept(self, wildcards: Wildcards) -> int:
         """Number of epochs whose models make up the final one."""
@@ -142,12 +141,12 @@ class Jobs:
         run = dict(zip(("corpus", "direction", "system"), _run_of(wildcards), strict=True))
         return as_json(run | {"seed": int(wildcards.seed)} | more)
 
-    def parsed_run(self, wildcards: Wildcards) -> str:
-        return self.run(wildcards, settings=json.loads(self.run_settings(wildcards)))
+    def parsed_run(self, wildcards: Wildcards, **more: Any) -> str:
+        settings = self.config.run_settings(*_run_of(wildcards))
+        return self.run(wildcards, settings=settings.plain(), **more)
 
     def decoded_run(self, wildcards: Wildcards) -> str:
-        decoding = self.corpus(wildcards).decoding.model_dump(mode="json")
-        return self.run(wildcards, settings=json.loads(self.run_settings(wildcards)), decoding=decoding)
+        return self.parsed_run(wildcards, decoding=self.corpus(wildcards).decoding.plain())
 
     def compared_run(self, wildcards: Wildcards) -> str:
         return self.run(wildcards, baseline=wildcards.baseline)
@@ -160,11 +159,11 @@ class Jobs:
 
     def template_cut(self, wildcards: Wildcards) -> str:
         """How trees are cut to templates, as JSON."""
-        return self.config.template_cut(*_run_of(wildcards))
+        return as_json(self.config.template_cut(*_run_of(wildcards)))
 
     def template_settings(self, wildcards: Wildcards) -> str:
         """`run_settings` of the model that predicts templates."""
-        return self.config.template_settings(*_run_of(wildcards))
+        return as_json(self.config.template_settings(*_run_of(wildcards)))
 
     def template_text(self, wildcards: Wildcards) -> str:
         """The text settings of the model that predicts templates, whose target is not text, as JSON."""
@@ -178,7 +177,7 @@ class Jobs:
 
     def template_run(self, wildcards: Wildcards) -> str:
         """The description of a run for the scores of templates, as JSON."""
-        return self.run(wildcards, settings=json.loads(self.template_settings(wildcards)))
+        return self.run(wildcards, settings=self.config.template_settings(*_run_of(wildcards)).plain())
 
     # ---- language understanding ----------------------------------------------------------------------------
 
@@ -309,6 +308,9 @@ class Jobs:
         return files
 
     def finetuning_settings(self, wildcards: Wildcards) -> str:
+        return as_json(self._finetuning(wildcards))
+
+    def _finetuning(self, wildcards: Wildcards) -> FinetuningSettings:
         return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
     def compared_task(self, wildcards: Wildcards) -> str:
@@ -317,8 +319,8 @@ class Jobs:
 
     def finetuned_run(self, wildcards: Wildcards) -> str:
         """The description of a fine-tuning for score files, as JSON."""
-        settings = json.loads(self.finetuning_settings(wildcards))
-        return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": self.weights(wildcards)})
+        settings, weights = self._finetuning(wildcards).plain(), self.weights(wildcards)
+        return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": weights})
 
 
 def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
