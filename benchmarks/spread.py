@@ -21,7 +21,6 @@ import torch
 from synmask.config import load as load_config
 from synmask.config import read_yaml
 from synmask.corpora.tasks import TASKS
-from synmask.roberta.finetune import model_arguments
 from synmask.roberta.labelled import read_encoded
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import load_weights
@@ -65,7 +64,9 @@ def measured(task, system, seed, args):
     encoded = read_encoded(folder / "ids/dev.npz")
     torch.manual_seed(seed)
     outputs = max(1, len(TASKS[task].labels))
-    model = GuidedRoberta.fine_tuned(weights, model_arguments(weights, settings), settings.system, outputs)
+    model = GuidedRoberta.fine_tuned(
+        weights, weights.shape.settings(settings.training), settings.system, outputs
+    )
     pad, parser = weights.dictionary.pad(), model.encoder.sentence_encoder.guide.parser
     start = measure(model, encoded, pad)
     for output in (parser.distance_output, parser.height_output):

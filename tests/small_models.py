@@ -190,7 +190,6 @@ def small_tuned():
 
     from synmask.config.nlu import FinetuningSettings
     from synmask.corpora.tasks import TASKS
-    from synmask.roberta.finetune import model_arguments
     from synmask.roberta.model import GuidedRoberta
     from synmask.roberta.weights import load_weights
     from synmask.training.checkpoints import save
@@ -203,7 +202,7 @@ def small_tuned():
         })  # fmt: skip
         loaded, outputs = load_weights(weights), max(1, len(TASKS[task].labels))
         torch.manual_seed(seed)
-        arguments = model_arguments(loaded, settings)
+        arguments = loaded.shape.settings(settings.training)
         model = GuidedRoberta.fine_tuned(loaded, arguments, settings.system, outputs)
         for parameter in model.classification_heads.parameters():
             torch.nn.init.normal_(parameter, std=3.0)  # so that answers differ, and numbers leave 0 to 5

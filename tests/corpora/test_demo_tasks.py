@@ -15,7 +15,7 @@ from synmask.corpora.demo.text import write_text
 from synmask.corpora.tasks import TASKS, Examples, read_task
 from synmask.evaluation.nlu import bag_of_words, majority
 from synmask.files import UserError
-from synmask.syntax.pieces import find_words, read_parses
+from synmask.syntax.pieces import find_words, read_parsed
 
 DIGESTS = {
     "acceptability": "627da339",
@@ -149,7 +149,7 @@ def test_bad_settings_are_one_line(tmp_path):
 def test_gold_parses_of_every_sentence_once(tmp_path, task):
     write_part(task, "dev", tmp_path / "dev.tsv", {"train": 40, "dev": 30}, seed=3, parses=tmp_path / "dev")
     texts = [text for example in read_task(task, tmp_path / "dev.tsv").texts for text in example]
-    parsed = list(read_parses([tmp_path / "dev"]))
+    parsed = list(read_parsed([tmp_path / "dev"]))
     assert [text for text, _ in parsed] == list(dict.fromkeys(texts))
     for text, (words, heads) in parsed:
         assert "".join(words) == text.replace(" ", "")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from synmask.evaluation.contrasts import Effect, effect, holm, seeds_needed, together, verdict
+from synmask.evaluation.contrasts import Effect, claim_verdict, effect, holm, seeds_needed, verdict
 
 
 def test_interval_is_welchs():
@@ -57,9 +57,9 @@ def test_verdicts(found, p, gain, expected):
 
 
 def test_claims_of_several_contrasts():
-    assert together(["holds", "holds"]) == "holds"
-    assert together(["holds", "cannot tell"]) == "cannot tell"
-    assert together(["holds", "cannot tell", "does not hold"]) == "does not hold"
+    assert claim_verdict(["holds", "holds"]) == "holds"
+    assert claim_verdict(["holds", "cannot tell"]) == "cannot tell"
+    assert claim_verdict(["holds", "cannot tell", "does not hold"]) == "does not hold"
 
 
 def test_so_many_seeds_find_the_gain_in_four_of_five_experiments():

@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from synmask.cli import main
 from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS, Examples
-from synmask.roberta.finetune import encode_file, model_arguments, model_outputs
+from synmask.roberta.finetune import encode_file, model_outputs
 from synmask.roberta.labelled import SentencePrediction
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import RobertaShape, load_weights, save_weights
@@ -54,7 +54,9 @@ def tuned(path, weights, task, **system):
     loaded = load_weights(weights)
     outputs = max(1, len(TASKS[task].labels))
     torch.manual_seed(5)
-    model = GuidedRoberta.fine_tuned(loaded, model_arguments(loaded, settings), settings.system, outputs)
+    model = GuidedRoberta.fine_tuned(
+        loaded, loaded.shape.settings(settings.training), settings.system, outputs
+    )
     for parameter in model.classification_heads.parameters():
         torch.nn.init.normal_(parameter)
     save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})

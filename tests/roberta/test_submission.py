@@ -11,7 +11,7 @@ import pytest
 from synmask.cli import main
 from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import SUBMISSION, TASKS, write_task
-from synmask.evaluation.nlu import METRICS
+from synmask.evaluation.nlu import TASK_METRICS
 from synmask.evaluation.submission import best_seed, check_submission
 from synmask.files import UserError, read_lines, write_json
 from synmask.roberta.finetune import finetune
@@ -46,7 +46,7 @@ def predicted(folder, weights, lines, name, tuned):
          f" --output {place}/{part}.npz".split())  # fmt: skip
     for seed, value in ((1, 60.5), (2, 71.5)):
         tuned(place / f"{seed}.pt", task, weights, seed)
-        scores = {"dev": {METRICS[task][0]: value}}
+        scores = {"dev": {TASK_METRICS[task][0]: value}}
         write_json(place / f"{seed}.json", {"task": task, "seed": seed, "scores": scores})
     main(f"predict-test --task {task} --valid dev --models {place}/1.pt {place}/2.pt --scores {place}/1.json"
          f" {place}/2.json --weights {weights} --data {place}/{part}.npz --output {place}/answers.txt"

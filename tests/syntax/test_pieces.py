@@ -5,7 +5,7 @@ import random
 import pytest
 
 from synmask.files import UserError, write_lines
-from synmask.syntax.pieces import Parsed, annotate, find_words, punctuation, read_parses
+from synmask.syntax.pieces import Parsed, annotate, find_words, punctuation, read_parsed
 
 
 def table(pieces, words, heads):
@@ -132,7 +132,7 @@ def test_parses_are_read_and_flat_ones_are_none(tmp_path):
     }
     for ending, column in lines.items():
         write_lines(tmp_path / f"1.{ending}", column)
-    found = dict(read_parses([tmp_path / "1"]))
+    found = dict(read_parsed([tmp_path / "1"]))
     assert found == {
         "He isn't &amp; so.": Parsed(["He", "isn", "'t", "&amp;", "so", "."], [5, 5, 2, 5, 0, 5]),
         "x y": None,
@@ -143,4 +143,4 @@ def test_parses_are_read_and_flat_ones_are_none(tmp_path):
         with pytest.raises(
             UserError, match="1: text, tokens, trees and heads do not fit; parse the text again"
         ):
-            list(read_parses([tmp_path / "1"]))
+            list(read_parsed([tmp_path / "1"]))

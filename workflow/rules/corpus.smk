@@ -33,7 +33,7 @@ rule download_file:
     log:
         "results/logs/download/{download}/{file}.log",
     wildcard_constraints:
-        download=any_of(JOBS.downloaded()),
+        download=any_of(CONFIG.downloaded),
         file="[^/]+",
     # on the machine where Snakemake runs, since compute nodes often have no network
     localrule: True

@@ -93,12 +93,12 @@ def _laid_over(files: list[Path]) -> tuple["Config", dict]:
 
 def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) -> None:
     """Reject a target that is not in the configuration, and name the nearest."""
-    from synmask.workflow.terminal import nearest
+    from synmask.workflow.terminal import similar
 
-    known = {**config.experiments, **config.all_tables}
     for name in targets:
-        if name not in known:
-            raise UserError(f"{files[-1]}: no experiment or table {name!r}; {nearest(name, known)}")
+        if name not in config.named_targets:
+            near = similar(name, config.named_targets)
+            raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
 
 
 def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction: str, system: str) -> None:

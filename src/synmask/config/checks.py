@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from synmask.config.faults import Fault, NameFault
+from synmask.config.faults import Fault, check_known
 from synmask.config.published import Published
 from synmask.config.schema import Config
 from synmask.config.sections import SPLITS, Corpus
@@ -104,8 +104,7 @@ def check_corpora(config: Config) -> None:
 def _check_directions(corpus: Corpus, path: tuple, directions: Iterable[str]) -> None:
     known = [f"{a}-{b}" for a in corpus.languages for b in corpus.languages if a != b]
     for direction in directions:
-        if direction not in known:
-            raise NameFault((*path, direction), "direction", direction, known)
+        check_known((*path, direction), "direction", direction, known)
 
 
 def _downloads(corpus: Corpus) -> list[str]:
@@ -125,8 +124,7 @@ def _check_sums(path: tuple, sums: Iterable[str], files: Iterable[str]) -> None:
     """Reject a checksum of a file that is not downloaded: it would never be compared."""
     files = list(files)
     for name in sums:
-        if name not in files:
-            raise NameFault((*path, name), "download", name, files)
+        check_known((*path, name), "download", name, files)
 
 
 def check_runs(config: Config) -> None:

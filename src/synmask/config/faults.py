@@ -57,6 +57,12 @@ class NameFault(Fault):
         super().__init__(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
 
 
+def check_known(path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+    """Raise a `NameFault` unless the value at `path`, the name of a `kind`, is known."""
+    if name not in known:
+        raise NameFault(path, kind, name, known)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The nearest known name as a suggestion, or all known names."""
     known = sorted(known)

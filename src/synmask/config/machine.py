@@ -28,7 +28,7 @@ def check_machine(config: Config, words: Iterable[str]) -> None:
         Fault: a file or folder of the user's own is missing, or (without `force`) a training does not fit.
     """
     words = list(words)
-    targets = [word for word in words if word in {**config.experiments, **config.all_tables}]
+    targets = [word for word in words if word in config.named_targets]
     pairs = _pairs(config, words, targets)
     if not targets and not pairs:
         targets = list(config.targets)
@@ -147,10 +147,15 @@ def check_pretraining(config: Config, benchmark: str, results: Path = Path("resu
         _check_fits(("weights", weights, "pretrain"), count, 1, own.resources, results)
 
 
+def free_bytes(results: Path) -> int:
+    """The space left on the disk of a folder that need not exist yet."""
+    return shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
+
+
 def _check_fits(path: tuple, count: int, kept: int, resources: Resources, results: Path) -> None:
     """Whether `count` parameters can be trained in this memory, and the models of `kept` epochs stored."""
     memory, disk = BYTES * TRAINED * count, BYTES * count * (kept + RESUMED)
-    free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
+    free = free_bytes(results)
     key = "model, merges" if path[0] == "weights" else "model, bpe.merges"
     what = f"a model of {count:.3g} parameters or more ({key}) takes at least"
     advice = "make it smaller, or override with --config force=true"

@@ -73,6 +73,11 @@ class Config(Section):
         """The experiments that run something, without the groups of experiments."""
         return {n: e for n, e in self.experiments.items() if isinstance(e, Experiment)}
 
+    @property
+    def named_targets(self) -> dict[str, Any]:
+        """The entries that a target can name: experiments, groups of them, tables."""
+        return {**self.experiments, **self.all_tables}
+
     def members(self, name: str) -> list[str]:
         """The plain experiments whose runs a target needs: itself, those of a group, or those of a table."""
         if name in self.all_tables:
@@ -159,12 +164,11 @@ class Config(Section):
         return [f"{self.data_dir}/{weights}/{_file(url)}" for url in urls]
 
     @property
-    def downloaded_nlu(self) -> list[str]:
-        """Benchmarks and weights that have downloads."""
-        benchmarks = [
-            name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())
-        ]
-        return [*benchmarks, *(name for name, entry in self.weights.items() if entry.archive)]
+    def downloaded(self) -> set[str]:
+        """Names under which files are downloaded, without CoreNLP: of corpora, benchmarks and weights."""
+        corpora = {c.download for c in self.corpora.values() if c.url or c.format}
+        tasks = {name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())}
+        return corpora | tasks | {name for name, entry in self.weights.items() if entry.archive}
 
     def benchmark_seeds(self, benchmark: str) -> tuple[int, ...]:
         return self.benchmarks[benchmark].seeds or self.seeds

@@ -52,8 +52,7 @@ def asked_sweeps(config: Config, words: Iterable[str]) -> list[str]:
     It names a target, or a file of results/ such as results/tables/NAME.md; else `targets` counts.
     """
     words = list(words)
-    known = {**config.experiments, **config.all_tables}
-    targets = [word for word in words if word in known]
+    targets = [word for word in words if word in config.named_targets]
     if not targets and not any(word.startswith("results/") for word in words):
         targets = list(config.targets)
     members = {name for target in targets for name in config.members(target)}

@@ -64,7 +64,7 @@ def verdict(found: Effect, p: float, gain: float | None) -> Verdict:
     return "does not hold" if gain is not None and found.high < gain else "cannot tell"
 
 
-def together(parts: Sequence[Verdict]) -> Verdict:
+def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
     """A claim holds if all its contrasts hold, and does not hold if one of them does not."""
     if "does not hold" in parts:
         return "does not hold"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-METRICS = {  # the first one is a task's score in GLUE's average, and chooses the best checkpoint
+TASK_METRICS = {  # the first one is a task's score in GLUE's average, and chooses the best checkpoint
     "cola": ("matthews",),
     "sst-2": ("accuracy",),
     "mnli": ("accuracy",),
@@ -49,7 +49,7 @@ def score(task: str, gold: Sequence[str], predicted: Sequence[str]) -> dict[str,
     if not gold or len(gold) != len(predicted):
         raise ValueError(f"predicted: {len(predicted)} given for {len(gold)} gold labels")
     compute = _of_labels if TASKS[task].labels else _correlation
-    return {metric: 100 * float(compute(metric, gold, predicted)) for metric in METRICS[task]}
+    return {metric: 100 * float(compute(metric, gold, predicted)) for metric in TASK_METRICS[task]}
 
 
 def _of_labels(metric: str, gold: Sequence[str], predicted: Sequence[str]) -> float:
@@ -103,7 +103,7 @@ def compare(
 
 def _contributions(task: str, gold: Sequence[str], answers: Sequence[str]) -> np.ndarray:
     """(N, k) each example's contribution to the sums from which the task's own score follows."""
-    if METRICS[task][0] == "pearson":
+    if TASK_METRICS[task][0] == "pearson":
         truth, given = (np.array(side, dtype=np.float64) for side in (gold, answers))
         return np.stack([given, given**2, given * truth], axis=1)
     right = np.array([one == other for one, other in zip(gold, answers, strict=True)])
@@ -114,7 +114,7 @@ def _contributions(task: str, gold: Sequence[str], answers: Sequence[str]) -> np
 def _from_sums(task: str, gold: np.ndarray, count: int, sums: np.ndarray) -> np.ndarray:
     """The task's own score (0 to 1) from sums (..., k) of `_contributions`; `gold`: the gold labels' sums."""
     first, second, third = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
-    match METRICS[task][0]:
+    match TASK_METRICS[task][0]:
         case "accuracy":
             return first / count
         case "f1":
@@ -125,7 +125,7 @@ def _from_sums(task: str, gold: np.ndarray, count: int, sums: np.ndarray) -> np.
         case "pearson":
             spread = (second * count - first**2) * (gold[1] * count - gold[0] ** 2)
             return _ratio(third * count - first * gold[0], spread)
-    raise ValueError(f"no test of {METRICS[task][0]}")
+    raise ValueError(f"no test of {TASK_METRICS[task][0]}")
 
 
 def _ratio(numerator: np.ndarray, spread: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from synmask.evaluation import attachment, protocols
-from synmask.evaluation.attachment import by_name
+from synmask.evaluation.attachment import RANDOM_SEEDS, by_name
 from synmask.evaluation.protocols import Corpus, View, keys_of, spans_of_keys
 from synmask.files import UserError
 from synmask.syntax.parses import check_words, read_predictions
@@ -17,7 +17,6 @@ from synmask.syntax.treebank import FLAT, read_trees
 
 WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
-RANDOM_SEEDS = range(5)
 SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # minimum of each bin
 SENTENCE_LENGTHS = [1, 11, 21, 31, 41]
 PROTOCOLS: dict[str, Callable[[Corpus], View]] = {

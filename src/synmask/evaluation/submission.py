@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.corpora.tasks import SUBMISSION, TASKS, task_named
-from synmask.evaluation.nlu import METRICS, read_predictions
+from synmask.evaluation.nlu import TASK_METRICS, read_predictions
 from synmask.files import UserError, all_writing, json_text, read_object
 
 HEADER = "index\tprediction"
@@ -34,7 +34,7 @@ def best_seed(task: str, part: str, scores: Sequence[Path]) -> dict[str, Any]:
     """
     task_named(task)
     found: list[tuple[int, float]] = []
-    metric = METRICS[task][0]
+    metric = TASK_METRICS[task][0]
     for path in scores:
         run = read_object(path)
         try:

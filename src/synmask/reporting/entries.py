@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from synmask.config.schema import flat
-from synmask.evaluation.nlu import METRICS as TASK_METRICS
+from synmask.evaluation.nlu import TASK_METRICS
 from synmask.files import UserError, read_json, read_lines
 
-METRICS = {
+TRANSLATION_SCORES = {
     "test.sacrebleu": "sacreBLEU",
     "test.bleu_tokenised": "tokenised BLEU",
     "test.chrf": "chrF",

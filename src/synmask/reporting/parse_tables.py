@@ -21,7 +21,7 @@ from synmask.reporting.layout import (
     signed,
     write_tables,
 )
-from synmask.reporting.runs import ATTACHMENT, DEPENDENCIES, PARSE_SCORES, RUN, parse_rows, read_counts
+from synmask.reporting.runs import ATTACHMENT, DEPENDENCIES, PARSE_SCORES, check_once, parse_rows, read_counts
 
 LABELS = {metric: METRICS[metric].label for metric in PARSE_SCORES} | {name: name for name in ATTACHMENT}
 PROTOCOLS = {
@@ -137,12 +137,7 @@ def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[
                 raise UserError(f"{key} {name} is not in the table; it has {', '.join(listed)}")
     if runs["counted"].isna().any():
         raise UserError("parse.json without a number of scored sentences; score all runs again")
-    twice = runs[runs.duplicated([*RUN, "protocol", "tree"])]
-    if len(twice):
-        run = twice.iloc[0]
-        raise UserError(
-            f"{run['system']} {run['direction']}, seed {run['seed']}: given twice; name each run once"
-        )
+    check_once(runs, "protocol", "tree")
     alike = [("protocol", runs, ["corpus"]), ("tree", runs[runs["tree"] == "induced"], ["counted"])]
     alike.append(("tree", runs[runs["tree"] != "induced"], [*LABELS]))
     for key, part, values in alike:

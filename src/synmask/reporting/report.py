@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from synmask.files import UserError, read_lines, writing
-from synmask.reporting.entries import METRICS, Run, read_runs, settings, summary
+from synmask.reporting.entries import TRANSLATION_SCORES, Run, read_runs, settings, summary
 from synmask.reporting.examples import Example, Name, examples
 from synmask.reporting.headline import findings, probability
 from synmask.reporting.html import part, policy
@@ -111,7 +111,7 @@ def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict
         "corpus": entry["corpus"],
         "directions": entry["directions"],
         "systems": entry["systems"],
-        "metrics": entry.get("metrics", METRICS),
+        "metrics": entry.get("metrics", TRANSLATION_SCORES),
         "kind": "Direction" if translates else "Task",
         "runs": [run for run in runs if run.there],
         "missing": [run for run in runs if not run.there],

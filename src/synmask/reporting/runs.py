@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ import pandas as pd
 from synmask.config.base import Parsing, Translation, Validation
 from synmask.config.claims import OF_HEADS
 from synmask.config.tables import AVERAGE
-from synmask.evaluation.nlu import METRICS as TASK_METRICS
+from synmask.evaluation.nlu import TASK_METRICS
 from synmask.evaluation.parse_significance import Counts
 from synmask.files import UserError, read_json
 
@@ -55,7 +56,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read_parses(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
+def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
     """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`.
 
     Raises:
@@ -77,7 +78,7 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
         UserError: the file is missing, is not JSON, or lacks a key.
     """
     run = read_json(path)
-    try:
+    with _complete(path):
         head = {key: run[key] for key in RUN}
         parts = [(name, one.get("sentences"), one, PARSE_SCORES) for name, one in run["protocols"].items()]
         if heads := run.get("dependencies"):
@@ -86,8 +87,6 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
             for tree, scores in part["rows"].items():
                 where = {"protocol": protocol, "counted": counted, "tree": tree}
                 yield head | where | {key: _finite(scores[key]) for key in keys}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
 
 
 def read_recalls(path: Path) -> dict[str, dict[str, float]]:
@@ -96,14 +95,12 @@ def read_recalls(path: Path) -> dict[str, dict[str, float]]:
     Raises:
         UserError: the file is missing, is not JSON, or lacks a key.
     """
-    run = _read(path, ["protocols"])
-    try:
+    run = read_json(path)
+    with _complete(path):
         return {
             label: {tree: _finite(recall) for tree, recall in recalls.items()}
             for label, recalls in run["protocols"]["words"]["recall_by_label"].items()
         }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
 
 
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
@@ -115,7 +112,7 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
     found = {}
     for path in paths:
         run = _read(path, ["direction", "system", "seed", "counts"])
-        try:
+        with _complete(path):
             for name, protocol in run["counts"].items():
                 _require(protocol, ["gold", "induced", "right-branching"], path, f"counts.{name}")
                 gold = np.array(protocol["gold"])
@@ -124,12 +121,10 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
                     for tree, spans in protocol.items()
                     if tree != "gold"
                 }
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
     return found
 
 
-def read_heads(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
+def read_head_scores(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
     """Of each heads.json: metric → row → percentage, and counts of right heads.
 
     Raises:
@@ -138,15 +133,13 @@ def read_heads(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, C
     found = []
     for path in paths:
         run = _read(path, ["counts", *OF_HEADS])
-        try:
+        with _complete(path):
             found.append(
                 {
                     metric: {row: _heads(run, metric, row) for pair in pairs.items() for row in pair}
                     for metric, pairs in OF_HEADS.items()
                 }
             )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
     return found
 
 
@@ -252,14 +245,23 @@ def check_alike(runs: pd.DataFrame) -> None:
     Raises:
         UserError: a run is given twice, or settings, decoding or signatures differ; it names two runs.
     """
-    twice = runs[runs.duplicated(RUN)]
-    if len(twice):
-        raise UserError(f"{describe(twice.iloc[0])}: given twice; name each run once")
+    check_once(runs)
     for _, column in runs.groupby(["corpus", "direction"], sort=False):
         for key in ("decoding", *(f"signature_{metric}" for metric in SCORES)):
             _same(column, key)
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
         _same(cell, "settings")
+
+
+def check_once(runs: pd.DataFrame, *more: str) -> None:
+    """Check that no run is given twice; `more`: what tells apart the rows of one run.
+
+    Raises:
+        UserError: one is.
+    """
+    twice = runs[runs.duplicated([*RUN, *more])]
+    if len(twice):
+        raise UserError(f"{describe(twice.iloc[0])}: given twice; name each run once")
 
 
 def describe(run: pd.Series | dict[str, Any]) -> str:
@@ -298,6 +300,15 @@ def _peak_memory(benchmark: Path) -> float:
         return math.nan
     column = pd.read_csv(benchmark, sep="\t")["max_rss"]
     return float(pd.to_numeric(column, errors="coerce").max())
+
+
+@contextmanager
+def _complete(path: Path) -> Iterator[None]:
+    """A key that the block does not find is missing in the file."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
 
 
 def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from synmask.reporting.runs import (
     check_alike,
     describe,
     read_comparisons,
-    read_parses,
+    read_parse_scores,
     read_scores,
     read_tasks,
 )
@@ -78,7 +78,7 @@ def _gather(
         check_alike(read)
         runs = read[columns]
     if parses:
-        runs = runs.merge(read_parses(parses, PROTOCOL), on=RUN, how="outer")
+        runs = runs.merge(read_parse_scores(parses, PROTOCOL), on=RUN, how="outer")
     if tasks:
         runs = read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
     order = {tuple(run.values()): position for position, run in enumerate(asked_runs(plan))}

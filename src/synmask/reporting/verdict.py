@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from synmask.config.claims import OF_HEADS, Claims, Contrast
-from synmask.evaluation.contrasts import LEVEL, Effect, effect, holm, seeds_needed, together, verdict
+from synmask.evaluation.contrasts import LEVEL, Effect, claim_verdict, effect, holm, seeds_needed, verdict
 from synmask.evaluation.parse_significance import Counts, paired_bootstrap
 from synmask.evaluation.significance import over_seeds
 from synmask.files import UserError, write_lines
@@ -19,14 +19,14 @@ from synmask.reporting.runs import (
     check_alike,
     read_comparisons,
     read_counts,
-    read_heads,
-    read_parses,
+    read_head_scores,
+    read_parse_scores,
     read_recalls,
     read_scores,
 )
 from synmask.reporting.style import COLOURS, DARK, GREY, in_style, panels, save
 
-METRICS = {
+TITLES = {
     "sacrebleu": "sacreBLEU",
     "f1_words": "F1 of trees (words)",
     "f1_paper": "F1 of trees (the paper's count)",
@@ -122,15 +122,15 @@ class _Runs:
         """F1 of trees, or percentage of heads, per seed."""
         if metric in OF_HEADS:
             paths = self.seeds(direction, system, "heads.json").values()
-            return [found[metric][row][0] for found in read_heads(paths)]
+            return [found[metric][row][0] for found in read_head_scores(paths)]
         paths = self.seeds(direction, system, "parse.json").values()
-        return [*read_parses(paths, metric.removeprefix("f1_"), row)["f1"]]
+        return [*read_parse_scores(paths, metric.removeprefix("f1_"), row)["f1"]]
 
     def counts(self, direction: str, system: str, metric: str, row: str = "induced") -> list[Counts]:
         """Counts of spans or of heads per seed."""
         if metric in OF_HEADS:
             paths = self.seeds(direction, system, "heads.json").values()
-            return [found[metric][row][1] for found in read_heads(paths)]
+            return [found[metric][row][1] for found in read_head_scores(paths)]
         paths = self.seeds(direction, system, "parse_counts.json").values()
         protocol = metric.removeprefix("f1_")
         counts = read_counts(paths)
@@ -243,7 +243,7 @@ def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:
         there = {(one.system, one.rival, one.metric) for one in parts}
         absent = [c for c in claim.contrasts if (c.system, c.rival, c.metric) not in there]
         told = "; ".join([*map(_told, parts), *(f"no runs of `{c.system}` − `{c.rival}`" for c in absent)])
-        decided = together([one.verdict for one in parts])
+        decided = claim_verdict([one.verdict for one in parts])
         rows.append((f"**{plain(claim.name)}**. {plain(claim.claim)}", decided, told))
     return pipes(("Claim", "Verdict", "Measured"), "lll", rows)
 
@@ -257,7 +257,7 @@ def _details(found: Sequence[Found]) -> Iterator[str]:
     yield ""
     heads = ["Contrast", "Direction", "Seeds", "Means", "Difference, 95% interval", "Paper's gain"]
     heads += ["p test set", "p seeds", "p, Holm", "Verdict", "Seeds that could tell"]
-    for metric, title in METRICS.items():
+    for metric, title in TITLES.items():
         rows = [one for one in found if one.metric == metric]
         if rows:
             yield from (f"**{title}**", "", *pipes(heads, "lllrrrrrrlr", map(_detail, rows)), "")
@@ -279,7 +279,7 @@ def _detail(one: Found) -> list[str]:
 
 def _systems(runs: _Runs) -> Iterator[str]:
     """All systems that were run, best validation score first: mean and sample deviation over seeds."""
-    heads = [*SHOWN.values(), METRICS["f1_words"], METRICS["f1_paper"]]
+    heads = [*SHOWN.values(), TITLES["f1_words"], TITLES["f1_paper"]]
     for direction in runs.directions():
         scores = {system: runs.scores(direction, system) for system in runs.systems(direction)}
         scores = {system: found for system, found in scores.items() if len(found)}

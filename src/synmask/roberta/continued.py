@@ -24,6 +24,7 @@ from synmask.roberta.labelled import (
     check_encoded,
     read_encoded,
     read_syntax,
+    sentence_words,
     syntax_file,
 )
 from synmask.roberta.model import GuidedRoberta, guided_shape
@@ -188,13 +189,7 @@ class Continuing(Stage):
 
     def config(self, run: Path, processes: int) -> DictConfig:
         training = self.settings.training
-        words = {
-            "--task": "sentence_prediction",
-            "--criterion": "sentence_prediction",
-            "--arch": "roberta",
-            "--adam-eps": training.adam_eps,
-            "--lr-scheduler": "polynomial_decay",
-            "--total-num-update": training.total_updates,
+        words = sentence_words(training) | {
             "--max-tokens": training.batch.tokens,
             "--update-freq": self.batches // processes,
         }

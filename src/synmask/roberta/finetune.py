@@ -1,7 +1,6 @@
 """Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
 import math
-from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from omegaconf import DictConfig
 
 from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS, Examples
-from synmask.evaluation.nlu import METRICS, score
+from synmask.evaluation.nlu import TASK_METRICS, score
 from synmask.files import UserError, machine_fault, write_lines
 from synmask.roberta.labelled import (
     Encoded,
@@ -27,10 +26,11 @@ from synmask.roberta.labelled import (
     encode,
     read_encoded,
     read_syntax,
+    sentence_words,
     syntax_file,
 )
 from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.weights import Weights, load_dictionary, load_weights
+from synmask.roberta.weights import load_dictionary, load_weights
 from synmask.text import gpt2
 from synmask.training.checkpoints import finished, load, retire, save
 from synmask.training.lock import locked
@@ -55,7 +55,7 @@ class FineTuning(Stage):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return ("train_loss", "mlm_loss", "valid_loss", *METRICS[self.task])
+        return ("train_loss", "mlm_loss", "valid_loss", *TASK_METRICS[self.task])
 
     @property
     def batches(self) -> int:
@@ -67,7 +67,7 @@ class FineTuning(Stage):
 
     @cached_property
     def metric(self) -> str:
-        return METRICS[self.task][0]
+        return TASK_METRICS[self.task][0]
 
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
@@ -86,15 +86,7 @@ class FineTuning(Stage):
 
     def config(self, run: Path, processes: int) -> DictConfig:
         training = self.settings.training
-        words = {
-            "--task": "sentence_prediction",
-            "--criterion": "sentence_prediction",
-            "--arch": "roberta",
-            "--adam-eps": training.adam_eps,
-            "--lr-scheduler": "polynomial_decay",
-            "--total-num-update": training.total_updates,
-            "--batch-size": training.sentences,
-        }
+        words = sentence_words(training) | {"--batch-size": training.sentences}
         return fairseq_config(self.data, run, words, training, self.seed, processes)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
@@ -103,7 +95,7 @@ class FineTuning(Stage):
         task = SentencePrediction(
             self.data, self.valid, self.settings, len(TASKS[self.task].labels), weights, self.seed
         )
-        model = task.build_model(model_arguments(weights, self.settings))
+        model = task.build_model(weights.shape.settings(self.settings.training))
         task.load_dataset("valid")
         return Trainer(cfg, task, model, SentenceLoss(task, self.settings.system.mlm_weight))
 
@@ -141,11 +133,6 @@ class FineTuning(Stage):
 
     def summary(self, history: History) -> dict[str, Any]:
         return {"best_epoch": self.best(history)}
-
-
-def model_arguments(weights: Weights, settings: FinetuningSettings) -> Namespace:
-    """fairseq's arguments for a RoBERTa that is fine-tuned."""
-    return weights.shape.settings(settings.training)
 
 
 def finetune(
@@ -231,7 +218,7 @@ def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, Sente
         settings = FinetuningSettings.model_validate(saved["settings"])
         classes = len(TASKS[settings.task].labels)
         task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)
-        tuned = task.build_model(model_arguments(loaded, settings))
+        tuned = task.build_model(loaded.shape.settings(settings.training))
         tuned.load_state_dict({**saved["model"]})
     except Exception as error:  # what another file's content makes of these is not limited
         if isinstance(error, UserError) or machine_fault(error):

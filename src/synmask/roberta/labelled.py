@@ -15,7 +15,7 @@ from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from synmask.config.nlu import FinetuningSettings
+from synmask.config.nlu import DecayingTraining, FinetuningSettings
 from synmask.files import UserError, writing
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.weights import Weights
@@ -227,6 +227,18 @@ class Sentences(FairseqDataset):
 
     def ordered_indices(self) -> np.ndarray:
         return self.order
+
+
+def sentence_words(training: DecayingTraining) -> dict[str, Any]:
+    """What every training of a `SentenceTask` says on fairseq's command line."""
+    return {
+        "--task": "sentence_prediction",
+        "--criterion": "sentence_prediction",
+        "--arch": "roberta",
+        "--adam-eps": training.adam_eps,
+        "--lr-scheduler": "polynomial_decay",
+        "--total-num-update": training.total_updates,
+    }
 
 
 class SentenceTask(FairseqTask):

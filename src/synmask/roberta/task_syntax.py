@@ -17,7 +17,7 @@ from synmask.corpora.tasks import read_task
 from synmask.files import UserError, write_json, writing
 from synmask.roberta.labelled import COLUMNS, NONE, Encoded, encode, read_encoded, syntax_file, write_encoded
 from synmask.roberta.weights import load_dictionary
-from synmask.syntax.pieces import Parsed, annotate, read_parses
+from synmask.syntax.pieces import Parsed, annotate, read_parsed
 from synmask.text import gpt2
 
 END = Dictionary().eos()  # `</s>`, the same in all dictionaries
@@ -28,7 +28,7 @@ def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Seque
 
     Args:
         tsv: the examples that `part` was encoded from, with the vocabulary in the folder `weights`.
-        parses: prefixes of parsed sentences (`pieces.read_parses`); together they cover `tsv`.
+        parses: prefixes of parsed sentences (`pieces.read_parsed`); together they cover `tsv`.
 
     Returns:
         The numbers of "sentences", of those that are "empty" or otherwise "unparsed", of "words" in the
@@ -40,7 +40,7 @@ def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Seque
     examples, encoded = read_task(task, tsv, test=True), read_encoded(part)
     if len(examples.texts) != len(encoded):
         raise UserError(f"{part}: {len(encoded)} examples, {tsv} has {len(examples.texts)}; encode it again")
-    known = dict(read_parses(parses))
+    known = dict(read_parsed(parses))
     sentences = [text for example in examples.texts for text in example]
     if missing := next((text for text in sentences if text not in known), None):
         raise UserError(f"{tsv}: no parse of {missing!r:.60}; parse the task again")
@@ -60,7 +60,7 @@ def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) 
     Raises:
         UserError: a file is missing or does not fit, there is no sentence, or `most` is too small.
     """
-    known = {text: parsed for text, parsed in read_parses(parses) if text.strip()}
+    known = {text: parsed for text, parsed in read_parsed(parses) if text.strip()}
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
     dictionary = load_dictionary(weights)

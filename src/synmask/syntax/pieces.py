@@ -27,7 +27,7 @@ class Parsed(NamedTuple):
     heads: Sequence[int]
 
 
-def read_parses(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]:
+def read_parsed(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]:
     """Each sentence of PREFIX.text with its parse from PREFIX.tokens (Moses'), .trees and .heads; None if the
     sentence is unparsed (its tree is flat).
 

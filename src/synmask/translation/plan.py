@@ -1,7 +1,6 @@
 """The needs of a target: trainings, parameters, hours, disk. Nothing is run."""
 
 import os
-import shutil
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.config import Config, as_json, read_published
+from synmask.config.machine import BYTES, free_bytes
 from synmask.config.sections import RunSettings, Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
@@ -21,7 +21,6 @@ from synmask.files import read_object
 from synmask.translation.task import model_class, translation_config
 from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side
 
-BYTES = 4  # of a parameter
 PARSED_A_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
 RESUME = 3  # parameters and Adam's two moments, in last.pt and previous.pt
 BEST = (
@@ -283,7 +282,7 @@ def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
         f"{2 * trainings + len(pairs)} jobs for corpora, trainings and what follows from each"
     )
     disk, most = sum(row.kept * row.left for row in left), max((row.working for row in left), default=0)
-    free = shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
+    free = free_bytes(results)
     yield (
         f"disk       {_size(disk)} for models still to come, and up to {_size(most)} more for each training "
         f"that runs at a time; {_size(free)} are free; each direction of a corpus takes six times its text"

@@ -12,11 +12,13 @@ from typing import Any
 import yaml
 
 from synmask.config import Config
-from synmask.config.machine import least_parameters
+from synmask.config.machine import least_parameters, least_roberta
+from synmask.config.nlu import RobertaSize
 from synmask.config.sections import Model
 from synmask.files import UserError, read_json
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
+BASE = RobertaSize()  # RoBERTa-base, which the reference fine-tunes
 PARAMETERS = least_parameters(Model(), 0, REFERENCE["merges"])  # used in a step of the reference model
 
 
@@ -66,7 +68,7 @@ class Clock:
         entry, known = self.config.benchmarks[benchmark], REFERENCE["finetuning"]
         settings, pretrain = entry.tasks[task], self.config.weights[entry.weights].pretrain
         share = settings.total_updates * settings.sentences / known["examples"]
-        size = _size(pretrain.model.model_dump()) / _size(known["model"]) if pretrain else 1.0
+        size = _size(pretrain.model) / _size(BASE) if pretrain else 1.0
         gpu = known["hours"] * share * size
         least = settings.total_updates * REFERENCE["gpu"]["least"]["none"] / 3600
         core = max(gpu * _cores_for_gpu(), settings.total_updates * known["least"] / 3600)
@@ -90,12 +92,12 @@ class Clock:
             guess = Hours(batches * gpu / 3600, batches * core / 3600)
         return self._own(f"weights/{weights}").or_else(guess)
 
-    def _shape(self, weights: str) -> Mapping[str, int]:
+    def _shape(self, weights: str) -> RobertaSize:
         """The sizes of a RoBERTa; RoBERTa-base's where they stand in a file that may not be there yet."""
         entry = self.config.weights[weights]
         if entry.continued:
             return self._shape(entry.continued.weights)
-        return entry.pretrain.model.model_dump() if entry.pretrain else REFERENCE["finetuning"]["model"]
+        return entry.pretrain.model if entry.pretrain else BASE
 
     def _tokens(self, weights: str) -> float | None:
         """How many tokens pre-training reads in all its epochs, by the bytes of its text.
@@ -204,10 +206,9 @@ def _cores_for_gpu() -> float:
     return (cpu["seconds"]["none"] * cpu["cores"] / cpu["tokens"]) / (gpu["seconds"]["none"] / gpu["tokens"])
 
 
-def _size(model: Mapping[str, int]) -> int:
+def _size(model: RobertaSize) -> int:
     """Number of parameters in RoBERTa's layers."""
-    width = model["embed_dim"]
-    return model["layers"] * (4 * width**2 + 2 * width * model["ffn_dim"])
+    return least_roberta(model, 0)
 
 
 def _lines(path: str) -> int | None:

@@ -82,11 +82,6 @@ class Jobs:
         """Names of the corpora that have the key `kind`: `generate`, or `format` (of archives)."""
         return [name for name, corpus in self.config.corpora.items() if getattr(corpus, kind) is not None]
 
-    def downloaded(self) -> set[str]:
-        """Names under which files are downloaded, without CoreNLP."""
-        corpora = self.config.corpora.values()
-        return {c.download for c in corpora if c.url or c.format} | {*self.config.downloaded_nlu}
-
     def pairs(self, wildcards: Wildcards) -> str | None:
         """The expected number of pairs of a split, as JSON."""
         expected = self.corpus(wildcards).pairs.get(wildcards.split)

@@ -139,12 +139,10 @@ class Targets:
 
     def submitted_tables(self) -> list[str]:
         """The benchmark tables whose tasks are GLUE's, all of them."""
-        tables = (
-            (name, self.config.tables[name]) for name in self.config.tables if name in self.benchmark_tables
-        )
+        whole = ((name, table) for name, table in self.config.tables.items() if table.benchmark)
         return [
             name
-            for name, table in tables
+            for name, table in whole
             if table.tasks is None and self.config.benchmarks[table.benchmark].generate is None
         ]
 

@@ -260,7 +260,7 @@ def unknown(text: str) -> str | None:
         return None
     if "/" in found[1]:
         return f"{found[1]}: no rule makes this file; see docs/workflow.md for what there is"
-    return f"{found[1]}: no such target; {nearest(found[1], WORKFLOW.targets)}"
+    return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
 
 
 def unreadable(words: Iterable[str]) -> str | None:
@@ -293,7 +293,7 @@ def config_files(words: Iterable[str]) -> Iterator[str]:
             yield word
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def similar(name: str, known: Iterable[str]) -> str:
     """A suggestion: the most similar names, or how to list all."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
