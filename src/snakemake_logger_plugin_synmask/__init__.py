@@ -23,19 +23,13 @@ EVERY = 1.0  # seconds between two reads of the logs
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.
 SILENT = ("Assuming unrestricted shared filesystem", "Building DAG of jobs", "Config file ")
 TOLD = (
-    "Creating conda",
-    "Downloading and",
-    "Trying to restart",
-    "Nothing to be done",
-    "Waiting at most",
+    "Creating conda", "Downloading and", "Trying to restart", "Nothing to be done", "Waiting at most",
     "Will exit after",
-)
+)  # fmt: skip
 INTERRUPTED = "Terminating processes on user request"
 UNREADABLE = ("FileNotFoundError", "IsADirectoryError", "PermissionError", "UnicodeDecodeError")
-OTHERWISE = (
-    "Exiting because a job execution failed",
-    "At least one job did not complete",
-)  # the summary says this
+# The summary says this.
+OTHERWISE = ("Exiting because a job execution failed", "At least one job did not complete")
 
 
 class LogHandler(LogHandlerBase):

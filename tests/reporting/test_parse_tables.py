@@ -165,7 +165,7 @@ def test_parses_under_other_rules_are_refused(run, table, change, message):
 def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
     one = run("a", "de-en", 1, 30.0)
     for runs, options, message in [
-        ([one, one], {}, "a de-en, seed 1: given twice"),
+        ([one, one], {}, "a on demo de-en, seed 1: given twice"),
         ([one], {"systems": ["b"]}, "system a is not in the table"),
         ([one], {"directions": ["en-de"]}, "direction de-en is not in the table"),
         ([(tmp_path / "gone.json", one[1])], {}, r"gone\.json: no such file"),

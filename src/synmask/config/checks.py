@@ -10,14 +10,8 @@ from synmask.config.schema import Config
 from synmask.config.sections import SPLITS, Corpus
 from synmask.config.tables import BASELINES
 
-TRIVIAL = (
-    "gold",
-    "right-branching",
-    "left-branching",
-    "balanced",
-    "random",
-    "oracle",
-)  # of parsing tables, figures
+# Rows of parsing tables and figures beside those of systems.
+TRIVIAL = ("gold", "right-branching", "left-branching", "balanced", "random", "oracle")
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 RESULTS = ("benchmarks", "figures", "logs", "speed", "tables", "weights")
 DIRECTION = ("benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens")

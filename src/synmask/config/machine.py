@@ -127,7 +127,7 @@ def check_sizes(config: Config, targets: Iterable[str]) -> None:
                 check_pretraining(config, table.benchmark)
 
 
-def check_size(config: Config, experiment: str, results: Path = Path("results")) -> None:
+def check_size(config: Config, experiment: str) -> None:
     """Reject an experiment whose trainings cannot fit.
 
     A vocabulary is assumed to have as many sub-words as there are merge operations (see `translation.plan`).
@@ -136,15 +136,15 @@ def check_size(config: Config, experiment: str, results: Path = Path("results"))
     entry = config.corpora[asked.corpus]
     models = (config.model_of(asked.corpus, system) for system in asked.systems)
     count = max(least_parameters(model, entry.bpe.merges, entry.bpe.merges) for model in models)
-    _check_fits(("corpora", asked.corpus), count, entry.training.kept, entry.resources, results)
+    _check_fits(("corpora", asked.corpus), count, entry.training.kept, entry.resources)
 
 
-def check_pretraining(config: Config, benchmark: str, results: Path = Path("results")) -> None:
+def check_pretraining(config: Config, benchmark: str) -> None:
     """Reject a benchmark whose weights' pre-training cannot fit; see `check_size`."""
     weights = config.benchmarks[benchmark].weights
     if own := config.weights[weights].pretrain:
         count = least_roberta(own.model, own.merges)
-        _check_fits(("weights", weights, "pretrain"), count, 1, own.resources, results)
+        _check_fits(("weights", weights, "pretrain"), count, 1, own.resources)
 
 
 def free_bytes(results: Path) -> int:
@@ -152,10 +152,10 @@ def free_bytes(results: Path) -> int:
     return shutil.disk_usage(next(p for p in (results, *results.resolve().parents) if p.exists())).free
 
 
-def _check_fits(path: tuple, count: int, kept: int, resources: Resources, results: Path) -> None:
+def _check_fits(path: tuple, count: int, kept: int, resources: Resources) -> None:
     """Whether `count` parameters can be trained in this memory, and the models of `kept` epochs stored."""
     memory, disk = BYTES * TRAINED * count, BYTES * count * (kept + RESUMED)
-    free = free_bytes(results)
+    free = free_bytes(Path("results"))
     key = "model, merges" if path[0] == "weights" else "model, bpe.merges"
     what = f"a model of {count:.3g} parameters or more ({key}) takes at least"
     advice = "make it smaller, or override with --config force=true"
@@ -163,5 +163,5 @@ def _check_fits(path: tuple, count: int, kept: int, resources: Resources, result
         memory_asked = f"resources.mem_mb asks for {resources.mem_mb / 1000:,g} GB"
         raise Fault(path, f"{what} {memory / 1e9:,.3g} GB of memory, {memory_asked}; {advice}")
     if disk > free:
-        where = f"{results}/ has {free / 1e9:,.3g} GB left"
+        where = f"results/ has {free / 1e9:,.3g} GB left"
         raise Fault(path, f"{what} {disk / 1e9:,.3g} GB of disk in training, {where}; {advice}")

@@ -115,9 +115,7 @@ def _child(node: yaml.Node | None, part: Any, line: int) -> tuple[int, yaml.Node
     if isinstance(node, yaml.SequenceNode):
         return node.value[part].start_mark.line + 1, node.value[part]
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    found = (
-        (key, value) for key, value in reversed(pairs) if key.value == str(part)
-    )  # merged ones come first
+    found = ((key, value) for key, value in reversed(pairs) if key.value == str(part))  # merged come first
     return next(((key.start_mark.line + 1, value) for key, value in found), (line, None))
 
 

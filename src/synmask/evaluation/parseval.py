@@ -110,9 +110,8 @@ def _score(view: View) -> tuple[dict, dict]:
             for name, part in parts.items()
         },
     }
-    trees = [
-        tree for tree in trees if tree.name != "oracle"
-    ]  # how it splits what the gold tree leaves open says nothing
+    # how the oracle splits what the gold tree leaves open says nothing
+    trees = [tree for tree in trees if tree.name != "oracle"]
     result |= {"recall_by_length": {}, "f1_by_length": {}}
     for name, part in _parts(_sizes(gold), SPAN_LENGTHS).items():
         total = int(times[part].sum())

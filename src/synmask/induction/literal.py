@@ -25,9 +25,8 @@ def literal_distribution(
     n = height.size(1)
     i, j, k = torch.meshgrid(*[torch.arange(n, device=height.device)] * 3, indexing="ij")
     before = F.pad(distance, (1, 0))[:, None, :].expand(-1, n, -1)  # of the gap before token j
-    highest = (
-        before.masked_fill((j <= i)[:, :, 0], -math.inf).cummax(-1).values
-    )  # of the gaps from i to j > i
+    # of the gaps from i to j > i
+    highest = before.masked_fill((j <= i)[:, :, 0], -math.inf).cummax(-1).values
     highest = torch.maximum(highest, highest.mT)
     inside = (distance_scale * (height[:, :, None] - highest)).sigmoid()  # p(j in C(i))
     if padding is not None:

@@ -11,6 +11,7 @@ from sacrebleu.metrics import CHRF
 
 from synmask.evaluation.bleu import bleu
 from synmask.files import read_aligned
+from synmask.reporting.html import spread
 
 SHOWN = 30
 Name = tuple[str, int]  # a system's label and a seed
@@ -68,7 +69,7 @@ def examples(
             first, other = (chrf.sentence_score(found[place], [expected]).score for place in (0, last))
             ranked.append((first - other, index, text, expected, found))
     shown = []
-    for _, index, text, expected, found in _spread(sorted(ranked)):
+    for _, index, text, expected, found in spread(sorted(ranked), SHOWN):
         scores = [
             [metric.sentence_score(line, [expected]).score for metric in (chrf, sentence_bleu)]
             for line in found
@@ -113,10 +114,3 @@ def _runs(words: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
     """Join neighbouring words with the same flag."""
     pairs = groupby(zip(words, flags, strict=True), key=lambda pair: pair[1])
     return [(" ".join(word for word, _ in group), flag) for flag, group in pairs]
-
-
-def _spread(ranked: list) -> list:
-    """SHOWN items of a list at equal steps, including first and last; all items of a shorter list."""
-    if len(ranked) <= SHOWN:
-        return ranked
-    return [ranked[round(step * (len(ranked) - 1) / (SHOWN - 1))] for step in range(SHOWN)]

@@ -1,13 +1,23 @@
-"""Parts that all HTML pages share: styles, scripts, and a policy that allows no others."""
+"""Parts that all HTML pages share: styles, scripts, a policy that allows no others, samples."""
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def part(name: str) -> str:
     """A style sheet or a script of the folder `page`."""
     return files("synmask.reporting").joinpath("page", name).read_text(encoding="utf-8").strip()
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """`count` of the items at equal steps, including first and last; all items if there are not more."""
+    count = min(count, len(items))
+    return [items[round(place * (len(items) - 1) / max(count - 1, 1))] for place in range(count)]
 
 
 def policy(*scripts: str) -> str:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from synmask.reporting.html import part, policy
+from synmask.reporting.html import part, policy, spread
 from synmask.reporting.tree_nodes import Drawing, Sentence, bars, branches, sentence_of
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
 
+SHOWN = 20  # sentences
 FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels per level
@@ -23,8 +24,8 @@ KEY = (
 )
 
 
-def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]], *, count: int = 20) -> str:
-    """`count` sentences, evenly spaced from the shortest to the longest, each with its trees side by side.
+def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
+    """SHOWN sentences, evenly spaced from the shortest to the longest, each with its trees side by side.
 
     The section has its own style and script and loads nothing; its classes begin with "tree-". Without
     JavaScript every sentence unfolds by itself; with it, one is shown at a time, to step, search and order.
@@ -35,13 +36,12 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]], *, cou
     """
     lengths = [len(tree.leaves()) for tree in gold]
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
-    count = min(count, len(order))
-    chosen = [order[round(place * (len(order) - 1) / max(count - 1, 1))] for place in range(count)]
+    chosen = spread(order, SHOWN)
     sentences = []
     for place, number in enumerate(chosen):
         parses = {label: of_run[number] for label, of_run in induced.items()}
         sentence = sentence_of(gold[number], parses)
-        sentences.append(_sentence(number + 1, sentence, parses, shown=place == count // 2))
+        sentences.append(_sentence(number + 1, sentence, parses, shown=place == len(chosen) // 2))
     return "\n".join(
         [
             '<div class="tree-section">',

@@ -39,6 +39,7 @@ from synmask.training.stage import History, Stage
 from synmask.training.trainer import fairseq_config
 
 BEST = "best.pt"
+EXAMPLES = 64  # answered together
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, Sente
 
 
 def model_outputs(
-    model: GuidedRoberta, task: FairseqTask, encoded: Encoded, syntax: np.ndarray | None, sentences: int = 64
+    model: GuidedRoberta, task: FairseqTask, encoded: Encoded, syntax: np.ndarray | None
 ) -> torch.Tensor:
     """The head's outputs for all examples, (N, C) in their order, on the CPU; batched by length.
 
@@ -243,8 +244,8 @@ def model_outputs(
     training = model.training
     model.eval()
     with torch.no_grad():
-        for first in range(0, len(order), sentences):
-            chosen = order[first : first + sentences]
+        for first in range(0, len(order), EXAMPLES):
+            chosen = order[first : first + EXAMPLES]
             rows = [torch.from_numpy(encoded[i].astype(np.int64)) for i in chosen]
             tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad).to(device)
             read = batched([encoded.part(syntax, i) for i in chosen]) if syntax is not None else {}

@@ -108,10 +108,10 @@ def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[n
             if owner[inside] == NONE:
                 owner[inside] = number
     begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NONE}
-    node = [
+    node = [  # the piece that represents each word
         begins.get(number, begins[owner[index]]) if index != NONE else NONE
         for number, index in enumerate(first)
-    ]  # the piece that represents each word
+    ]
     heads: dict[int, int] = {}
     for number, head in enumerate(parsed.heads):
         there = node[head - 1] if head else NONE

@@ -58,9 +58,8 @@ def fairseq_arguments(
     if precision == "bf16" or (cuda and precision == "fp16"):  # CPUs do not compute in fp16
         flags.append(f"--{precision}")
     parser = options.get_training_parser()
-    pairs = [
-        f"{option}={value}" for option, value in (words | shared).items()
-    ]  # with =, since a folder may be named -1
+    # with =, since a folder may be named -1
+    pairs = [f"{option}={value}" for option, value in (words | shared).items()]
     args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
     args.tpu = False  # fairseq assumes a TPU for bf16
     return args

@@ -139,15 +139,13 @@ def parse_file(
     write_all_lines({distribution: json_text(shown).splitlines(), output: rows})
 
 
-def parse_text(
-    model: Path, lines: Iterable[str], *, threads: int = 1, jars: Jars = no_jars
-) -> list[dict[str, Any]]:
+def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> list[dict[str, Any]]:
     """Induce the syntax of raw text, prepared as for `translate`; one object per line (`_induced`).
 
     Raises:
         UserError: the model's guide induces no syntax, or a line has no word.
     """
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     loaded = _inducing(model)
     *_, split = prepared(lines, loaded.text, splitter_of(loaded.text), jars)
     for number, line in enumerate(split, start=1):

@@ -23,9 +23,8 @@ from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record
 
 PARSED_A_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
 RESUME = 3  # parameters and Adam's two moments, in last.pt and previous.pt
-BEST = (
-    3  # models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved
-)
+# Models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved.
+BEST = 3
 
 
 @dataclass(frozen=True)
@@ -160,10 +159,8 @@ def parsing_lines(config: Config, targets: Iterable[str], results: Path = Path("
     known = [report for found in reports.values() for report in found]
     guess = PARSED_A_SECOND * config.corenlp.threads
     for (benchmark, task), found in reports.items():
-        count, files = (
-            config.task_sentences(benchmark, task),
-            len(config.task_parses(benchmark, task, "train")),
-        )
+        count = config.task_sentences(benchmark, task)
+        files = len(config.task_parses(benchmark, task, "train"))
         speed = _speed(found) or _speed(known) or guess
         hours = f"{count / speed / 3600:.2f} hours with {config.corenlp.threads} threads"
         how = "measured here" if known else "not measured here yet"

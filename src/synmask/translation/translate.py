@@ -118,9 +118,8 @@ class Translator:
             needs = listed(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
         options = [task.settings.system.options for task in tasks]
-        self.alone = any(
-            one.get("margin") == "batch" for one in options
-        )  # sentences affect others in their batch
+        # sentences affect others in their batch
+        self.alone = any(one.get("margin") == "batch" for one in options)
         self.splitter = splitter_of(self.text)
         self.templates = None
         if self.task.template_dictionary is not None:

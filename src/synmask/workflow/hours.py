@@ -76,9 +76,10 @@ class Clock:
         return self._own(f"{benchmark}/{task}/*/seed*").or_else(guess)
 
     def pretraining(self, weights: str) -> Hours:
-        """Of pre-training weights here, from the start or further: as it ran, or by the tokens that it reads.
+        """The hours of pre-training weights, from the start or further: measured here, or estimated.
 
-        The speed is that of the reference's model, scaled by the parameters of RoBERTa's layers.
+        The estimate follows from the tokens that it reads, at the speed of the reference's model, scaled by
+        the parameters of RoBERTa's layers.
         """
         entry, tokens = self.config.weights[weights], self._tokens(weights)
         settings = entry.pretrain or entry.continued
@@ -93,7 +94,7 @@ class Clock:
         return self._own(f"weights/{weights}").or_else(guess)
 
     def _shape(self, weights: str) -> RobertaSize:
-        """The sizes of a RoBERTa; RoBERTa-base's where they stand in a file that may not be there yet."""
+        """The sizes of a RoBERTa; RoBERTa-base's if only its files say them, which may be missing still."""
         entry = self.config.weights[weights]
         if entry.continued:
             return self._shape(entry.continued.weights)
@@ -102,7 +103,7 @@ class Clock:
     def _tokens(self, weights: str) -> float | None:
         """How many tokens pre-training reads in all its epochs, by the bytes of its text.
 
-        Where parses are not there yet it is what the schedule of the learning rate has room for.
+        If parses are missing still, the schedule of the learning rate gives the number.
         """
         entry = self.config.weights[weights]
         settings = entry.pretrain or entry.continued
@@ -119,7 +120,10 @@ class Clock:
         return training.total_updates * most * REFERENCE["filled"] if entry.continued else None
 
     def _bytes(self, path: str) -> float | None:
-        """Of a text; of a corpus' that is not there yet, by its number of pairs; None: not known."""
+        """The size of a text, estimated from its number of pairs if it is a corpus' and missing still.
+
+        None if it is not known.
+        """
         here = self.results / path.removeprefix("results/") if path.startswith("results/") else Path(path)
         if here.is_file() and here.suffix != ".gz":
             return here.stat().st_size

@@ -14,13 +14,8 @@ from pathlib import Path
 from synmask.config import read_yaml
 from synmask.files import UserError
 
-TRAININGS = (
-    "train",
-    "train_templates",
-    "pretrain",
-    "continue_pretraining",
-    "finetune",
-)  # rules whose logs show progress
+# Rules whose logs show progress.
+TRAININGS = ("train", "train_templates", "pretrain", "continue_pretraining", "finetune")
 TAIL = 16384  # bytes read from the end of a log
 END = 30  # lines shown of a failed job's log
 SKEW = 30  # seconds that a file system's clock may lag
