@@ -1,5 +1,6 @@
 """What targets consist of, and what their jobs are told."""
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -214,6 +215,17 @@ def test_score_files_say_what_was_run(jobs):
     assert told["settings"] == ours.config.run_settings("demo", "de-en", "grammar").plain()
     compared = json.loads(ours.compared_run(wildcards(**run, baseline="transformer")))
     assert compared.keys() == {"corpus", "direction", "system", "seed", "baseline"}
+
+
+def test_functions_that_rules_name_take_no_other_keywords(jobs):
+    """Else Snakemake gives them all that it knows of a job, its inputs and threads, which would become settings."""
+    ours = jobs()
+    rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
+    named = set(re.findall(r"JOBS\.(\w+),", rules))
+    assert len(named) > 20
+    for name in named:
+        kinds = {each.kind for each in inspect.signature(getattr(ours, name)).parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds, name
 
 
 def test_true_case_comes_from_the_corpus_unless_it_is_lower_cased(jobs):

@@ -6,7 +6,7 @@ from typing import Any
 from synmask.config import Config, as_json
 from synmask.config.guides import GuideOptions
 from synmask.config.nlu import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
-from synmask.config.sections import Corpus, Resources
+from synmask.config.sections import Corpus, Resources, RunSettings
 from synmask.corpora.tasks import SUBMISSION
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
 from synmask.workflow.sources import digest
@@ -125,7 +125,10 @@ class Jobs:
 
     def run_settings(self, wildcards: Wildcards) -> str:
         """All that a training depends on besides its data and seed, as JSON."""
-        return as_json(self.config.run_settings(*_run_of(wildcards)))
+        return as_json(self._training(wildcards))
+
+    def _training(self, wildcards: Wildcards) -> RunSettings:
+        return self.config.run_settings(*_run_of(wildcards))
 
     def kept(self, wildcards: Wildcards) -> int:
         """Number of epochs whose models make up the final one."""
@@ -136,12 +139,12 @@ class Jobs:
         run = dict(zip(("corpus", "direction", "system"), _run_of(wildcards), strict=True))
         return as_json(run | {"seed": int(wildcards.seed)} | more)
 
-    def parsed_run(self, wildcards: Wildcards, **more: Any) -> str:
-        settings = self.config.run_settings(*_run_of(wildcards))
-        return self.run(wildcards, settings=settings.plain(), **more)
+    def parsed_run(self, wildcards: Wildcards) -> str:
+        return self.run(wildcards, settings=self._training(wildcards).plain())
 
     def decoded_run(self, wildcards: Wildcards) -> str:
-        return self.parsed_run(wildcards, decoding=self.corpus(wildcards).decoding.plain())
+        decoding = self.corpus(wildcards).decoding.plain()
+        return self.run(wildcards, settings=self._training(wildcards).plain(), decoding=decoding)
 
     def compared_run(self, wildcards: Wildcards) -> str:
         return self.run(wildcards, baseline=wildcards.baseline)
