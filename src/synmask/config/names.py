@@ -49,7 +49,7 @@ def check_names(config: Config) -> None:
 
 
 def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> None:
-    """What an experiment runs must exist, and what its tables need."""
+    """The corpus, systems and languages of an experiment must exist, and the trees that its tables need."""
     check_known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
     languages = config.corpora[experiment.corpus].languages
     for system in experiment.systems:

@@ -230,7 +230,7 @@ class Sentences(FairseqDataset):
 
 
 def sentence_words(training: DecayingTraining) -> dict[str, Any]:
-    """What every training of a `SentenceTask` says on fairseq's command line."""
+    """The part of fairseq's command line that all trainings of a `SentenceTask` share."""
     return {
         "--task": "sentence_prediction",
         "--criterion": "sentence_prediction",
