@@ -1,28 +1,29 @@
-"""Attention along paths against loops; caches that are cleared."""
+"""Attention along paths against loops."""
 
 import math
 
 import pytest
 import torch
 
-from synmask.search.attention import SelfAttention, attended, used
+from synmask.search.attention import SelfAttention, attended
+from synmask.search.paths import Paths
 
 
-def by_loops(query, memory, heads, path, bias):
+def by_loops(query, memory, heads, rows, path, bias):
     """`attended`, one query and head at a time, in double precision."""
-    query, memory = query.double(), memory.double()
+    query, memory = query.double(), memory[rows].double()
     sentences, width, d = query.shape
     out = torch.zeros(sentences, width, d, dtype=torch.double)
     for s in range(sentences):
         for w in range(width):
-            rows = range(memory.size(1)) if path is None else path[s, w].tolist()
+            slots = range(memory.size(1)) if path is None else path[s, w].tolist()
             for h in range(heads):
                 part = slice(h * d // heads, (h + 1) * d // heads)
-                keys = torch.stack([memory[s, row, :d][part] for row in rows])
-                values = torch.stack([memory[s, row, d:][part] for row in rows])
+                keys = torch.stack([memory[s, slot, :d][part] for slot in slots])
+                values = torch.stack([memory[s, slot, d:][part] for slot in slots])
                 scores = keys @ query[s, w, part] / math.sqrt(d // heads)
                 if bias is not None:
-                    more = bias.double().expand(sentences, heads, width, len(rows))
+                    more = bias.double().expand(sentences, heads, width, len(slots))
                     scores = scores + more[s, h, w]
                 out[s, w, part] = scores.softmax(0) @ values
     return out
@@ -44,13 +45,13 @@ def test_along_paths_against_loops(implementation, heads, head, length, biased):
     torch.manual_seed(1)
     sentences, width, slots, d = 3, 5, 40, heads * head
     query = torch.randn(sentences, width, 3 * d)[..., :d]  # as a part of a larger tensor
-    memory = torch.randn(sentences + 1, slots + 9, 2 * d)[:sentences, :slots]
+    memory = torch.randn(sentences + 1, slots + 9, 2 * d)[:, :slots]
+    rows = torch.tensor([3, 0, 2])
+    memory[1] = math.nan  # a finished sentence
     path = paths(sentences, width, length, slots)
     bias = torch.randn(sentences, heads, length, width).mT if biased else None
-    expected = by_loops(query, memory, heads, path, bias)
-    torch.testing.assert_close(
-        attended(query, memory, heads, path, bias).double(), expected, rtol=0, atol=3e-6
-    )
+    found = attended(query, memory, heads, rows, path, bias).double()
+    torch.testing.assert_close(found, by_loops(query, memory, heads, rows, path, bias), rtol=0, atol=3e-6)
 
 
 @pytest.mark.parametrize("length", [1, 5, 33])
@@ -61,14 +62,16 @@ def test_to_all_but_the_pads_against_loops(implementation, length):
     for sentence in range(4):  # pads on either side
         bias[sentence, :, :, length - min(sentence, length - 1) :] = -math.inf
     bias[3] = bias[3].flip(-1)
-    found = attended(query, memory, 2, bias=bias)
-    torch.testing.assert_close(found.double(), by_loops(query, memory, 2, None, bias), rtol=0, atol=3e-5)
+    rows = torch.tensor([1, 0, 3, 2])
+    found = attended(query, memory, 2, rows, bias=bias[rows])
+    expected = by_loops(query, memory, 2, rows, None, bias[rows])
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=3e-5)
 
 
 def test_the_operator_hides_no_nan():
     query, memory = torch.randn(2, 3, 32), torch.randn(2, 4, 64)
     query[0, 1, 5] = math.nan
-    found = torch.ops.synmask.attend(query, memory, 2, None, None)
+    found = torch.ops.synmask.attend(query, memory, 2, torch.arange(2), None, None)
     assert found.isnan().any(-1).tolist() == [[False, True, False], [False, False, False]]
 
 
@@ -79,44 +82,28 @@ def test_threads_change_no_byte(implementation):
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
-            found.append(attended(query, memory, 4, path))
+            found.append(attended(query, memory, 4, torch.arange(30), path))
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(*found)
 
 
-def test_a_cache_that_is_cleared_is_as_one_of_the_rest(implementation):
+def test_a_search_with_caches_is_as_one_without(implementation):
+    """Hypotheses change places and sentences end; each token still attends to its own hypothesis."""
     torch.manual_seed(1)
-    weight = torch.randn(96, 32) / 6
-    whole, cleared = (SelfAttention(lambda x: x @ weight.T, heads=2) for _ in range(2))
-    tokens = [torch.randn(3, 2, 32) for _ in range(50)]  # more than a cache has room for at first
-    path = torch.zeros(3, 2, 0, dtype=torch.long)
-    for number, x in enumerate(tokens):
-        slots = torch.arange(2) + 2 * number
-        path = torch.cat([path, slots.expand(3, 2)[..., None]], dim=2)
-        expected = whole(x, path, 2 * number + 2)
-        cleared(x, path, 2 * number + 2)
-    rows = torch.tensor([2, 0])
-    needed, through = used(path[rows][:, :1], 100)
-    cleared.keep(rows[:, None], needed)
-    count, x = needed.size(1), torch.randn(2, 1, 32)
-    ahead = torch.full((2, 1, 1), count)
-    found = cleared(x, torch.cat([through, ahead], dim=2), count + 1)
-    one = torch.cat([path[rows][:, :1], torch.full((2, 1, 1), 100)], dim=2)
-    alone = SelfAttention(lambda x: x @ weight.T, heads=2)
-    alone.memory = whole.memory[rows]
-    torch.testing.assert_close(found, alone(x, one, 101), rtol=0, atol=1e-6)
-    assert expected.shape == (3, 2, 32)
-
-
-def test_used_slots_against_loops():
-    torch.manual_seed(1)
-    path = torch.stack([torch.randint(9, (3, 4)) for _ in range(5)])
-    slots, through = used(path, slots=9)
-    most = max(len({*sentence.flatten().tolist()}) for sentence in path)
-    assert slots.shape == (5, most)
-    assert torch.equal(slots.gather(1, through.flatten(1)).view_as(path), path)
-    for sentence, kept in zip(path, slots.tolist(), strict=True):
-        needed = sorted({*sentence.flatten().tolist()})
-        assert kept[: len(needed)] == needed
-        assert len({*kept}) == most
+    weight, d = torch.randn(96, 32) / 6, 32
+    own = SelfAttention(lambda x: x @ weight.T, heads=2)
+    paths, said = Paths.start(6, torch.device("cpu")), torch.zeros(6, 1, 0, d)  # what each hypothesis is of
+    for step in range(40):  # more tokens than a cache has room for at first
+        paths, x = paths.longer(), torch.randn(*paths.slots.shape[:2], d)
+        said = torch.cat([said, x[:, :, None]], dim=2)
+        found = own(x, paths)
+        for s, sentence in enumerate(said):
+            for w, tokens in enumerate(sentence):
+                query, memory = (tokens @ weight.T).split([d, 2 * d], dim=-1)
+                alone = attended(query[None, -1:], memory[None], 2, torch.zeros(1, dtype=torch.long))
+                torch.testing.assert_close(found[s, w], alone[0, 0], rtol=0, atol=2e-6)
+        sentences = torch.arange(len(said))[torch.randperm(len(said))][: max(2, len(said) - step // 9)]
+        parents = torch.randint(said.size(1), (len(sentences), 3))
+        paths, said = paths.chosen(sentences[:, None], parents), said[sentences[:, None], parents]
+    assert own.memory.size(1) < 200  # slots are used again

@@ -103,12 +103,3 @@ def test_an_ensemble(implementation, built, monkeypatch):
     theirs, ours = both([one, two], task, batch_of(task, LINES), longest=30)
     assert_same(theirs, ours)
     assert ours != both([one], task, batch_of(task, LINES), longest=30)[1]
-
-
-@pytest.mark.parametrize(("chunk", "fewer", "often"), [(1, 0.9, 8), (4, 1.0, 1), (4, 0.0, 10**9)])
-def test_when_caches_are_cleared_changes_nothing(built, monkeypatch, chunk, fewer, often):
-    for name, value in (("LONGEST", 40), ("CHUNK", chunk), ("FEWER", fewer), ("OFTEN", often)):
-        monkeypatch.setattr(beam, name, value)
-    for guide in ("none", "lpsi"):
-        model, task = built(guide)
-        assert_same(*both([model], task, batch_of(task, LINES), longest=40))

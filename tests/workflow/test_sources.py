@@ -95,7 +95,7 @@ def test_a_system_has_its_own_guide_alone(jobs):
 
 
 def test_training_does_not_depend_on_beam_search(jobs):
-    search = {"translation/beam", "translation/steps", "search/attention", "search/kernel.cpp"}
+    search = {"translation/beam", "translation/steps", "search/paths", "search/kernel.cpp"}
     assert not search & behind(jobs, "train", corpus="demo", system="st-nmt")
     assert search <= behind(jobs, "decode", corpus="demo", system="transformer")
 

@@ -4,11 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
 
 from synmask.config.guides import GUIDES, GuideOptions
+
+if TYPE_CHECKING:
+    from synmask.search.paths import Paths
 
 Drop = Callable[[Tensor], Tensor]
 
@@ -52,22 +55,18 @@ class Syntax:
 
 
 class Steps(Protocol):
-    """A decoder's guide in beam search: S sentences have W hypotheses each (see search/attention.py)."""
+    """A decoder's guide in beam search: S sentences have W hypotheses of t tokens each."""
 
-    def __call__(self, x: Tensor, path: Tensor, slots: int) -> Tensor:
+    def __call__(self, x: Tensor, paths: "Paths") -> Tensor:
         """The bias to add to the scores of the last tokens.
 
         Args:
             x: (S, W, d), what the first layer gets of them.
-            path: (S, W, t), the slots of all tokens of their hypotheses.
-            slots: how many slots there are, the last W of which are the last tokens'.
+            paths: where caches hold the tokens of their hypotheses.
 
         Returns:
-            (S, H, W, t), for the tokens on the path.
+            (S, H, W, t), for the tokens on the paths.
         """
-
-    def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """Keep only these of the S sentences, (S', 1), and these slots of each, (S', m), in this order."""
 
 
 class Guide(nn.Module, ABC):

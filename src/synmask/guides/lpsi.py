@@ -13,6 +13,7 @@ from synmask.config.guides import LpsiOptions
 from synmask.guides import Done, Guide, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
 from synmask.search.attention import SelfAttention
+from synmask.search.paths import Paths
 
 
 @dataclass(frozen=True)
@@ -101,24 +102,18 @@ class WallSteps:
         attention = guide.tower.self_attn
         project = partial(F.linear, weight=attention.in_proj_weight, bias=attention.in_proj_bias)
         self.own = SelfAttention(project, attention.num_heads)
-        self.distance: Tensor | None = None  # (S, slots, G)
+        self.distance: Tensor | None = None  # (rows, slots, G)
 
-    def __call__(self, x: Tensor, path: Tensor, slots: int) -> Tensor:
+    def __call__(self, x: Tensor, paths: Paths) -> Tensor:
         """See `Steps`."""
         guide, tower = self.guide, self.guide.tower
-        states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, path, slots)))
+        states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, paths)))
         states = tower.norm2(states + tower.linear2(F.relu(tower.linear1(states))))
         distance = guide.output(states)  # (S, W, G)
-        before = distance[:, :0] if self.distance is None else self.distance
-        self.distance = torch.cat([before, distance], dim=1)
-        sentence = torch.arange(len(x), device=x.device)[:, None, None]
-        walls = self.distance[sentence, path]  # (S, W, t, G), along each hypothesis
+        self.distance = paths.roomy(self.distance, distance)
+        self.distance[paths.last()] = distance
+        walls = self.distance[paths.rows[:, None, None], paths.slots]  # (S, W, t, G), along each hypothesis
         factor = F.logsigmoid(guide.options.temperature * (distance[:, :, None] - walls))
         factor[:, :, -1] = 0  # a token is no wall to itself
         gate = factor.flip(2).cumsum(2).flip(2).permute(0, 3, 1, 2)
         return F.pad(gate, (0, 0, 0, 0, 0, guide.shape.heads - gate.size(1)))
-
-    def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """See `Steps.keep`."""
-        self.own.keep(sentences, slots)
-        self.distance = self.distance[sentences, slots]

@@ -1,9 +1,6 @@
-"""Attention, one token at a time. No cache is reordered when hypotheses change places.
+"""Attention of the hypotheses' last tokens, to their own tokens or to a source. S, W, t: as for `Paths`."""
 
-The hypotheses of a sentence share one cache. Each token that a hypothesis got has a slot in it, and a
-hypothesis is its path: the slots of its tokens, in order. S sentences have W hypotheses each; d = H * d_head.
-"""
-
+import math
 from collections.abc import Callable
 
 import torch
@@ -11,56 +8,40 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from synmask.search import operators
-
-ROOM = 64  # slots that a cache has at first
+from synmask.search.paths import Paths
 
 
 def attended(
-    query: Tensor, memory: Tensor, heads: int, path: Tensor | None = None, bias: Tensor | None = None
+    query: Tensor,
+    memory: Tensor,
+    heads: int,
+    rows: Tensor,
+    slots: Tensor | None = None,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Attend to the keys and values of each query's sentence.
 
     Args:
-        query: (S, W, d).
-        memory: (S, n, 2d), keys and values.
-        path: (S, W, t), those of the n that a query attends to; None: all.
+        query: (S, W, d), d = H * d_head.
+        memory: (rows, n, 2d), keys and values.
+        rows: (S,), those of the sentences.
+        slots: (S, W, t), those of the n that a query attends to; None: all.
         bias: (S, 1 or H, 1 or W, t or n), what is added to the scores; None: nothing.
 
     Returns:
         (S, W, d).
     """
     if operators.serve(query, memory):
-        return torch.ops.synmask.attend(query, memory, heads, path, bias)
-    if path is not None:
-        bias = _on_path(path, memory.size(1), bias)
-    parts = (query, *memory.chunk(2, dim=-1))
-    split = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)  # (S, H, ..., d_head)
-    return F.scaled_dot_product_attention(*split, attn_mask=bias).transpose(1, 2).flatten(2)
-
-
-def _on_path(path: Tensor, slots: int, bias: Tensor | None) -> Tensor:
-    """`bias` (S, G, W, t) of the slots on a path (S, W, t), -inf of the others: (S, G, W, slots)."""
-    if bias is None:
-        bias = torch.zeros(1, device=path.device).expand(path.size(0), 1, *path.shape[1:])
-    outside = bias.new_full((*bias.shape[:3], slots), float("-inf"))
-    return outside.scatter_(-1, path[:, None].expand_as(bias), bias)
-
-
-def used(path: Tensor, slots: int) -> tuple[Tensor, Tensor]:
-    """Which slots of each sentence are still needed: its hypotheses share most of their first tokens.
-
-    Args:
-        path: (S, W, t).
-
-    Returns:
-        (S, m) slots, those that a path uses, in order, then others, so that all sentences have m; and the
-        paths (S, W, t) through these.
-    """
-    flat = path.flatten(1)
-    needed = torch.zeros(len(path), slots, dtype=torch.bool, device=path.device).scatter_(1, flat, True)
-    number = needed.cumsum(1) - 1
-    order = needed.logical_not().byte().argsort(dim=1, stable=True)
-    return order[:, : int(number.max()) + 1], number.gather(1, flat).view_as(path)
+        return torch.ops.synmask.attend(query, memory, heads, rows, slots, bias)
+    query = query.unflatten(-1, (heads, -1))  # (S, W, H, d_head)
+    if slots is None:
+        parts = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in memory[rows].chunk(2, dim=-1))
+        made = F.scaled_dot_product_attention(query.transpose(1, 2), *parts, attn_mask=bias)
+        return made.transpose(1, 2).flatten(2)
+    own = memory[rows[:, None, None], slots].unflatten(-1, (2, heads, -1))  # (S, W, t, 2, H, d_head)
+    scores = torch.einsum("swhd,swthd->shwt", query, own[:, :, :, 0]) / math.sqrt(query.size(-1))
+    weights = (scores if bias is None else scores + bias).softmax(-1)
+    return torch.einsum("shwt,swthd->swhd", weights, own[:, :, :, 1]).flatten(2)
 
 
 class SelfAttention:
@@ -68,28 +49,20 @@ class SelfAttention:
 
     def __init__(self, project: Callable[[Tensor], Tensor], heads: int) -> None:
         self.project, self.heads = project, heads
-        self.memory: Tensor | None = None  # (S or more, slots or more, 2d)
+        self.memory: Tensor | None = None  # (rows, slots, 2d)
 
-    def __call__(self, x: Tensor, path: Tensor, slots: int, bias: Tensor | None = None) -> Tensor:
+    def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None = None) -> Tensor:
         """Attention of the hypotheses' last tokens.
 
         Args:
-            x: (S, W, d); they take the last W of the `slots` that there are.
-            path: (S, W, t); bias: as for `attended`.
+            x: (S, W, d); paths: those to these tokens; bias: as for `attended`.
 
         Returns:
             (S, W, d).
         """
-        width, d = x.shape[1:]
-        made = self.project(x)
-        if self.memory is None:
-            self.memory = made.new_empty((len(x), ROOM, 2 * d))
-        if slots > self.memory.size(1):
-            self.memory = F.pad(self.memory[: len(x)], (0, 0, 0, slots))
-        memory = self.memory[: len(x), :slots]
-        memory[:, -width:] = made[..., d:]
-        return attended(made[..., :d], memory, self.heads, path, bias)
-
-    def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1), and these slots of each, (S', m)."""
-        self.memory[: len(slots), : slots.size(1)] = self.memory[sentences, slots]
+        made, d = self.project(x), x.size(-1)
+        self.memory = memory = paths.roomy(self.memory, made[..., d:])
+        if operators.serve(made, memory):
+            return torch.ops.synmask.attend_own(made, memory, self.heads, paths.rows, paths.slots, bias)
+        memory[paths.last()] = made[..., d:]
+        return attended(made[..., :d], memory, self.heads, paths.rows, paths.slots, bias)

@@ -95,22 +95,32 @@ INLINE float sum_exponentials(const float* x, int64_t count, float top) {
   return sum;
 }
 
-// S sentences with W queries each. A query attends to the rows of its sentence's memory (keys, then values, d
-// each) that its path (S, W, t) names, or to the first t ones; `bias` is added to the scores.
+// S sentences with W queries each. A query attends to the slots of its sentence's row of the memory (keys, then
+// values, d each) that its path (S, W, t) names, or to the first t ones; `bias` is added to the scores.
 struct Attention {
-  const float *query, *memory, *bias;
-  const int64_t* path;
+  const float *query, *bias;
+  float* memory;
+  const int64_t *rows, *path;
   float* out;  // (S, W, d)
   int64_t width, heads, head, length;
-  int64_t query_sentence, query_row, memory_sentence, memory_row, bias_strides[4];
+  int64_t query_sentence, query_row, memory_row, memory_slot, bias_strides[4];
+
+  // Put the keys and values that stand behind the queries into the last slots of their paths.
+  INLINE void remember(int64_t s) const {
+    const int64_t d = heads * head;
+    for (int64_t w = 0; w < width; ++w) {
+      const int64_t slot = path[(s * width + w) * length + length - 1];
+      std::copy_n(query + s * query_sentence + w * query_row + d, 2 * d, memory + rows[s] * memory_row + slot * memory_slot);
+    }
+  }
 
   INLINE void attend(int64_t s, int64_t w, float* scores) const {
     const int64_t d = heads * head;
-    const float *own = query + s * query_sentence + w * query_row, *keys = memory + s * memory_sentence;
+    const float *own = query + s * query_sentence + w * query_row, *keys = memory + rows[s] * memory_row;
     const int64_t* slots = path ? path + (s * width + w) * length : nullptr;
     const float scale = 1 / std::sqrt(float(head));
     for (int64_t j = 0; j < length; ++j) {
-      const float* key = keys + (slots ? slots[j] : j) * memory_row;
+      const float* key = keys + (slots ? slots[j] : j) * memory_slot;
       for (int64_t h = 0; h < heads; ++h) scores[h * length + j] = dot(own + h * head, key + h * head, head) * scale;
     }
     for (int64_t h = 0; h < heads; ++h) {
@@ -139,32 +149,36 @@ struct Attention {
     int64_t e = 0;
     for (; e + WIDE <= head; e += WIDE) {
       Floats sums = {};
-      for (int64_t j = 0; j < length; ++j) sums += weights[j] * load(values + (slots ? slots[j] : j) * memory_row + e);
+      for (int64_t j = 0; j < length; ++j) sums += weights[j] * load(values + (slots ? slots[j] : j) * memory_slot + e);
       store(result + e, sums * factor);
     }
     for (; e < head; ++e) {
       float sum = 0;
-      for (int64_t j = 0; j < length; ++j) sum += weights[j] * values[(slots ? slots[j] : j) * memory_row + e];
+      for (int64_t j = 0; j < length; ++j) sum += weights[j] * values[(slots ? slots[j] : j) * memory_slot + e];
       result[e] = sum * factor;
     }
   }
 };
 
-EVERY_PROCESSOR void run(const Attention& attention, int64_t begin, int64_t end, float* memory) {
-  for (int64_t s = begin; s < end; ++s)
+EVERY_PROCESSOR void run(const Attention& attention, bool own, int64_t begin, int64_t end, float* memory) {
+  for (int64_t s = begin; s < end; ++s) {
+    if (own) attention.remember(s);
     for (int64_t w = 0; w < attention.width; ++w) attention.attend(s, w, memory);
+  }
 }
 
-at::Tensor attend(const at::Tensor& query, const at::Tensor& memory, int64_t heads, const std::optional<at::Tensor>& path,
-                  const std::optional<at::Tensor>& bias) {
-  const int64_t sentences = query.size(0), width = query.size(1), d = query.size(2);
+// `own`: keys and values of the last tokens stand behind the queries and join the memory first.
+at::Tensor attended(const at::Tensor& query, const at::Tensor& memory, int64_t heads, const at::Tensor& rows,
+                    const std::optional<at::Tensor>& path, const std::optional<at::Tensor>& bias, bool own) {
+  const int64_t sentences = query.size(0), width = query.size(1), d = memory.size(2) / 2;
   const at::Tensor slots = path ? path->contiguous() : at::Tensor(), out = at::empty({sentences, width, d}, query.options());
   const int64_t length = path ? slots.size(2) : memory.size(1);
-  TORCH_CHECK(memory.size(0) == sentences && memory.size(2) == 2 * d && d % heads == 0 && query.stride(2) == 1 && memory.stride(2) == 1,
-              "attend: query (S, W, d) and memory (S, n, 2d)");
+  TORCH_CHECK(query.size(2) == (own ? 3 * d : d) && d % heads == 0 && query.stride(2) == 1 && memory.stride(2) == 1,
+              "attend: query (S, W, d or 3d) and memory (rows, n, 2d)");
+  TORCH_CHECK(rows.numel() == sentences && rows.is_contiguous(), "attend: rows (S,)");
   TORCH_CHECK(!path || (slots.size(0) == sentences && slots.size(1) == width), "attend: path (S, W, t)");
-  Attention attention{query.const_data_ptr<float>(), memory.const_data_ptr<float>(), nullptr,
-                      path ? slots.const_data_ptr<int64_t>() : nullptr, out.data_ptr<float>(),
+  Attention attention{query.const_data_ptr<float>(), nullptr, const_cast<float*>(memory.const_data_ptr<float>()),
+                      rows.const_data_ptr<int64_t>(), path ? slots.const_data_ptr<int64_t>() : nullptr, out.data_ptr<float>(),
                       width, heads, d / heads, length, query.stride(0), query.stride(1), memory.stride(0), memory.stride(1), {}};
   at::Tensor more;
   if (bias) {
@@ -174,9 +188,19 @@ at::Tensor attend(const at::Tensor& query, const at::Tensor& memory, int64_t hea
   }
   at::parallel_for(0, sentences, 1 + 16384 / (width * length * d), [&](int64_t begin, int64_t end) {
     std::vector<float> scores(heads * length);
-    run(attention, begin, end, scores.data());
+    run(attention, own, begin, end, scores.data());
   });
   return out;
+}
+
+at::Tensor attend(const at::Tensor& query, const at::Tensor& memory, int64_t heads, const at::Tensor& rows,
+                  const std::optional<at::Tensor>& path, const std::optional<at::Tensor>& bias) {
+  return attended(query, memory, heads, rows, path, bias, false);
+}
+
+at::Tensor attend_own(const at::Tensor& made, at::Tensor memory, int64_t heads, const at::Tensor& rows, const at::Tensor& path,
+                      const std::optional<at::Tensor>& bias) {
+  return attended(made, memory, heads, rows, path, bias, true);
 }
 
 // The `count` largest of the numbers that are offered, the largest first; of equal ones the first offered.
@@ -259,12 +283,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> best(const at::Tensor& logits, co
 }  // namespace synmask
 
 TORCH_LIBRARY_FRAGMENT(synmask, library) {
-  library.def("attend(Tensor query, Tensor memory, int heads, Tensor? path, Tensor? bias) -> Tensor");
+  library.def("attend(Tensor query, Tensor memory, int heads, Tensor rows, Tensor? path, Tensor? bias) -> Tensor");
+  library.def("attend_own(Tensor made, Tensor(a!) memory, int heads, Tensor rows, Tensor path, Tensor? bias) -> Tensor");
   library.def("best(Tensor logits, Tensor score, int count, Tensor never) -> (Tensor, Tensor, Tensor)");
 }
 
 TORCH_LIBRARY_IMPL(synmask, CPU, library) {
   library.impl("attend", &synmask::attend);
+  library.impl("attend_own", &synmask::attend_own);
   library.impl("best", &synmask::best);
 }
 

@@ -23,6 +23,7 @@ from synmask.translation.task import read_templates
 
 Jars = Callable[[str], Sequence[Path]]  # tokeniser → the jars of CoreNLP that it needs
 MAX_TOKENS = 4000  # per batch, by default
+MAX_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
 
 
 def no_jars(tokeniser: str) -> list[Path]:
@@ -300,7 +301,7 @@ def _batches(
     sizes = sources.src_sizes[order]
     borders = np.flatnonzero(np.diff(sizes)) + 1 if equal_lengths else []
     for group in np.split(order, borders):
-        for indices in sources.batch_by_size(group, max_tokens=limit):
+        for indices in sources.batch_by_size(group, max_tokens=limit, max_sentences=MAX_SENTENCES):
             batch = sources.collater([sources[i] for i in indices])
             yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
 

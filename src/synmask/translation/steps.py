@@ -8,6 +8,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from synmask.search.attention import SelfAttention, attended
+from synmask.search.paths import Paths
 from synmask.search.products import Products
 from synmask.translation.layers import DecoderLayer
 
@@ -26,15 +27,11 @@ class CrossAttention:
         bias = torch.zeros_like(padding, dtype=states.dtype).masked_fill(padding, float("-inf"))
         self.bias = bias[:, None, None]
 
-    def __call__(self, x: Tensor, plus: Tensor | None = None) -> Tensor:
-        """x (S, W, d) → same, with `plus` added."""
+    def __call__(self, x: Tensor, rows: Tensor, plus: Tensor | None = None) -> Tensor:
+        """x (S, W, d) of the sentences `rows` (S,) → same, with `plus` added."""
         own, products = self.attention, self.products
-        context = attended(products(x, own.q_proj), self.memory, own.num_heads, bias=self.bias)
+        context = attended(products(x, own.q_proj), self.memory, own.num_heads, rows, bias=self.bias[rows])
         return products(context, own.out_proj, plus=plus)
-
-    def keep(self, sentences: Tensor) -> None:
-        """Keep only these of the S sentences, (S', 1)."""
-        self.memory, self.bias = self.memory[sentences[:, 0]], self.bias[sentences[:, 0]]
 
 
 class GatedSteps:
@@ -43,15 +40,10 @@ class GatedSteps:
     def __init__(self, attention: Any, source: CrossAttention, template: CrossAttention) -> None:
         self.attention, self.source, self.template = attention, source, template
 
-    def __call__(self, x: Tensor, plus: Tensor) -> Tensor:
-        """x (S, W, d) → same, with `plus` added."""
-        empty = self.template.bias.isfinite().sum(-1) == 1
-        return plus + self.attention.mixed(self.source(x), self.template(x), empty)
-
-    def keep(self, sentences: Tensor) -> None:
-        """Go on with these of the S sentences, (S', 1)."""
-        self.source.keep(sentences)
-        self.template.keep(sentences)
+    def __call__(self, x: Tensor, rows: Tensor, plus: Tensor) -> Tensor:
+        """As `CrossAttention`."""
+        empty = self.template.bias[rows, 0].isfinite().sum(-1, keepdim=True) == 1  # (S, 1, 1)
+        return plus + self.attention.mixed(self.source(x, rows), self.template(x, rows), empty)
 
 
 class LayerSteps:
@@ -63,21 +55,17 @@ class LayerSteps:
         project = partial(self._project, layers=(own.q_proj, own.k_proj, own.v_proj))
         self.own = SelfAttention(project, own.num_heads)
 
-    def __call__(self, x: Tensor, path: Tensor, slots: int, bias: Tensor | None) -> Tensor:
-        """x (S, W, d) → same; path, slots, bias: as for `SelfAttention`."""
+    def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
+        """x (S, W, d) → same; paths, bias: as for `SelfAttention`."""
         layer, products = self.layer, self.products
-        context = self.own(x, path, slots, bias)
+        context = self.own(x, paths, bias)
         x = layer.self_attn_layer_norm(products(context, layer.self_attn.out_proj, plus=x))
-        x = layer.encoder_attn_layer_norm(self.cross(x, plus=x))
+        x = layer.encoder_attn_layer_norm(self.cross(x, paths.rows, plus=x))
         hidden = products(x, layer.fc1, relu=True)
         return layer.final_layer_norm(products(hidden, layer.fc2, plus=x))
 
     def _project(self, x: Tensor, layers: tuple) -> Tensor:
         return self.products(x, *layers)
-
-    def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        self.own.keep(sentences, slots)
-        self.cross.keep(sentences)
 
 
 class DecoderSteps:
@@ -95,21 +83,11 @@ class DecoderSteps:
         self.positions = decoder.embed_positions(ids)[0]
         self.gates = None if decoder.guide is None else decoder.guide.steps()
 
-    def __call__(self, tokens: Tensor, path: Tensor, slots: int) -> Tensor:
-        """The logits (S, W, V) of the next tokens.
-
-        Args:
-            tokens: (S, W) the last tokens of the hypotheses; they are in the last W of the `slots`.
-            path: (S, W, t) the slots of all tokens of each hypothesis.
-        """
+    def __call__(self, tokens: Tensor, paths: Paths) -> Tensor:
+        """The logits (S, W, V) of the next tokens after the last ones, `tokens` (S, W)."""
         decoder = self.decoder
-        x = decoder.embed_scale * decoder.embed_tokens(tokens) + self.positions[path.size(2) - 1]
-        bias = None if self.gates is None else self.gates(x, path, slots)
+        x = decoder.embed_scale * decoder.embed_tokens(tokens) + self.positions[paths.slots.size(2) - 1]
+        bias = None if self.gates is None else self.gates(x, paths)
         for layer in self.layers:
-            x, bias = layer(x, path, slots, bias), None
+            x, bias = layer(x, paths, bias), None
         return self.products(x, decoder.output_projection)
-
-    def keep(self, sentences: Tensor, slots: Tensor) -> None:
-        """Keep only these of the S sentences, (S', 1), and these slots of each, (S', m)."""
-        for part in [*self.layers, *([] if self.gates is None else [self.gates])]:
-            part.keep(sentences, slots)
