@@ -1,10 +1,15 @@
-"""Sentences a second of our beam search and of fairseq's, with the same weights, batches and beam.
+"""Sentences a second of our beam search and of rivals, with the same weights, batches and beam.
 
     python benchmarks/decoding.py --source results/demo/de-en/bpe/test.de \
         results/demo/de-en/{transformer,grammar}/seed1/average.pt
 
-Both are warm and search in turns; times are CPU seconds of the process, medians over the turns, with making
-batches. The rival decodes a guided decoder (lpsi) without a cache, since it cannot know what to keep.
+The rivals are fairseq's generator and, for an unguided model where it is installed (training.py says how),
+joeynmt's beam search with copied weights. joeynmt divides scores by another length penalty, keeps finished
+hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may differ.
+
+All are warm and search in turns. Times are medians over the turns, with making batches: CPU seconds of the
+process with one thread and no GPU, else seconds. fairseq decodes a guided decoder (lpsi) without a cache, since it
+cannot know what to keep; joeynmt has none at all.
 """
 
 import argparse
@@ -12,6 +17,7 @@ import platform
 import statistics
 import time
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -19,20 +25,52 @@ import torch
 from synmask.files import read_lines
 from synmask.translation.average import load_model
 from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import encoded, searched  # isort: split
+from synmask.translation.decode import MAX_SENTENCES, encoded, searched  # isort: split
 
 from fairseq.sequence_generator import SequenceGenerator
 
+from rivals import joey_copy
 
-def rival(model, task, beam, length_penalty):
-    """fairseq's generator, as `searched` calls ours."""
-    generator = SequenceGenerator([model], task.tgt_dict, beam_size=beam, len_penalty=length_penalty)
-    return lambda batch: generator.generate([model], batch)
+
+def fairseqs(model, task, beam):
+    """fairseq's generator: batch → (tokens, score) of the hypotheses of each sentence, best first."""
+    generator = SequenceGenerator([model], task.tgt_dict, beam_size=beam, len_penalty=1.0)
+
+    def search(batch):
+        found = generator.generate([model], batch)
+        return [[(one["tokens"].tolist(), float(one["score"])) for one in each] for each in found]
+
+    return search
+
+
+def joeynmts(model, task, beam):
+    """joeynmt's beam search, likewise, but only the best."""
+    from joeynmt.search import beam_search
+
+    copy = joey_copy(model, task)
+
+    @torch.no_grad()
+    def search(batch):
+        source, lengths = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
+        mask = source.ne(task.src_dict.pad())[:, None]
+        states, *_ = copy(return_type="encode", src=source, src_length=lengths, src_mask=mask)
+        most = int(1.5 * int(lengths.max()))
+        found, scores, _ = beam_search(copy, beam, states, None, mask, most, 1.0, return_prob="hyp")
+        rows = [[token for token in row if token != task.tgt_dict.pad()] for row in found.long().tolist()]
+        return [[pair] for pair in zip(rows, scores[:, 0].tolist(), strict=True)]
+
+    return search
+
+
+def ours(model, task, beam):
+    search = BeamSearch([model], task.tgt_dict, beam, 1.0)
+    return lambda batch: [[(one.tokens.tolist(), one.score) for one in each] for each in search(batch)]
 
 
 def timed(search, model, task, sentences, tokens):
-    """Seconds (without a GPU, the CPU's), and each sentence's best hypothesis as fairseq or we give it."""
-    clock = time.perf_counter if torch.cuda.is_available() else time.process_time
+    """Seconds, and the best hypothesis of each sentence."""
+    alone = torch.get_num_threads() == 1 and not torch.cuda.is_available()
+    clock = time.process_time if alone else time.perf_counter
     start = clock()
     found = {}
     for results in searched(model, task, search, sentences, tokens, None, None):
@@ -48,28 +86,36 @@ def processor():
 
 
 def compare(path, lines, tokens, beam, turns):
-    """A row of the table for a model file; it is printed, too."""
+    """A row of the table for each rival, with a model file; they are printed, too."""
     model, task, _ = load_model(path)
-    sentences = encoded(lines, model.encoder.max_positions(), task)
-    searches = BeamSearch([model], task.tgt_dict, beam, 1.0), rival(model, task, beam, 1.0)
-    seconds, found = ([], []), [None, None]
-    for search in searches:
+    guide, sentences = task.settings.system.guide, encoded(lines, model.encoder.max_positions(), task)
+    searches = {"ours": ours, "fairseq": fairseqs}
+    if guide == "none" and find_spec("joeynmt"):
+        searches["joeynmt"] = joeynmts
+    searches = {name: made(model, task, beam) for name, made in searches.items()}
+    seconds, found = {name: [] for name in searches}, {}
+    for search in searches.values():
         timed(search, model, task, sentences[:20], tokens)
     for _ in range(turns):
-        for index, search in enumerate(searches):
-            spent, found[index] = timed(search, model, task, sentences, tokens)
-            seconds[index].append(spent)
-    ours, theirs = (len(sentences) / statistics.median(spent) for spent in seconds)
-    same = sum(a.tokens.tolist() == b["tokens"].tolist() for a, b in zip(*found, strict=True))
-    apart = max(abs(a.score - float(b["score"])) for a, b in zip(*found, strict=True))
+        for name, search in searches.items():
+            spent, found[name] = timed(search, model, task, sentences, tokens)
+            seconds[name].append(spent)
+    speeds = {name: len(sentences) / statistics.median(spent) for name, spent in seconds.items()}
+    return [row(guide, name, speeds, found) for name in list(searches)[1:]]
+
+
+def row(guide, rival, speeds, found):
+    """What is printed of one rival."""
+    pairs = list(zip(found["ours"], found[rival], strict=True))
+    same, ratio = sum(a[0] == b[0] for a, b in pairs), speeds["ours"] / speeds[rival]
+    apart = max(abs(a[1] - b[1]) for a, b in pairs) if rival == "fairseq" else None
     print(
-        f"| {task.settings.system.guide} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} | "
-        f"{same} of {len(sentences)} | {apart:.0e} |",
+        f"| {guide} | {rival} | {speeds['ours']:.1f} | {speeds[rival]:.1f} | {ratio:.2f} | "
+        f"{same} of {len(pairs)} | {'–' if apart is None else format(apart, '.0e')} |",
         flush=True,
     )
-    rates = {"ours": ours, "fairseq": theirs, "ratio": ours / theirs}
-    agreement = {"same": same, "sentences": len(sentences), "apart": apart}
-    return {"guide": task.settings.system.guide} | rates | agreement
+    rates = {"ours": speeds["ours"], "theirs": speeds[rival], "ratio": ratio}
+    return {"guide": guide, "rival": rival} | rates | {"same": same, "sentences": len(pairs), "apart": apart}
 
 
 def main():
@@ -77,7 +123,7 @@ def main():
     parser.add_argument("models", nargs="+", type=Path, help="model files: average.pt")
     parser.add_argument("--source", type=Path, required=True, help="sentences in BPE")
     parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--tokens", type=int, default=8000, help="source tokens a batch")
+    parser.add_argument("--tokens", type=int, default=8000, help="source tokens a batch, at most")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
@@ -86,11 +132,11 @@ def main():
     lines = list(read_lines(args.source))[: args.sentences]
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
     print(
-        f"{where}, {args.threads} threads, torch {torch.__version__}, fairseq {version('fairseq')}; "
-        f"{len(lines)} sentences, {args.tokens} tokens a batch, beam {args.beam}\n"
+        f"{where}, {args.threads} threads, torch {torch.__version__}, fairseq {version('fairseq')}; {len(lines)} "
+        f"sentences, a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences, beam {args.beam}\n"
     )
-    print("| guide | ours, sentences/s | fairseq's | ratio | same hypotheses | scores differ by |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print("| guide | rival | ours, sentences/s | rival's | ratio | same hypotheses | scores differ by |")
+    print("|---|---|---:|---:|---:|---:|---:|")
     for path in args.models:
         compare(path, lines, args.tokens, args.beam, args.turns)
 

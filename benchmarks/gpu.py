@@ -128,7 +128,7 @@ def decoding(size):
 
     lines = list(read_lines(runs(size) / "bpe/test.de"))[: size.sentences]
     models = [runs(size) / system / "seed1/average.pt" for system in ("transformer", "grammar")]
-    return [compare(model, lines, tokens=8000, beam=5, turns=3) for model in models]
+    return [row for model in models for row in compare(model, lines, tokens=8000, beam=5, turns=3)]
 
 
 def runs(size):

@@ -1,11 +1,14 @@
-"""Translation models of other libraries in the shape of a system's settings, for training.py.
+"""Translation models of other libraries in the shape of a system's settings.
 
-Each function gives a model and a criterion: (model, sample) → loss, what it is to be divided by, nothing. The
-embeddings of the target are tied to the output, as in all of them; fairseq's ids: pad 1, `</s>` 2.
+For training.py `marian` and `joey` give a model and a criterion: (model, sample) → loss, what it is to be
+divided by, nothing. The embeddings of the target are tied to the output, as in all of them; fairseq's ids: pad
+1, `</s>` 2. For decoding.py `joey_copy` gives a model alone.
 """
 
 from types import SimpleNamespace
 
+import torch
+from torch import nn
 from transformers import MarianConfig, MarianMTModel
 from transformers.trainer_pt_utils import LabelSmoother
 
@@ -85,3 +88,54 @@ def joey(settings, source, target):
         return summed, sample["ntokens"], None
 
     return model, loss
+
+
+def joey_copy(model, task):
+    """joeynmt's model with the weights of an unguided model of ours; it computes the same logits.
+
+    Its `<s>`, from which it decodes, takes fairseq's id 0 and the embedding of `</s>`, as fairseq starts
+    from `</s>`.
+    """
+    copy, _ = joey(task.settings, len(task.src_dict), len(task.tgt_dict))
+    target = task.tgt_dict
+    copy.bos_index, copy.pad_index, copy.eos_index, copy.unk_index = (
+        0,
+        target.pad(),
+        target.eos(),
+        target.unk(),
+    )
+    copy.decoder.output_layer.weight = nn.Parameter(model.decoder.output_projection.weight.detach().clone())
+    copy.trg_embed.lut.weight.data[:] = model.decoder.embed_tokens.weight
+    copy.trg_embed.lut.weight.data[copy.bos_index] = model.decoder.embed_tokens.weight[target.eos()]
+    copy.src_embed.lut.weight.data[:] = model.encoder.embed_tokens.weight
+    for theirs, ours in ((copy.encoder, model.encoder), (copy.decoder, model.decoder)):
+        real = torch.full((1, 1000), target.eos())  # any id except <pad>
+        theirs.pe.pe = ours.embed_positions(real)
+        for its, layer in zip(theirs.layers, ours.layers, strict=True):
+            for part, source in _pairs(its, layer):
+                part.load_state_dict(source.state_dict())
+                if isinstance(part, nn.LayerNorm):
+                    part.eps = source.eps
+    return copy.eval()
+
+
+def _pairs(its, layer):
+    """The modules of a joeynmt layer, each with ours."""
+    if hasattr(layer, "encoder_attn"):
+        attentions = [(its.trg_trg_att, layer.self_attn), (its.src_trg_att, layer.encoder_attn)]
+        norms = [
+            (its.x_layer_norm, layer.self_attn_layer_norm),
+            (its.dec_layer_norm, layer.encoder_attn_layer_norm),
+        ]
+    else:
+        attentions, norms = (
+            [(its.src_src_att, layer.self_attn)],
+            [(its.layer_norm, layer.self_attn_layer_norm)],
+        )
+    for theirs, ours in attentions:
+        yield from ((getattr(theirs, f"{name}_layer"), getattr(ours, f"{name}_proj")) for name in "kvq")
+        yield theirs.output_layer, ours.out_proj
+    yield from norms
+    forward = its.feed_forward
+    yield from ((forward.pwff_layer[0], layer.fc1), (forward.pwff_layer[3], layer.fc2))
+    yield forward.layer_norm, layer.final_layer_norm
