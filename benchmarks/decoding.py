@@ -132,8 +132,9 @@ def main():
     lines = list(read_lines(args.source))[: args.sentences]
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
     print(
-        f"{where}, {args.threads} threads, torch {torch.__version__}, fairseq {version('fairseq')}; {len(lines)} "
-        f"sentences, a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences, beam {args.beam}\n"
+        f"{where}, {args.threads} threads, torch {torch.__version__}, fairseq {version('fairseq')}; "
+        f"{len(lines)} sentences, a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences, "
+        f"beam {args.beam}\n"
     )
     print("| guide | rival | ours, sentences/s | rival's | ratio | same hypotheses | scores differ by |")
     print("|---|---|---:|---:|---:|---:|---:|")

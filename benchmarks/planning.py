@@ -9,37 +9,25 @@ with --output also draws them against the number of jobs.
 """
 
 import argparse
-import os
 import re
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pandas as pd
 import yaml
 
-from synmask.reporting.style import COLOURS, GREY, in_style, panels, save
+from growth import ROOT, draw, run
 
-ROOT = Path(__file__).resolve().parents[1]
 STEPS = ["train", "average", "decode", "score", "sentences", "parse", "parseval", "significance", "tree"]
 RUN = "results/{corpus}/{pair}/{system}/seed{seed}/"
 
 
 def plan(folder: Path, words: list[str]) -> dict[str, float]:
     """CPU seconds, peak memory in MB and the number of jobs of `snakemake -n` in a folder."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "snakemake", "-n", *words]
-    child = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    said = child.stdout.read()
-    _, status, used = os.wait4(child.pid, 0)
-    if status:
-        sys.exit(f"{' '.join(command)} failed: {said[-500:]}")
+    seconds, memory, said = run(["-m", "snakemake", "-n", *words], folder)
     jobs = re.search(r"^([\d,]+) jobs|^total +(\d+)", said, re.M)
     count = int((jobs[1] or jobs[2]).replace(",", ""))
-    return {"jobs": count, "seconds": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss / 1024}
+    return {"jobs": count, "seconds": seconds, "memory": memory}
 
 
 def ours(folder: Path, seeds: int) -> dict[str, float]:
@@ -61,20 +49,6 @@ def bare(folder: Path, jobs: int) -> dict[str, float]:
         text += f"rule {step}:\n{source}    output: '{RUN}{step}'\n    shell: 'touch {{output}}'\n"
     (folder / "Snakefile").write_text(text)
     return plan(folder, [])
-
-
-@in_style
-def draw(rows: pd.DataFrame, output: Path) -> None:
-    figure, axes = panels(1, 2, width=7.2, height=2.8)
-    for panel, (what, label) in zip(
-        axes[0], (("seconds", "CPU seconds"), ("memory", "Peak memory (MB)")), strict=True
-    ):
-        for kind, colour in (("synmask", COLOURS[0]), ("bare", GREY)):
-            part = rows[rows["workflow"] == kind]
-            panel.loglog(part["jobs"], part[what], "o-", color=colour, label=kind)
-        panel.set(xlabel="Jobs", ylabel=label)
-        panel.legend()
-    save(figure, output, rows)
 
 
 def main() -> None:
@@ -106,7 +80,7 @@ def main() -> None:
                 flush=True,
             )
     if args.output:
-        draw(pd.DataFrame(rows), args.output)
+        draw(pd.DataFrame(rows), "jobs", "workflow", args.output)
 
 
 if __name__ == "__main__":

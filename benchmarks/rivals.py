@@ -1,8 +1,8 @@
 """Translation models of other libraries in the shape of a system's settings.
 
 For training.py `marian` and `joey` give a model and a criterion: (model, sample) → loss, what it is to be
-divided by, nothing. The embeddings of the target are tied to the output, as in all of them; fairseq's ids: pad
-1, `</s>` 2. For decoding.py `joey_copy` gives a model alone.
+divided by, nothing. The embeddings of the target are tied to the output, as in all of them; fairseq's ids:
+pad 1, `</s>` 2. For decoding.py `joey_copy` gives a model alone.
 """
 
 from types import SimpleNamespace
