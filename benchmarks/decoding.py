@@ -8,8 +8,8 @@ joeynmt's beam search with copied weights. joeynmt divides scores by another len
 hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may differ.
 
 All are warm and search in turns. Times are medians over the turns, with making batches: CPU seconds of the
-process with one thread and no GPU, else seconds. fairseq decodes a guided decoder (lpsi) without a cache, since it
-cannot know what to keep; joeynmt has none at all.
+process with one thread and no GPU, else seconds. fairseq decodes a guided decoder (lpsi) without a cache,
+since it cannot know what to keep; joeynmt has none at all.
 """
 
 import argparse
