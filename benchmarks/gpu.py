@@ -27,7 +27,6 @@ import torch
 
 from synmask.files import read_lines
 
-ROOT = Path(__file__).parents[1]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TRANSLATION = (
     "transformer", "transformer-mask", "transformer-mlm", "pascal", "lisa", "st-nmt", "distance", "lpsi",
