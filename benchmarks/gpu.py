@@ -10,6 +10,7 @@ others go on. The workflow trains 10 models of multi30k-small, which share the G
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -25,6 +26,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from synmask.config import read_yaml
 from synmask.files import read_lines
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -113,12 +115,12 @@ def workflow(size, configfile):
     files = [*([configfile] if configfile else []), Path(__file__).with_name(size.overlay)]
     words = ["snakemake", "results/tables/gpu.md", "--cores", str(os.cpu_count()), "--configfile", *files]
     subprocess.run(words, check=True)
-    rows = []
-    for path in runs(size).glob("*/seed*/scores.json"):
-        run = json.loads(path.read_text())
+    experiment, rows = read_yaml(files[-1])["experiments"]["gpu"], []
+    for system, seed in itertools.product(experiment["systems"], experiment["seeds"]):
+        run = json.loads((runs(size) / system / f"seed{seed}/scores.json").read_text())
         keys = "system", "seed", "train_seconds", "tokens_per_second", "device"
         rows.append({key: run[key] for key in keys} | run["scores"]["test"])
-    return sorted(rows, key=lambda row: (row["system"], row["seed"]))
+    return rows
 
 
 def decoding(size):

@@ -7,6 +7,7 @@ import torch
 from small_models import typed
 from synmask.config.guides import GUIDES
 from synmask.files import UserError
+from synmask.search.paths import Paths
 from synmask.search.products import Products
 from synmask.syntax.annotations import annotate_file
 from synmask.translation.average import average, save_model
@@ -94,11 +95,10 @@ def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of)
         whole, extra = model(**inputs)
         encoded = model.encoder(source, annotations={})
         decoder = DecoderSteps(model.decoder, encoded, 9, Products())
-        path = torch.arange(previous.size(1)).expand(len(source), 1, -1)
-        steps = [
-            decoder(previous[:, end - 1 : end], path[..., :end], end)
-            for end in range(1, previous.size(1) + 1)
-        ]
+        paths, steps = Paths.start(len(source), source.device), []
+        for token in previous.split(1, dim=1):
+            paths = paths.longer()
+            steps.append(decoder(token, paths))
     real = previous.ne(task.tgt_dict.pad())
     torch.testing.assert_close(torch.cat(steps, 1)[real], whole[real], rtol=0, atol=2e-6)
     assert extra["attn"][0].shape == (*previous.shape, source.size(1))
