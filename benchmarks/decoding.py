@@ -13,7 +13,6 @@ since it cannot know what to keep; joeynmt has none at all.
 """
 
 import argparse
-import platform
 import statistics
 import time
 from importlib.metadata import version
@@ -29,6 +28,7 @@ from synmask.translation.decode import MAX_SENTENCES, encoded, searched  # isort
 
 from fairseq.sequence_generator import SequenceGenerator
 
+import machine
 from rivals import joey_copy
 
 
@@ -78,13 +78,6 @@ def timed(search, model, task, sentences, tokens):
     return clock() - start, [found[number] for number in sorted(found)]
 
 
-def processor():
-    """The processor's name, where Linux tells it."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
 def compare(path, lines, tokens, beam, turns):
     """A row of the table for each rival, with a model file; they are printed, too."""
     model, task, _ = load_model(path)
@@ -130,7 +123,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     lines = list(read_lines(args.source))[: args.sentences]
-    where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
+    where = machine.name("cuda" if torch.cuda.is_available() else "cpu")
     print(
         f"{where}, {args.threads} threads, torch {torch.__version__}, fairseq {version('fairseq')}; "
         f"{len(lines)} sentences, a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences, "

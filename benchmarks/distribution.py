@@ -20,6 +20,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "9")  # the memory profiler is silent;
 import torch
 from torch import Tensor
 
+import machine
 from synmask.induction.distribution import dependency_distribution, implementation
 from synmask.induction.literal import literal_distribution
 from synmask.translation.speed import peak_bytes, seconds
@@ -79,14 +80,6 @@ def cpu_seconds(steps: Sequence[Callable[[], None]], turns: int = 5) -> list[flo
     counts = [max(1, int(0.02 / turn(run, 1))) for run in steps]
     spent = [[turn(run, count) for run, count in zip(steps, counts, strict=True)] for _ in range(turns)]
     return [statistics.median(times) for times in zip(*spent, strict=True)]
-
-
-def processor() -> str:
-    """The name of the processor, from Linux."""
-    with open("/proc/cpuinfo") as lines:
-        return next(
-            (line.split(": ")[1].strip() for line in lines if line.startswith("model name")), "unknown"
-        )
 
 
 def table(rows: list[dict]) -> str:
@@ -155,7 +148,7 @@ def main() -> None:
     for n in options.sizes:
         batch = options.batch or BATCHES.get(n, max(1, TOKENS // n))
         rows.append(measure(n, batch, options.device, ours))
-    where = torch.cuda.get_device_name() if options.device == "cuda" else processor()
+    where = machine.name(options.device)
     kind = implementation(torch.device(options.device))
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
     print(f"{where}, {options.threads} threads, {versions}, P_D in {kind}\n")

@@ -26,6 +26,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+import machine
 from synmask.config import read_yaml
 from synmask.files import read_lines
 
@@ -180,7 +181,7 @@ def main():
     args = parser.parse_args()
     if DEVICE == "cpu" and not args.small:
         sys.exit("gpu.py: PyTorch sees no GPU here; --small tries everything on a CPU")
-    where = torch.cuda.get_device_name() if DEVICE == "cuda" else platform.processor() or "a CPU"
+    where = machine.name(DEVICE)
     versions = f"Python {platform.python_version()}, torch {torch.__version__}, fairseq {version('fairseq')}"
     page = [f"# Measured on {where}\n\nBy `{' '.join(['python', *sys.argv])}`, with {versions}.\n"]
     table, failed = [], 0
