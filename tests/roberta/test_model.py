@@ -26,7 +26,7 @@ from synmask.text import gpt2
 from synmask.text.gpt2 import learn
 from synmask.training import checkpoints
 from synmask.training.binarise import read_binary, read_dictionary
-from synmask.training.operators import replace_dropout
+from synmask.training.operators import use_faster_modules
 from synmask.training.stopping import Stop
 
 SHAPE = RobertaShape(encoder_layers=3, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
@@ -69,7 +69,8 @@ def batch(dictionary, lengths, seed=5):
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_a_plain_roberta_is_stock_fairseq_bit_for_bit(weights, mode):
+def test_a_plain_roberta_is_stock_fairseq(weights, mode):
+    """Bit for bit with the same faster modules; within rounding without them."""
     loaded = load_weights(weights)
     ours = GuidedRoberta.fine_tuned(loaded, arguments(0.2), Guidance(**PLAIN), outputs=3)
     stock = RobertaModel.build_model(arguments(0.2), Namespace(source_dictionary=loaded.dictionary))
@@ -77,8 +78,10 @@ def test_a_plain_roberta_is_stock_fairseq_bit_for_bit(weights, mode):
     stock.load_state_dict(ours.state_dict(), strict=False)
     for layer in stock.encoder.sentence_encoder.layers:
         layer.can_use_fastpath = False  # fails in today's torch
-    replace_dropout(stock)  # draws other masks
     tokens = batch(loaded.dictionary, [9, 5, 7])
+    with torch.no_grad():
+        torch.testing.assert_close(ours.eval()(tokens)[0], stock.eval()(tokens)[0])
+    use_faster_modules(stock)
     found = []
     for model in (ours, stock):
         getattr(model, mode)()
@@ -263,7 +266,7 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, 
             "dev",
             tmp_path / name,
             weights,
-            settings(system, max_epochs=20, total_updates=140, lr=0.02),
+            settings(system, max_epochs=20, total_updates=140, lr=0.01),
             seed=1,
         )
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")

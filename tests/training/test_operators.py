@@ -5,10 +5,19 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
-from fairseq.modules import FairseqDropout
+from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 
-from synmask.training.operators import Dropout, FusedAdam, dropout, replace_dropout, smoothed_cross_entropy
+from synmask.training.operators import (
+    Attention,
+    Dropout,
+    FusedAdam,
+    Linear,
+    dropout,
+    linear,
+    smoothed_cross_entropy,
+    use_faster_modules,
+)
 
 PAD = 1
 
@@ -57,12 +66,102 @@ def test_dropout_of_everything_and_of_next_to_nothing():
 
 def test_all_of_fairseqs_dropout_modules_are_replaced():
     model = torch.nn.Sequential(FairseqDropout(0.2), torch.nn.Sequential(FairseqDropout(0.4)))
-    replace_dropout(model)
+    use_faster_modules(model)
     assert [module.p for module in model.modules() if hasattr(module, "p")] == [0.2, 0.4]
     assert [type(module) for module in (model[0], model[1][0])] == [Dropout, Dropout]
     x = torch.ones(100)
     assert (model(x) == 0).any()
     assert torch.equal(model.eval()(x), x)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 7), (0, 7)])
+@pytest.mark.parametrize("width", [3, 40])  # the gradient of a tall weight is another product
+def test_linear_and_its_gradients_are_torchs(shape, width, bias):
+    torch.manual_seed(2)
+    inputs = [torch.randn(shape), torch.randn(width, 7), *([torch.randn(width)] if bias else [])]
+    found = []
+    for function in (linear, torch.nn.functional.linear):
+        leaves = [value.clone().requires_grad_() for value in inputs]
+        result = function(*leaves, *([] if bias else [None]))
+        result.square().sum().backward()
+        found.append([result.detach(), *(leaf.grad for leaf in leaves)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_linear_in_another_precision_is_torchs_itself(kind):
+    x, weight = torch.randn(5, 7, dtype=kind), torch.randn(3, 7, dtype=kind)
+    assert torch.equal(linear(x, weight, None), torch.nn.functional.linear(x, weight))
+
+
+def test_linear_may_be_changed_in_place_and_skips_gradients_that_nobody_needs():
+    layer = torch.nn.Linear(4, 3).requires_grad_(False)
+    use_faster_modules(layer)
+    assert type(layer) is Linear
+    x = torch.ones(2, 5, 4, requires_grad=True)
+    made = layer(x)
+    made *= 2  # fairseq does so with queries
+    made.sum().backward()
+    torch.testing.assert_close(x.grad[0, 0], 2 * layer.weight.sum(0))
+    assert layer.weight.grad is None
+
+
+def attentions(p):
+    torch.manual_seed(3)
+    stock = MultiheadAttention(8, 2, dropout=p, self_attention=True)
+    ours = MultiheadAttention(8, 2, dropout=p, self_attention=True)
+    ours.load_state_dict(stock.state_dict())
+    use_faster_modules(ours)
+    assert [type(ours), type(ours.q_proj), type(ours.dropout_module)] == [Attention, Linear, Dropout]
+    return ours, stock
+
+
+PADS = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+FUTURE = torch.full((5, 5), float("-inf")).triu(1)
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 3e-2)])
+@pytest.mark.parametrize("pads", [None, PADS])
+@pytest.mark.parametrize("future", [None, FUTURE])
+def test_attention_and_its_gradients_are_fairseqs(kind, tolerance, pads, future):
+    states, found = torch.randn(5, 2, 8), []
+    for model in attentions(0.0):
+        x = states.to(kind).requires_grad_()
+        mask = None if future is None else future.to(kind)
+        result, weights = model.to(kind)(x, x, x, key_padding_mask=pads, attn_mask=mask, need_weights=False)
+        assert weights is None
+        result.square().sum().backward()
+        found.append([result, x.grad, *(p.grad for p in model.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=10 * tolerance)
+
+
+def test_attention_to_other_states_and_its_weights_are_fairseqs():
+    ours, stock = attentions(0.0)
+    query, states = torch.randn(3, 2, 8), torch.randn(5, 2, 8)
+    how = {"key_padding_mask": PADS, "static_kv": True}
+    for model in (ours, stock):
+        model.self_attention, model.encoder_decoder_attention = False, True
+    for wanted in (False, True):
+        results = [model(query, states, states, need_weights=wanted, **how) for model in (ours, stock)]
+        torch.testing.assert_close(*(result for result, _ in results))
+        if wanted:
+            torch.testing.assert_close(*(weights for _, weights in results))
+
+
+def test_attention_drops_its_weights_with_our_masks():
+    ours, _ = attentions(0.5)
+    x = torch.randn(5, 2, 8)
+    torch.manual_seed(4)
+    q, k, v = (ours.heads(project(x)) for project in (ours.q_proj, ours.k_proj, ours.v_proj))
+    weights = dropout((q * ours.scaling @ k.mT).softmax(-1), 0.5)
+    expected = ours.out_proj((weights @ v).permute(2, 0, 1, 3).reshape(x.shape))
+    torch.manual_seed(4)
+    assert torch.equal(ours(x, x, x, need_weights=False)[0], expected)
+    plain = ours.eval()(x, x, x, need_weights=False)[0]
+    assert not torch.allclose(plain, expected)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])

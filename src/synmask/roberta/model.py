@@ -13,6 +13,7 @@ from synmask.config.sections import Guidance
 from synmask.files import UserError
 from synmask.guides import Shape, build_guide
 from synmask.roberta.weights import Weights
+from synmask.training.operators import use_faster_modules
 from synmask.translation.transformer import GuidedEncoder
 
 HEAD = "task"  # fairseq's name for the classification head
@@ -46,7 +47,9 @@ class GuidedRoberta(RobertaModel):
         Args:
             args: sizes and dropout under fairseq's names (`RobertaShape.settings`).
         """
-        return cls(args, _Encoder(args, dictionary))
+        model = cls(args, _Encoder(args, dictionary))
+        use_faster_modules(model)
+        return model
 
     @classmethod
     def fine_tuned(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
@@ -64,6 +67,7 @@ class GuidedRoberta(RobertaModel):
             guide = build_guide(system.guide, system.options, guided_shape(weights))
             guide.start_plain()
             model.encoder.sentence_encoder.guide = guide
+        use_faster_modules(model)  # those of head and guide
         return model
 
     def forward(

@@ -1,10 +1,10 @@
-"""Faster versions of the costliest operations of a training step beside matrix products."""
+"""Faster versions of the costliest operations of a training step."""
 
 from typing import Any
 
 import torch
 from fairseq import optim
-from fairseq.modules import FairseqDropout
+from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from torch import Tensor, nn
 
@@ -46,12 +46,98 @@ class Dropout(FairseqDropout):
         return dropout(x, self.p) if self.training and self.p else x
 
 
-def replace_dropout(model: nn.Module) -> None:
-    """Replace fairseq's dropout modules in `model` by `Dropout`."""
-    for module in list(model.modules()):
-        for name, child in module.named_children():
-            if type(child) is FairseqDropout:
-                setattr(module, name, Dropout(child.p))
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
+
+    In float32 on a CPU, oneDNN computes the products of forward and backward. Torch leaves them to MKL, which
+    takes up to 1.5 times as long on processors that are not Intel's.
+    """
+    ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
+    if not (ours and x.numel() and torch.backends.mkldnn.is_available()):
+        return nn.functional.linear(x, weight, bias)
+    return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        to_x, to_weight, to_bias = ctx.needs_input_grad
+        tall = weight.size(0) > 2 * weight.size(1)  # only then oneDNN is faster in this layout, too
+        return (
+            _product(grad, weight.t()) if to_x else None,
+            (_product(x.t(), grad.t()).t() if tall else grad.t() @ x) if to_weight else None,
+            grad.sum(0) if to_bias else None,
+        )
+
+
+class Linear(nn.Linear):
+    """torch's linear layer with the function `linear`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+
+class Attention(MultiheadAttention):
+    """fairseq's attention; on a CPU, with its own four linear layers, and without torch's fused attention.
+
+    That one draws dropout masks by itself, and in bf16 its backward pass takes up to 5 times as long as
+    products and a softmax. In float32 without dropout, it is as fast as those, and faster for long sentences.
+    """
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        incremental_state: dict | None = None,
+        need_weights: bool = True,
+        static_kv: bool = False,
+        attn_mask: Tensor | None = None,
+        **more: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """query (m, B, d), key and value (n, B, d) → (m, B, d), and weights if they are needed."""
+        if query.device.type != "cpu" or incremental_state is not None or need_weights or any(more.values()):
+            return super().forward(
+                query, key, value, key_padding_mask, incremental_state, need_weights, static_kv, attn_mask,
+                **more,
+            )  # fmt: skip
+        bias = attn_mask  # added to scores
+        if key_padding_mask is not None:
+            pads = query.new_zeros(key_padding_mask.shape).masked_fill(key_padding_mask, float("-inf"))
+            bias = pads[:, None, None] if bias is None else pads[:, None, None] + bias
+        q, k, v = map(self.heads, (self.q_proj(query), self.k_proj(key), self.v_proj(value)))
+        drop = self.dropout_module
+        if q.dtype == torch.float32 and not (self.training and drop.p):
+            context = nn.functional.scaled_dot_product_attention(q, k, v, bias)
+        else:
+            scores = q * self.scaling @ k.mT
+            context = drop((scores if bias is None else scores + bias).softmax(-1)) @ v
+        return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
+
+    def heads(self, x: Tensor) -> Tensor:
+        """(n, B, d) → (B, H, n, d / H)."""
+        return x.view(*x.shape[:2], self.num_heads, self.head_dim).permute(1, 2, 0, 3)
+
+
+FASTER = {FairseqDropout: Dropout, nn.Linear: Linear, MultiheadAttention: Attention}
+
+
+def use_faster_modules(model: nn.Module) -> None:
+    """Make each of `model`'s modules compute as the one of FASTER does; parameters and names stay."""
+    for module in model.modules():
+        if faster := FASTER.get(type(module)):
+            module.__class__ = faster
 
 
 def smoothed_cross_entropy(

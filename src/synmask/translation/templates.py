@@ -8,7 +8,6 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 
 from synmask.config.sections import Guidance
-from synmask.training.operators import replace_dropout
 from synmask.translation.layers import DecoderLayer
 from synmask.translation.transformer import GuidedDecoder, GuidedEncoder, GuidedTransformer
 
@@ -130,4 +129,3 @@ class TemplatedTransformer(GuidedTransformer):
         for layer in decoder.layers:
             template = layer.build_encoder_attention(cfg.decoder.embed_dim, cfg)
             layer.encoder_attn = GatedAttention(layer.encoder_attn, template)
-        replace_dropout(decoder)

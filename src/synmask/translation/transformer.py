@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from synmask.config.sections import Guidance
 from synmask.guides import Done, Guide, Shape, Syntax, build_guide
-from synmask.training.operators import dropout, replace_dropout
+from synmask.training.operators import dropout, linear, use_faster_modules
 from synmask.translation.layers import DecoderLayer, EncoderLayer
 
 
@@ -19,7 +19,6 @@ class GuidedEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        replace_dropout(self)
         self.guide: Guide | None = None
 
     @property
@@ -81,7 +80,6 @@ class GuidedDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        replace_dropout(self)
         self.guide: Guide | None = None
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
@@ -151,6 +149,7 @@ class GuidedTransformer(TransformerModelBase):
         if mlm:
             bound = cfg.encoder.embed_dim**-0.5
             self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
+        use_faster_modules(self)
 
     def train(self, mode: bool = True) -> "GuidedTransformer":
         """As in torch, but without work if the mode stays the same: fairseq calls it twice per update."""
@@ -216,4 +215,4 @@ class GuidedTransformer(TransformerModelBase):
         chosen = states.transpose(0, 1).reshape(-1, states.size(-1)).index_select(0, masked)
         chosen = nn.functional.layer_norm(chosen, chosen.shape[-1:])
         chosen = dropout(chosen, 0.1) if self.training else chosen
-        return nn.functional.linear(chosen, self.encoder.embed_tokens.weight, self.mlm_bias)
+        return linear(chosen, self.encoder.embed_tokens.weight, self.mlm_bias)
