@@ -40,7 +40,7 @@ class Rival:
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = adam(name, parameters, precision)
         self.backward = torch.Tensor.backward if precision == "fp32" else self.optimizer.backward
-        self.backend = None if name == STOCK else backend
+        self.backend = None if name.startswith(STOCK) else backend
         self.times = []
 
     def passes(self):
@@ -86,12 +86,12 @@ class Rival:
 def adam(name, parameters, precision):
     """Stock fairseq's Adam or torch's fused one, with fairseq's master weights in 16 bits."""
     if precision == "fp32":
-        kind = Adam if name == STOCK else partial(AdamW, fused=True)
+        kind = Adam if name.startswith(STOCK) else partial(AdamW, fused=True)
         return kind(parameters, lr=1e-5)
     cfg = OmegaConf.structured(FairseqConfig())
     cfg.common[precision] = True
     cfg.optimizer = {
-        "_name": "adam" if name == STOCK else "fused_adam",
+        "_name": "adam" if name.startswith(STOCK) else "fused_adam",
         "lr": [1e-5],
         "adam_betas": "(0.9, 0.98)",
         "adam_eps": 1e-8,

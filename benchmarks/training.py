@@ -29,6 +29,7 @@ from rivals import joey, marian
 from steps import DTYPES, STOCK, Rival, compare
 
 OTHERS = {"Marian": marian, "joeynmt": joey}
+EXACT = f"{STOCK}, fp32"  # the rival of other precisions, too
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 SIZES = {
     "multi30k-small": (5000, 5000),
@@ -47,7 +48,10 @@ def rival(name, corpus, batch, length, **how):
     """A system of config.yaml at this corpus's size, or another library's model."""
     config = load(read_yaml(CONFIG), [CONFIG])
     direction = "-".join(config.corpora[corpus].languages[:2])
-    system = "transformer" if name in (STOCK, *OTHERS) else name
+    stock = name in (STOCK, EXACT)
+    system = "transformer" if stock or name in OTHERS else name
+    if name == EXACT:
+        how["precision"] = "fp32"
     settings = config.run_settings(corpus, direction, system)
     cfg = translation_config(Path("data"), Path("run"), *direction.split("-"), settings, seed=1)
     words = [Dictionary(), Dictionary()]
@@ -61,7 +65,7 @@ def rival(name, corpus, batch, length, **how):
         template_dictionary=words[1],
     )
     torch.manual_seed(1)
-    if name == STOCK:
+    if stock:
         model = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg.model), task)
         criterion = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)
     elif name in OTHERS:
@@ -80,7 +84,7 @@ def sample(batch, length, sizes, system, name):
     source[::4, -3:] = 1
     net = {"src_tokens": source, "src_lengths": source.ne(1).sum(1), "prev_output_tokens": target.roll(1, 1)}
     value = {"net_input": net, "target": target, "ntokens": target.numel(), "nsentences": batch}
-    if name not in (STOCK, *OTHERS):
+    if name not in (STOCK, EXACT, *OTHERS):
         heads = torch.randint(length - 3, (batch, length, 1)).expand(-1, -1, 2)
         distances = torch.randint(1, 12, (batch, length))
         syntax = {"heads": heads, "distances": distances, "template": target[:, ::2]}
@@ -98,7 +102,9 @@ def main():
     parser.add_argument("--length", type=int, default=32, help="tokens a sentence")
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precision", default="fp32", choices=DTYPES, help="the other libraries: fp32 alone")
+    parser.add_argument(
+        "--precision", default="fp32", choices=DTYPES, help="rivals also in fp32"
+    )
     parser.add_argument("--compile", action="store_true", help="put our models through torch.compile")
     parser.add_argument(
         "--systems", nargs="+", default=["transformer", "transformer-mlm", "grammar-nobpe", "grammar"]
@@ -107,11 +113,11 @@ def main():
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     others = [name for name in OTHERS if name == "Marian" or find_spec(name)]
-    names = [STOCK, *(others if args.precision == "fp32" else []), *args.systems]
+    names = [STOCK, *others] if args.precision == "fp32" else [EXACT, STOCK]
     where = f"{device}, {args.threads} threads, {args.precision}"
     print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {where}\n")
     how = {"device": device, "precision": args.precision, "backend": "inductor" if args.compile else None}
-    costs(names, args.corpus, args.sentences, args.length, args.steps, **how)
+    costs([*names, *args.systems], args.corpus, args.sentences, args.length, args.steps, **how)
 
 
 if __name__ == "__main__":
