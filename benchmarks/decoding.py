@@ -3,9 +3,10 @@
     python benchmarks/decoding.py --source results/demo/de-en/bpe/test.de \
         results/demo/de-en/{transformer,grammar}/seed1/average.pt
 
-The rivals are fairseq's generator and, for an unguided model where it is installed (training.py says how),
-joeynmt's beam search with copied weights. joeynmt divides scores by another length penalty, keeps finished
-hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may differ.
+The rivals are fairseq's generator, our own search in bf16 and, for an unguided model where it is installed
+(training.py says how), joeynmt's beam search with copied weights. joeynmt divides scores by another length
+penalty, keeps finished hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may
+differ, as they may in bf16.
 
 All are warm and search in turns. Times are medians over the turns, with making batches: CPU seconds of the
 process with one thread and no GPU, else seconds. fairseq decodes a guided decoder (lpsi) without a cache,
@@ -13,8 +14,10 @@ since it cannot know what to keep; joeynmt has none at all.
 """
 
 import argparse
+import copy
 import statistics
 import time
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +25,7 @@ from pathlib import Path
 import torch
 
 from synmask.files import read_lines
+from synmask.training.operators import FASTER
 from synmask.translation.average import load_model
 from synmask.translation.beam import BeamSearch
 from synmask.translation.decode import MAX_SENTENCES, encoded, searched  # isort: split
@@ -31,9 +35,15 @@ from fairseq.sequence_generator import SequenceGenerator
 import machine
 from rivals import joey_copy
 
+SLOWER = {faster: kind for kind, faster in FASTER.items()}
+
 
 def fairseqs(model, task, beam):
-    """fairseq's generator: batch → (tokens, score) of the hypotheses of each sentence, best first."""
+    """fairseq's generator, with its own modules: batch → (tokens, score) of the hypotheses of each sentence,
+    best first."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        module.__class__ = SLOWER.get(type(module), type(module))
     generator = SequenceGenerator([model], task.tgt_dict, beam_size=beam, len_penalty=1.0)
 
     def search(batch):
@@ -62,8 +72,8 @@ def joeynmts(model, task, beam):
     return search
 
 
-def ours(model, task, beam):
-    search = BeamSearch([model], task.tgt_dict, beam, 1.0)
+def ours(model, task, beam, precision="fp32"):
+    search = BeamSearch([model], task.tgt_dict, beam, 1.0, precision)
     return lambda batch: [[(one.tokens.tolist(), one.score) for one in each] for each in search(batch)]
 
 
@@ -82,7 +92,7 @@ def compare(path, lines, tokens, beam, turns):
     """A row of the table for each rival, with a model file; they are printed, too."""
     model, task, _ = load_model(path)
     guide, sentences = task.settings.system.guide, encoded(lines, model.encoder.max_positions(), task)
-    searches = {"ours": ours, "fairseq": fairseqs}
+    searches = {"ours": ours, "fairseq": fairseqs, "ours, bf16": partial(ours, precision="bf16")}
     if guide == "none" and find_spec("joeynmt"):
         searches["joeynmt"] = joeynmts
     searches = {name: made(model, task, beam) for name, made in searches.items()}
@@ -101,7 +111,7 @@ def row(guide, rival, speeds, found):
     """What is printed of one rival."""
     pairs = list(zip(found["ours"], found[rival], strict=True))
     same, ratio = sum(a[0] == b[0] for a, b in pairs), speeds["ours"] / speeds[rival]
-    apart = max(abs(a[1] - b[1]) for a, b in pairs) if rival == "fairseq" else None
+    apart = max(abs(a[1] - b[1]) for a, b in pairs) if rival != "joeynmt" else None
     print(
         f"| {guide} | {rival} | {speeds['ours']:.1f} | {speeds[rival]:.1f} | {ratio:.2f} | "
         f"{same} of {len(pairs)} | {'–' if apart is None else format(apart, '.0e')} |",

@@ -102,9 +102,7 @@ def main():
     parser.add_argument("--length", type=int, default=32, help="tokens a sentence")
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--precision", default="fp32", choices=DTYPES, help="rivals also in fp32"
-    )
+    parser.add_argument("--precision", default="fp32", choices=DTYPES, help="rivals also in fp32")
     parser.add_argument("--compile", action="store_true", help="put our models through torch.compile")
     parser.add_argument(
         "--systems", nargs="+", default=["transformer", "transformer-mlm", "grammar-nobpe", "grammar"]

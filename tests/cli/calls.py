@@ -112,7 +112,7 @@ score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.val
 significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
 speed --models IN/run/average.pt --labels grammar --output OUT/speed.json
 translate --model IN/run/average.pt --beam 2 --threads 1
-translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --threads 1
+translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
 tree-figure --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --distribution IN/distribution.json --output OUT/tree
 tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html

@@ -1,5 +1,8 @@
 """Products with packed weights against plain ones."""
 
+import copy
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -26,3 +29,23 @@ def test_products(monkeypatch, packed, bias, shape):
             close(products(x, one, two), torch.cat([one(x), two(x)], dim=-1))
             close(products(x.transpose(0, -2), one), one(x.transpose(0, -2)))
     assert len(products.packed) == 2
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_products_in_bf16(monkeypatch, packed, bias):
+    if not packed:
+        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    torch.manual_seed(1)
+    one, last = nn.Linear(24, 40, bias=bias), nn.Linear(24, 8, bias=bias)
+    rounded = [copy.deepcopy(one).to(torch.bfloat16), torch.randn(5, 24), torch.randn(5, 40)]
+    products = Products("bf16")
+    with torch.inference_mode():
+        layer, x, plus = rounded
+        expected = layer(x.to(torch.bfloat16)).float()
+        close = partial(torch.testing.assert_close, rtol=2**-7, atol=2**-7)
+        close(products(x, one), expected)
+        close(products(x, one, relu=True), expected.relu())
+        close(products(x, one, plus=plus), expected + plus)
+        assert not torch.allclose(products(x, one), one(x), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(products(x, last, exact=True), last(x))

@@ -13,6 +13,7 @@ from synmask.training.operators import (
     Dropout,
     FusedAdam,
     Linear,
+    by_head,
     dropout,
     linear,
     smoothed_cross_entropy,
@@ -155,7 +156,7 @@ def test_attention_drops_its_weights_with_our_masks():
     ours, _ = attentions(0.5)
     x = torch.randn(5, 2, 8)
     torch.manual_seed(4)
-    q, k, v = (ours.heads(project(x)) for project in (ours.q_proj, ours.k_proj, ours.v_proj))
+    q, k, v = (by_head(project(x), 2) for project in (ours.q_proj, ours.k_proj, ours.v_proj))
     weights = dropout((q * ours.scaling @ k.mT).softmax(-1), 0.5)
     expected = ours.out_proj((weights @ v).permute(2, 0, 1, 3).reshape(x.shape))
     torch.manual_seed(4)

@@ -10,7 +10,9 @@ from synmask.files import UserError
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.training.binarise import encode
 from synmask.translation.average import load_model
-from synmask.translation.decode import decode_files, likely_parents, parse_file, parse_text
+from synmask.translation.beam import BeamSearch
+from synmask.translation.decode import decode_files, likely_parents, parse_file, parse_text, predict_templates
+from synmask.translation.translate import Translator
 
 
 def decode(model, source, output):
@@ -35,6 +37,27 @@ def test_decoding_leaves_no_subword_marks_and_counts_its_tokens(corpus, models, 
     assert not any("@@" in line for line in together)
     assert json.loads((tmp_path / "all.json").read_text())["decoded_tokens"] > len(together)
     assert len((tmp_path / "all.txt").read_text().splitlines()) == len(together)
+
+
+def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatch):
+    precisions = []
+
+    class Watched(BeamSearch):
+        def __init__(self, *words):
+            super().__init__(*words)
+            precisions.append(self.products.rounded)
+
+    monkeypatch.setattr("synmask.translation.decode.BeamSearch", Watched)
+    monkeypatch.setattr("synmask.translation.translate.BeamSearch", Watched)
+    source, model = corpus / "bpe/test.de", models / "plain.pt"
+    how = {"beam": 3, "length_penalty": 1.0, "max_tokens": 60, "threads": 1, "precision": "bf16"}
+    decode_files(model, [source], [tmp_path / "h"], **how)
+    predict_templates(model, source, tmp_path / "templates", **how)
+    Translator([model], precision="bf16")
+    assert precisions == 3 * [torch.bfloat16]
+    exact, rounded = decode(model, source, tmp_path / "exact"), (tmp_path / "h.tok").read_text().splitlines()
+    assert precisions[3:] == [None]
+    assert sum(one == other for one, other in zip(exact, rounded, strict=True)) > len(exact) / 2
 
 
 def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, models, tmp_path):

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -154,7 +154,7 @@ def decode(
         outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time).
         annotations: Output of `annotate` for each, for systems that read it.
         templates: Output of `predict-templates` for each, for systems that read it.
-        settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000}'.
+        settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000, "precision": "fp32"}'.
     """
     from synmask.translation.decode import decode_files
 
@@ -189,6 +189,7 @@ def translate(
     scores: bool = False,
     beam: Count = 5,
     length_penalty: LengthPenalty = 1.0,
+    precision: Literal["fp32", "bf16"] = "fp32",
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
     threads: Threads = CORES,
     config: ConfigFile = Path("config.yaml"),
@@ -210,6 +211,7 @@ def translate(
             its sub-words and its end (with --length-penalty P: their sum, divided by length to the P).
         beam: Beam size.
         length_penalty: Below 1 favours short translations.
+        precision: bf16 is faster on CPUs with instructions for it; it may change a translation.
         batch: Maximum number of lines translated together; changes the speed, not the translations.
         config: Configuration file; needed for systems that read parses and for text that CoreNLP tokenised.
             CoreNLP then starts once, after the last line.
@@ -219,7 +221,7 @@ def translate(
 
     translate(
         model, input=input, output=output, nbest=nbest, scores=scores, batch=batch, beam=beam,
-        length_penalty=length_penalty, threads=threads,
+        length_penalty=length_penalty, precision=precision, threads=threads,
         parse=corenlp_parser(config, threads), jars=tokeniser_jars(config),
     )  # fmt: skip
 

@@ -194,6 +194,7 @@ class Decoding(Section):
     beam: Annotated[int, Field(gt=0, le=1000)] = 5
     length_penalty: LengthPenalty = 1.0
     max_tokens: Count = 8000
+    precision: Literal["fp32", "bf16"] = "fp32"
 
 
 class Resources(Section):

@@ -13,29 +13,50 @@ class Products:
     """Products with linear layers, whose weights must not change after the first product.
 
     On a CPU, oneDNN multiplies faster than PyTorch's `linear` if it may order the weights first.
+
+    Args:
+        precision: "fp32", or "bf16": inputs, weights and outputs are rounded to bfloat16.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, precision: str = "fp32") -> None:
+        self.rounded = torch.bfloat16 if precision == "bf16" else None
         self.packed: dict[tuple[nn.Linear, ...], Product] = {}
 
     def __call__(
-        self, x: Tensor, *layers: nn.Linear, relu: bool = False, plus: Tensor | None = None
+        self,
+        x: Tensor,
+        *layers: nn.Linear,
+        relu: bool = False,
+        plus: Tensor | None = None,
+        exact: bool = False,
     ) -> Tensor:
         """The outputs of all `layers` for x (..., d), side by side: (..., sum of their widths).
 
         Args:
             relu: cut it off at 0; plus: or add this to it.
+            exact: never in bf16.
         """
         if layers not in self.packed:
-            self.packed[layers] = _packed(layers)
+            self.packed[layers] = _packed(layers, None if exact else self.rounded)
         return self.packed[layers](x, relu, plus)
 
 
-def _packed(layers: tuple[nn.Linear, ...]) -> Product:
+def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
     weight = torch.cat([layer.weight.detach() for layer in layers])
     bias = None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
-    single = weight.device.type == "cpu" and weight.dtype == torch.float32
-    if not (single and torch.backends.mkldnn.is_available()):
+    if rounded is None:
+        return _prepared(weight, bias)
+    product = _prepared(weight.to(rounded), None if bias is None else bias.to(rounded))
+
+    def multiply(x: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
+        made = product(x.to(rounded), relu, None).to(x.dtype)
+        return made if plus is None else made + plus
+
+    return multiply
+
+
+def _prepared(weight: Tensor, bias: Tensor | None) -> Product:
+    if not _orders(weight):
         return lambda x, relu, plus: _plain(F.linear(x, weight, bias), relu, plus)
     ordered = torch.ops.mkldnn._reorder_linear_weight(weight)
     product = torch.ops.mkldnn._linear_pointwise
@@ -46,6 +67,14 @@ def _packed(layers: tuple[nn.Linear, ...]) -> Product:
         return product(x, ordered, bias, "relu" if relu else "none", [], "")
 
     return multiply
+
+
+def _orders(weight: Tensor) -> bool:
+    """Whether oneDNN multiplies with these weights on this machine."""
+    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return False
+    half = weight.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return half or weight.dtype == torch.float32
 
 
 def _plain(made: Tensor, relu: bool, plus: Tensor | None) -> Tensor:

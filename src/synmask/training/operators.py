@@ -87,6 +87,11 @@ class Linear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
+def by_head(x: Tensor, heads: int) -> Tensor:
+    """(n, B, d) → (B, H, n, d / H)."""
+    return x.view(*x.shape[:2], heads, -1).permute(1, 2, 0, 3)
+
+
 class Attention(MultiheadAttention):
     """fairseq's attention; on a CPU, with its own four linear layers, and without torch's fused attention.
 
@@ -116,7 +121,8 @@ class Attention(MultiheadAttention):
         if key_padding_mask is not None:
             pads = query.new_zeros(key_padding_mask.shape).masked_fill(key_padding_mask, float("-inf"))
             bias = pads[:, None, None] if bias is None else pads[:, None, None] + bias
-        q, k, v = map(self.heads, (self.q_proj(query), self.k_proj(key), self.v_proj(value)))
+        projected = self.q_proj(query), self.k_proj(key), self.v_proj(value)
+        q, k, v = (by_head(one, self.num_heads) for one in projected)
         drop = self.dropout_module
         if q.dtype == torch.float32 and not (self.training and drop.p):
             context = nn.functional.scaled_dot_product_attention(q, k, v, bias)
@@ -124,10 +130,6 @@ class Attention(MultiheadAttention):
             scores = q * self.scaling @ k.mT
             context = drop((scores if bias is None else scores + bias).softmax(-1)) @ v
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
-
-    def heads(self, x: Tensor) -> Tensor:
-        """(n, B, d) → (B, H, n, d / H)."""
-        return x.view(*x.shape[:2], self.num_heads, self.head_dim).permute(1, 2, 0, 3)
 
 
 FASTER = {FairseqDropout: Dropout, nn.Linear: Linear, MultiheadAttention: Attention}

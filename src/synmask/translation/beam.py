@@ -28,14 +28,25 @@ class BeamSearch:
     """Beam search with one model, or with the mean probabilities of several models.
 
     A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
+
+    Args:
+        precision: "fp32", or "bf16" for the products of the decoder's layers (not those with the vocabulary),
+            which may change a hypothesis.
     """
 
-    def __init__(self, models: Sequence[Any], target: Dictionary, beam: int, length_penalty: float) -> None:
+    def __init__(
+        self,
+        models: Sequence[Any],
+        target: Dictionary,
+        beam: int,
+        length_penalty: float,
+        precision: str = "fp32",
+    ) -> None:
         self.models = models
         self.pad, self.eos, self.vocabulary = target.pad(), target.eos(), len(target)
         self.beam = min(beam, len(target) - 1)  # a pad is never chosen
         self.length_penalty = length_penalty
-        self.products = Products()
+        self.products = Products(precision)
         self.longest = min([LONGEST, *(model.max_decoder_positions() - 1 for model in models)])
 
     @torch.inference_mode()

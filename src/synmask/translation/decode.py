@@ -38,6 +38,7 @@ def decode_files(
     beam: int,
     length_penalty: float,
     max_tokens: int,
+    precision: str = "fp32",
     threads: int,
     annotations: Sequence[Path] = (),
     templates: Sequence[Path] = (),
@@ -48,6 +49,7 @@ def decode_files(
     `outputs`, in the order of `sources`.
 
     Args:
+        precision: see `BeamSearch`.
         annotations: the annotations of each file, if the model reads parses.
         templates: the templates of each file (`predict_templates`), if the model reads them.
 
@@ -67,7 +69,7 @@ def decode_files(
     if len({*map(len, (sources, outputs, parsed, told))}) > 1:
         what = "templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
-    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty)
+    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty, precision)
     for source, output, syntax, template in zip(sources, outputs, parsed, told, strict=True):
         started = time.perf_counter()
         sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task)
@@ -91,13 +93,16 @@ def predict_templates(
     beam: int,
     length_penalty: float,
     max_tokens: int,
+    precision: str = "fp32",
     threads: int,
 ) -> None:
     """Write the best template for each source sentence; both are in BPE."""
     torch.set_num_threads(threads)
     loaded = load_model(model)
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
-        lines = best_templates(loaded, read_lines(source), beam, length_penalty, max_tokens, tell=True)
+        lines = best_templates(
+            loaded, read_lines(source), beam, length_penalty, max_tokens, precision, tell=True
+        )
         handle.writelines(f"{line}\n" for line in lines)
 
 
@@ -107,11 +112,12 @@ def best_templates(
     beam: int,
     length_penalty: float,
     max_tokens: int,
+    precision: str = "fp32",
     tell: bool = False,
 ) -> list[str]:
     """The best template for each source sentence, both in BPE; `tell`: print the progress."""
     transformer, task, _ = loaded
-    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty)
+    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty, precision)
     sentences = encoded(lines, transformer.encoder.max_positions(), task)
     return _translate(transformer, task, search, sentences, max_tokens, tell=tell)
 

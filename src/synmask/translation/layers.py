@@ -4,23 +4,24 @@ from collections.abc import Callable
 from typing import Any
 
 from fairseq.models.transformer.transformer_config import TransformerConfig
+from fairseq.modules import MultiheadAttention
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from synmask.guides import Drop
-from synmask.training.operators import Attention
+from synmask.training.operators import by_head
 
 Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in a layer
 
 
-def guided_attention(attention: Attention, x: Tensor, attend: Attend) -> Tensor:
+def guided_attention(attention: MultiheadAttention, x: Tensor, attend: Attend) -> Tensor:
     """Self-attention of x (n, B, d) → (n, B, d).
 
     `attend` computes each token's context from the scaled scores (B, H, n, n) and the values; the projections
     are those of `attention`.
     """
-    query = attention.heads(attention.q_proj(x) * attention.scaling)
-    key, value = attention.heads(attention.k_proj(x)), attention.heads(attention.v_proj(x))
+    projected = attention.q_proj(x) * attention.scaling, attention.k_proj(x), attention.v_proj(x)
+    query, key, value = (by_head(one, attention.num_heads) for one in projected)
     scores = query @ key.transpose(-1, -2)
     context = attend(scores, value, x.transpose(0, 1), attention.dropout_module)
     return attention.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))

@@ -90,4 +90,4 @@ class DecoderSteps:
         bias = None if self.gates is None else self.gates(x, paths)
         for layer in self.layers:
             x, bias = layer(x, paths, bias), None
-        return self.products(x, decoder.output_projection)
+        return self.products(x, decoder.output_projection, exact=True)

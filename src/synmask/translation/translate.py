@@ -88,6 +88,7 @@ class Translator:
 
     Args:
         models: model files of one corpus and direction.
+        precision: see `BeamSearch`.
         nbest: number of translations per line, best first; at most `beam`.
         scored: whether translations have scores.
         parse: a parser of new text, for models that read parses.
@@ -103,6 +104,7 @@ class Translator:
         *,
         beam: int = 5,
         length_penalty: float = 1.0,
+        precision: str = "fp32",
         nbest: int = 1,
         scored: bool = False,
         threads: int = 1,
@@ -124,10 +126,11 @@ class Translator:
         self.templates = None
         if self.task.template_dictionary is not None:
             self.templates = load_template_model(models[0])
-        self.beam, self.length_penalty = beam, length_penalty
+        self.how = beam, length_penalty, MAX_TOKENS, precision
         self.nbest, self.scored = nbest, scored
         self.parse, self.jars = parse, jars
-        self.search = BeamSearch(self.models, self.task.tgt_dict, beam, length_penalty)
+        self.length_penalty = length_penalty
+        self.search = BeamSearch(self.models, self.task.tgt_dict, beam, length_penalty, precision)
 
     @property
     def starts_programs(self) -> bool:
@@ -149,7 +152,7 @@ class Translator:
             syntax = _parsed(self.text["source"], cased, tokens, split, self.parse)
         templates = None
         if self.templates is not None:
-            found = best_templates(self.templates, split, self.beam, self.length_penalty, MAX_TOKENS)
+            found = best_templates(self.templates, split, *self.how)
             templates = [encode(line, self.task.template_dictionary).long() for line in found]
         together = 1 if self.alone else batch
         for start in range(0, len(sentences), together):
