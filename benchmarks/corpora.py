@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pandas as pd
 
+import machine
 from growth import ROOT, draw, run
 
 SOURCE, TARGET = "en", "de"
@@ -104,6 +105,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             return training(args.train, Path(place), args.updates)
     rows = []
+    print(machine.described("torch", "fairseq"), end="\n\n")
     print("| pairs | binarise: CPU s | MB | start: CPU s | MB | s per update | pads | unsorted |")
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
     for copies in args.copies:

@@ -18,7 +18,6 @@ import copy
 import statistics
 import time
 from functools import partial
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -133,12 +132,10 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     lines = list(read_lines(args.source))[: args.sentences]
-    where = machine.name("cuda" if torch.cuda.is_available() else "cpu")
-    print(
-        f"{where}, {args.threads} threads, torch {torch.__version__}, fairseq {version('fairseq')}; "
-        f"{len(lines)} sentences, a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences, "
-        f"beam {args.beam}\n"
-    )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    print(machine.described("torch", "fairseq", device=device, threads=args.threads))
+    batch = f"a batch of {args.tokens} tokens or {MAX_SENTENCES} sentences"
+    print(f"{len(lines)} sentences, {batch}, beam {args.beam}\n")
     print("| guide | rival | ours, sentences/s | rival's | ratio | same hypotheses | scores differ by |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for path in args.models:

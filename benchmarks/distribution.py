@@ -9,7 +9,6 @@ are measured in turns; times are medians of CPU time, so that other work on the 
 
 import argparse
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -148,10 +147,8 @@ def main() -> None:
     for n in options.sizes:
         batch = options.batch or BATCHES.get(n, max(1, TOKENS // n))
         rows.append(measure(n, batch, options.device, ours))
-    where = machine.name(options.device)
-    kind = implementation(torch.device(options.device))
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}"
-    print(f"{where}, {options.threads} threads, {versions}, P_D in {kind}\n")
+    where = machine.described("torch", device=options.device, threads=options.threads)
+    print(f"{where}, P_D in {implementation(torch.device(options.device))}\n")
     print(table(rows))
     if options.plot:
         plot(rows, options.plot)

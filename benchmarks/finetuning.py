@@ -27,6 +27,7 @@ from fairseq.criterions.sentence_prediction import SentencePredictionConfig, Sen
 from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 
+import machine
 from steps import STOCK, Rival, compare
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.weights import RobertaShape, Weights
@@ -149,8 +150,9 @@ def main():
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() and not args.alone else "cpu"
     names = [STOCK, *args.systems]
+    print(machine.described("torch", "fairseq", device=device, threads=args.threads))
     for length in args.lengths:
-        print(f"{args.layers} layers, {args.sentences} x {length} tokens, {device}, {args.threads} threads\n")
+        print(f"{args.layers} layers, {args.sentences} x {length} tokens\n")
         if args.alone:
             each_alone(args, length)
             continue

@@ -13,13 +13,11 @@ import argparse
 import itertools
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -182,8 +180,8 @@ def main():
     if DEVICE == "cpu" and not args.small:
         sys.exit("gpu.py: PyTorch sees no GPU here; --small tries everything on a CPU")
     where = machine.name(DEVICE)
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}, fairseq {version('fairseq')}"
-    page = [f"# Measured on {where}\n\nBy `{' '.join(['python', *sys.argv])}`, with {versions}.\n"]
+    setting = machine.described("torch", "fairseq", device=DEVICE)
+    page = [f"# Measured on {where}\n\nBy `{' '.join(['python', *sys.argv])}`, on {setting}.\n"]
     table, failed = [], 0
     for title, function, arguments in parts(SMALL if args.small else FULL, args.configfile):
         start = time.perf_counter()

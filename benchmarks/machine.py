@@ -1,16 +1,23 @@
 """What a measurement ran on."""
 
 import platform
+from importlib.metadata import version
 from pathlib import Path
 
-import torch
-
 CPUS = Path("/proc/cpuinfo")
+
+
+def described(*packages: str, device: str = "cpu", threads: int = 1) -> str:
+    """Machine, threads and versions: the first line of what a benchmark prints."""
+    versions = [f"Python {platform.python_version()}", *(f"{one} {version(one)}" for one in packages)]
+    return f"{name(device)}, {threads} thread{'s' if threads > 1 else ''}, {', '.join(versions)}"
 
 
 def name(device: str) -> str:
     """The name of the GPU if `device` is "cuda", else that of the processor, where Linux tells it."""
     if device == "cuda":
+        import torch
+
         return torch.cuda.get_device_name()
     lines = CPUS.read_text().splitlines() if CPUS.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

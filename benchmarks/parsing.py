@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+import machine
 from synmask.evaluation.parseval import evaluate
 from synmask.evaluation.protocols import Corpus, counted_words
 from synmask.syntax.parses import Parse
@@ -80,6 +81,7 @@ def main() -> None:
     kinds = sum(
         4 + len(protocol["rows"]) for protocol in result["protocols"].values()
     )  # "random" stands for 5 kinds of trees
+    print(machine.described("numpy"))
     print(f"{arguments.sentences} sentences, {arguments.seeds} runs, CPU time: the fastest, and all together")
     print(f"{kinds} kinds of trees and protocols, by arrays: {min(ours):.2f} s, {sum(ours):.1f} s")
     print(f"1 kind of tree, 1 protocol, with sets: {min(sets):.2f} s, {sum(sets):.1f} s")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+import machine
 from growth import ROOT, draw, run
 
 STEPS = ["train", "average", "decode", "score", "sentences", "parse", "parseval", "significance", "tree"]
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="the figure, without its ending")
     args = parser.parse_args()
     rows = []
+    print(machine.described("snakemake"), end="\n\n")
     print(
         "| jobs | synmask: CPU s | MB | bare: CPU s | MB | ratio of CPU s |\n|---:|---:|---:|---:|---:|---:|"
     )

@@ -33,6 +33,7 @@ from synmask.training.binarise import binarise  # isort: split
 from fairseq import options
 from fairseq_cli import preprocess
 
+import machine
 from synmask.files import read_lines, write_lines
 from synmask.text.bpe import apply_file, learn
 from synmask.text.clean import clean_files
@@ -202,6 +203,7 @@ def main():
         for once, raw in zip(pair(folder, "once"), pair(folder, "raw"), strict=True):
             write_lines(raw, list(read_lines(once)) * args.copies)
         lines = len(LANGUAGES) * pairs
+        print(machine.described("sacremoses", "subword-nmt", "fairseq", threads=args.threads))
         print(f"{pairs} pairs, {lines} lines; lines/s (times the library's)\n")
         print(f"| stage | library | library alone | ours, 1 process | ours, {args.threads} processes |")
         print("|---|---|---:|---:|---:|")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+import machine
 from growth import ROOT, draw, run
 
 SYSTEMS = {"transformer": "Transformer", "grammar": "Grammar"}
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="the figure, without its ending")
     args = parser.parse_args()
     rows = []
+    print(machine.described(), end="\n\n")
     print("| runs | CPU s | MB | page, MB |\n|---:|---:|---:|---:|")
     for runs in args.runs:
         with tempfile.TemporaryDirectory() as place:

@@ -25,6 +25,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 
+import machine
 from rivals import joey, marian
 from steps import DTYPES, STOCK, Rival, compare
 
@@ -112,8 +113,8 @@ def main():
     device = "cuda" if torch.cuda.is_available() else "cpu"
     others = [name for name in OTHERS if name == "Marian" or find_spec(name)]
     names = [STOCK, *others] if args.precision == "fp32" else [EXACT, STOCK]
-    where = f"{device}, {args.threads} threads, {args.precision}"
-    print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {where}\n")
+    print(machine.described("torch", "fairseq", "transformers", device=device, threads=args.threads))
+    print(f"{args.corpus}, {args.sentences} x {args.length} tokens, {args.precision}\n")
     how = {"device": device, "precision": args.precision, "backend": "inductor" if args.compile else None}
     costs([*names, *args.systems], args.corpus, args.sentences, args.length, args.steps, **how)
 
