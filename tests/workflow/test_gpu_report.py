@@ -51,7 +51,10 @@ def test_every_part_runs_on_a_cpu_in_a_small_form(built, tmp_path):
         assert [*found[part]["system"]] == ["stock fairseq", "roberta", "roberta-grammar"]
     assert [*found[PARTS[6]]["system"]] == ["transformer", "grammar"]
     assert (found[PARTS[6]]["sacrebleu"] >= 0).all()
-    assert [*found[PARTS[7]]["same"]] == [*found[PARTS[7]]["sentences"]]
+    searches = found[PARTS[7]]
+    assert [*searches["rival"]] == 2 * ["fairseq", "ours, bf16"]
+    exact = searches[searches["rival"] == "fairseq"]
+    assert [*exact["same"]] == [*exact["sentences"]]
 
 
 @pytest.fixture
