@@ -50,7 +50,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
 
     In float32 on a CPU, oneDNN computes the products of forward and backward. Torch leaves them to MKL, which
-    takes up to 1.5 times as long on processors that are not Intel's.
+    takes up to 1.5 times as long on an AMD EPYC (docs/performance.md).
     """
     ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
     if not (ours and x.numel() and torch.backends.mkldnn.is_available()):
@@ -93,10 +93,10 @@ def by_head(x: Tensor, heads: int) -> Tensor:
 
 
 class Attention(MultiheadAttention):
-    """fairseq's attention; on a CPU, with its own four linear layers, and without torch's fused attention.
+    """fairseq's attention; on a CPU, with its own linear layers, and fused only in float32 without dropout.
 
-    That one draws dropout masks by itself, and in bf16 its backward pass takes up to 5 times as long as
-    products and a softmax. In float32 without dropout, it is as fast as those, and faster for long sentences.
+    In bf16, the backward pass of torch's fused one takes up to 5 times as long as products and a softmax.
+    With dropout, it would draw masks more slowly than `dropout`.
     """
 
     def forward(
