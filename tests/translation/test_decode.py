@@ -7,11 +7,20 @@ import pytest
 import torch
 
 from synmask.files import UserError
+from synmask.search.products import Products
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.training.binarise import encode
 from synmask.translation.average import load_model
 from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import decode_files, likely_parents, parse_file, parse_text, predict_templates
+from synmask.translation.decode import (
+    decode_files,
+    encoded,
+    likely_parents,
+    parse_file,
+    parse_text,
+    predict_templates,
+    searched,
+)
 from synmask.translation.translate import Translator
 
 
@@ -58,6 +67,23 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
     exact, rounded = decode(model, source, tmp_path / "exact"), (tmp_path / "h.tok").read_text().splitlines()
     assert precisions[3:] == [None]
     assert sum(one == other for one, other in zip(exact, rounded, strict=True)) > len(exact) / 2
+
+
+def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models, monkeypatch):
+    made, product = set(), Products.__call__
+
+    def watched(self, x, *layers, exact=False, **how):
+        made.add((layers, exact))
+        return product(self, x, *layers, exact=exact, **how)
+
+    monkeypatch.setattr(Products, "__call__", watched)
+    model, task, _ = load_model(models / "plain.pt")
+    search = BeamSearch([model], task.tgt_dict, 3, 1.0, "bf16")
+    sentences = encoded((corpus / "bpe/test.de").read_text().splitlines(), 99, task)
+    assert list(searched(model, task, search, sentences, 60, None, None))
+    assert [layers for layers, exact in made if exact] == [(model.decoder.output_projection,)]
+    assert {layers for layers, exact in made if not exact} > {(model.decoder.layers[0].fc1,)}
+    assert ((model.decoder.output_projection,), False) not in made
 
 
 def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, models, tmp_path):
