@@ -39,14 +39,14 @@ def grown(text: Path, copies: int, folder: Path) -> int:
 def training(data: Path, place: Path, updates: int) -> None:
     """Start a training, take some updates, and print the costs as JSON."""
     from synmask.config import load, read_yaml
-    from synmask.config.sections import RunSettings
     from synmask.translation.train import Translation  # isort: split
 
     from fairseq.data import iterators
 
     path = ROOT / "config.yaml"
-    words = load(read_yaml(path), [path]).run_settings("multi30k-small", f"{SOURCE}-{TARGET}", "transformer")
-    stage = Translation(RunSettings.model_validate_json(words), 1, data, SOURCE, TARGET, 1, {})
+    config = load(read_yaml(path), [path])
+    settings = config.run_settings("multi30k-small", f"{SOURCE}-{TARGET}", "transformer")
+    stage = Translation(settings, 1, data, SOURCE, TARGET, 1, {})
     stage.check()
     trainer = stage.trainer(stage.config(place, 1))
     epoch = trainer.get_train_iterator(1)

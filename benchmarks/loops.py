@@ -1,0 +1,115 @@
+"""A whole training by fairseq's own command and by ours: time, memory, and the perplexity that it reaches.
+
+    snakemake results/demo/de-en/bin/dict.en.txt && python benchmarks/loops.py
+    python benchmarks/loops.py --corpus multi30k-small --epochs 1 --systems transformer
+
+The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints, with
+the corpus's settings, on the same binarised data. Ours is `synmask train`, in fp32 and in bf16. They take turns.
+All are processes of their own, with their start, validation after each epoch, and a checkpoint of each epoch.
+Prints medians of CPU seconds (user and system) and of peak memory. Perplexities on the validation set are those
+of the last epoch; that of each system is computed alike, so in fp32 it tells whether the models are equally good.
+"""
+
+import argparse
+import re
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import machine
+from growth import ROOT, run
+
+STOCK = "fairseq-train"
+PRECISIONS = ("fp32", "bf16")
+
+
+def settings_of(corpus, direction, system, epochs, precision):
+    """A run's settings as JSON, from config.yaml."""
+    from synmask.config import load, read_yaml
+
+    path = ROOT / "config.yaml"
+    training = {"precision": precision} | ({"max_epochs": epochs, "average": 1} if epochs else {})
+    plan = read_yaml(path)
+    plan["corpora"][corpus].setdefault("training", {}).update(training)
+    return load(plan, [path]).run_settings(corpus, direction, system).model_dump_json()
+
+
+def fairseq_train(data, place, source, target, settings):
+    """What `fairseq-train` runs, in this process."""
+    from synmask.config.sections import RunSettings
+    from synmask.translation.task import translation_arguments  # isort: split
+
+    from fairseq.criterions import label_smoothed_cross_entropy  # noqa: F401 - registers it
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq_cli.train import main as train
+
+    settings = RunSettings.model_validate_json(settings)
+    words = translation_arguments(data, place, source, target, settings, 1)
+    words.optimizer, words.criterion = "adam", "label_smoothed_cross_entropy"
+    words.label_smoothing = settings.training.label_smoothing
+    words.skip_invalid_size_inputs_valid_test = True
+    train(convert_namespace_to_omegaconf(words))
+
+
+def trained(name, data, languages, settings, threads):
+    """CPU seconds, MB, and the validation perplexity after the last epoch."""
+    source, target = languages
+    words = ["--data", str(data), "--source", source, "--target", target, "--settings", settings]
+    with tempfile.TemporaryDirectory() as place:
+        if name == STOCK:
+            seconds, memory, said = run([__file__, "--stock", place, *words, "--threads", str(threads)])
+            return seconds, memory, float(re.findall(r"valid on .*?\| ppl ([\d.]+)", said)[-1])
+        words += ["--run", place, "--seed", "1", "--keep", "1", "--threads", str(threads)]
+        seconds, memory, _ = run(["-m", "synmask.cli", "train", *words])
+        last = (Path(place) / "history.csv").read_text().splitlines()
+        row = dict(zip(last[0].split(","), last[-1].split(","), strict=True))
+        return seconds, memory, float(row["valid_ppl"])
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", default="demo", help="of config.yaml")
+    parser.add_argument("--source", default="de")
+    parser.add_argument("--target", default="en")
+    parser.add_argument("--data", type=Path, help="its binarised text, if not below results/")
+    parser.add_argument("--systems", nargs="+", default=["transformer", "grammar"])
+    parser.add_argument("--epochs", type=int, help="if not those of the corpus")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    for hidden in ("--stock", "--settings"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    languages = (args.source, args.target)
+    data = args.data or ROOT / "results" / args.corpus / "-".join(languages) / "bin"
+    if args.stock:
+        import torch
+
+        torch.set_num_threads(args.threads)
+        return fairseq_train(data, Path(args.stock), *languages, args.settings)
+    if not data.exists():
+        sys.exit(f"{data} is missing: snakemake {data}/dict.{args.target}.txt")
+    contestants = [(STOCK, "transformer", "fp32")]
+    contestants += [(system, system, precision) for system in args.systems for precision in PRECISIONS]
+    print(machine.described("torch", "fairseq", threads=args.threads), flush=True)
+    found = {one: [] for one in contestants}
+    for turn in range(args.turns):
+        for number in range(len(contestants)):
+            name, system, precision = one = contestants[(turn + number) % len(contestants)]
+            settings = settings_of(args.corpus, "-".join(languages), system, args.epochs, precision)
+            found[one].append(trained(name, data, languages, settings, args.threads))
+    print(f"{args.corpus}, {'-'.join(languages)}\n")
+    print("| training | precision | CPU s | of fairseq-train | MB | validation perplexity |")
+    print("|---|---|---:|---:|---:|---:|")
+    base = statistics.median(seconds for seconds, _, _ in found[contestants[0]])
+    for (name, _, precision), turns in found.items():
+        seconds, memory, perplexity = map(statistics.median, zip(*turns, strict=True))
+        print(
+            f"| {name} | {precision} | {seconds:.1f} | {seconds / base:.3f} | {memory:,.0f} | {perplexity:.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

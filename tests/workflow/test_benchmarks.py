@@ -1,0 +1,72 @@
+"""The benchmarks that test_gpu_report.py does not run: each prints its rows, in a small form."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("demo")
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def rows(script, *words):
+    """The rows of the tables that a benchmark prints, as cells; it has to succeed."""
+    done = subprocess.run(
+        [sys.executable, FOLDER / script, *map(str, words)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][1:]
+
+
+@pytest.fixture
+def results(built):
+    return built.folder / "results"
+
+
+def test_loops(results):
+    data = results / "demo/de-en/bin"
+    found = rows("loops.py", "--data", data, "--epochs", 1, "--turns", 1, "--systems", "transformer")
+    assert [row[:2] for row in found] == [
+        ["fairseq-train", "fp32"],
+        ["transformer", "fp32"],
+        ["transformer", "bf16"],
+    ]
+    stock, *ours = (float(row[5]) for row in found)
+    assert ours == pytest.approx(2 * [stock], rel=0.03)  # the same training but for what is drawn
+
+
+def test_corpora(results):
+    (row,) = rows("corpora.py", "--text", results / "demo/de-en/bpe", "--copies", 1, "--updates", 2)
+    assert row[0] == "200"
+    assert float(row[5]) > 0
+
+
+def test_reporting(results):
+    (row,) = rows("reporting.py", "--results", results, "--runs", 2)
+    assert row[0] == "2"
+
+
+def test_planning():
+    (row,) = rows("planning.py", "--seeds", 1)
+    assert int(row[0]) > 20
+
+
+def test_parsing():
+    done = subprocess.run(
+        [sys.executable, FOLDER / "parsing.py", "--seeds", "1", "--sentences", "20"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "times faster" in done.stdout
+
+
+def test_preprocessing(results, tmp_path):
+    for language in ("de", "en"):
+        text = (results / f"demo/raw/train.{language}").read_bytes()
+        (tmp_path / f"train.{language}.gz").write_bytes(gzip.compress(text))
+    stages = [row[0] for row in rows("preprocessing.py", "--mirror", tmp_path, "--copies", 1)]
+    assert stages[0] == "tokenise"
+    assert stages[-1] == "binarise"
