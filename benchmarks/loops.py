@@ -3,11 +3,11 @@
     snakemake results/demo/de-en/bin/dict.en.txt && python benchmarks/loops.py
     python benchmarks/loops.py --corpus multi30k-small --epochs 1 --systems transformer
 
-The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints, with
-the corpus's settings, on the same binarised data. Ours is `synmask train`, in fp32 and in bf16. They take turns.
-All are processes of their own, with their start, validation after each epoch, and a checkpoint of each epoch.
-Prints medians of CPU seconds (user and system) and of peak memory. Perplexities on the validation set are those
-of the last epoch; that of each system is computed alike, so in fp32 it tells whether the models are equally good.
+The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints,
+with the corpus's settings, on the same binarised data. Ours is `synmask train`, in fp32 and in bf16. They
+take turns. Each is a process of its own, with its start, validation after each epoch, and checkpoints.
+Prints medians of CPU seconds (user and system) and of peak memory, and the perplexity of the validation set
+after the last epoch: it tells whether the models of one system are equally good.
 """
 
 import argparse
@@ -106,9 +106,8 @@ def main():
     base = statistics.median(seconds for seconds, _, _ in found[contestants[0]])
     for (name, _, precision), turns in found.items():
         seconds, memory, perplexity = map(statistics.median, zip(*turns, strict=True))
-        print(
-            f"| {name} | {precision} | {seconds:.1f} | {seconds / base:.3f} | {memory:,.0f} | {perplexity:.2f} |"
-        )
+        cells = (name, precision, f"{seconds:.1f}", f"{seconds / base:.3f}", f"{memory:,.0f}")
+        print(f"| {' | '.join(cells)} | {perplexity:.2f} |")
 
 
 if __name__ == "__main__":
