@@ -23,6 +23,7 @@ from pathlib import Path
 
 import torch
 
+from synmask.config.sections import Decoding
 from synmask.files import read_lines
 from synmask.training.operators import FASTER
 from synmask.translation.average import load_model
@@ -72,7 +73,7 @@ def joeynmts(model, task, beam):
 
 
 def ours(model, task, beam, precision="fp32"):
-    search = BeamSearch([model], task.tgt_dict, beam, 1.0, precision)
+    search = BeamSearch([model], task.tgt_dict, Decoding(beam=beam, precision=precision))
     return lambda batch: [[(one.tokens.tolist(), one.score) for one in each] for each in search(batch)]
 
 

@@ -5,6 +5,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from small_models import typed
+from synmask.config.sections import Decoding
 from synmask.search import operators
 from synmask.training.binarise import encode, read_dictionary
 from synmask.translation import beam
@@ -50,7 +51,7 @@ def both(models, task, batch, size=5, length_penalty=1.0, longest=beam.LONGEST):
         models, task.tgt_dict, beam_size=size, len_penalty=length_penalty, max_len_b=longest
     )
     theirs = rival.generate(models, batch)
-    found = BeamSearch(models, task.tgt_dict, size, length_penalty)(batch)
+    found = BeamSearch(models, task.tgt_dict, Decoding(beam=size, length_penalty=length_penalty))(batch)
     return (
         [[(one["tokens"].tolist(), float(one["score"])) for one in sentence] for sentence in theirs],
         [[(one.tokens.tolist(), one.score) for one in sentence] for sentence in found],

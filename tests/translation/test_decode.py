@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from synmask.config.sections import Decoding
 from synmask.files import UserError
 from synmask.search.products import Products
 from synmask.syntax.tree import bracketed, over_words, word_heads
@@ -25,7 +26,7 @@ from synmask.translation.translate import Translator
 
 
 def decode(model, source, output):
-    decode_files(model, [source], [output], beam=3, length_penalty=1.0, max_tokens=60, threads=1)
+    decode_files(model, [source], [output], Decoding(beam=3, max_tokens=60), threads=1)
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -59,10 +60,10 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
     monkeypatch.setattr("synmask.translation.decode.BeamSearch", Watched)
     monkeypatch.setattr("synmask.translation.translate.BeamSearch", Watched)
     source, model = corpus / "bpe/test.de", models / "plain.pt"
-    how = {"beam": 3, "length_penalty": 1.0, "max_tokens": 60, "threads": 1, "precision": "bf16"}
-    decode_files(model, [source], [tmp_path / "h"], **how)
-    predict_templates(model, source, tmp_path / "templates", **how)
-    Translator([model], precision="bf16")
+    settings = Decoding(beam=3, max_tokens=60, precision="bf16")
+    decode_files(model, [source], [tmp_path / "h"], settings, threads=1)
+    predict_templates(model, source, tmp_path / "templates", settings, threads=1)
+    Translator([model], settings)
     assert precisions == 3 * [torch.bfloat16]
     exact, rounded = decode(model, source, tmp_path / "exact"), (tmp_path / "h.tok").read_text().splitlines()
     assert precisions[3:] == [None]
@@ -78,7 +79,7 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
 
     monkeypatch.setattr(Products, "__call__", watched)
     model, task, _ = load_model(models / "plain.pt")
-    search = BeamSearch([model], task.tgt_dict, 3, 1.0, "bf16")
+    search = BeamSearch([model], task.tgt_dict, Decoding(beam=3, precision="bf16"))
     sentences = encoded((corpus / "bpe/test.de").read_text().splitlines(), 99, task)
     assert list(searched(model, task, search, sentences, 60, None, None))
     assert [layers for layers, exact in made if exact] == [(model.decoder.output_projection,)]
@@ -88,15 +89,15 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
 
 def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, models, tmp_path):
     sources = [corpus / f"bpe/{split}.de" for split in ("valid", "test")]
-    how = {"beam": 3, "length_penalty": 1.0, "max_tokens": 60, "threads": 1}
-    decode_files(models / "grammar.pt", sources, [tmp_path / "valid", tmp_path / "test"], **how)
+    settings, outputs = Decoding(beam=3, max_tokens=60), [tmp_path / "valid", tmp_path / "test"]
+    decode_files(models / "grammar.pt", sources, outputs, settings, threads=1)
     for source, name in zip(sources, ("valid", "test"), strict=True):
         assert decode(models / "grammar.pt", source, tmp_path / "alone") == (
             (tmp_path / f"{name}.tok").read_text().splitlines()
         )
     assert (tmp_path / "valid.tok").read_bytes() != (tmp_path / "test.tok").read_bytes()
     with pytest.raises(UserError, match=r"grammar\.pt: give one output for each input"):
-        decode_files(models / "grammar.pt", sources, [tmp_path / "one"], **how)
+        decode_files(models / "grammar.pt", sources, [tmp_path / "one"], settings, threads=1)
     assert not list(tmp_path.glob("one*"))
 
 

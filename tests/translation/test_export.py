@@ -8,6 +8,7 @@ import torch
 from transformers import AutoTokenizer, FSMTForConditionalGeneration, dynamic_module_utils
 
 from synmask.cli import main
+from synmask.config.sections import Decoding
 from synmask.translation.average import load_model
 from synmask.translation.beam import BeamSearch
 from synmask.translation.decode import encoded, no_jars, prepared, searched, splitter_of
@@ -56,9 +57,8 @@ def test_logits_and_translations_are_the_same(drawn, exported):
     model, task, text = load_model(drawn)
     *_, split = prepared(LINES, text, splitter_of(text), no_jars)
     sources, found = encoded(split, 1024, task), {}
-    for results in searched(
-        model, task, BeamSearch([model], task.tgt_dict, 5, 1.0), sources, 4000, None, None
-    ):
+    search = BeamSearch([model], task.tgt_dict, Decoding())
+    for results in searched(model, task, search, sources, 4000, None, None):
         found |= {number: hypotheses[0].tokens for number, hypotheses in results.items()}
     best = [found[number] for number in range(len(LINES))]
     assert len({tuple(ids.tolist()) for ids in best}) >= 5

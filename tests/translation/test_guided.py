@@ -6,6 +6,7 @@ import torch
 
 from small_models import typed
 from synmask.config.guides import GUIDES
+from synmask.config.sections import Decoding
 from synmask.files import UserError
 from synmask.search.paths import Paths
 from synmask.search.products import Products
@@ -132,8 +133,8 @@ def models(corpus, all_settings, tmp_path_factory):
 
 
 def decode(model, source, output, beam=3, annotations=()):
-    how = {"beam": beam, "length_penalty": 1.0, "max_tokens": 60, "threads": 1, "annotations": annotations}
-    decode_files(model, [source], [output], **how)
+    settings = Decoding(beam=beam, max_tokens=60)
+    decode_files(model, [source], [output], settings, threads=1, annotations=annotations)
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -161,14 +162,14 @@ def test_each_file_has_its_own_syntax(corpus, models, tmp_path):
     splits = ("valid", "test")
     sources = [corpus / f"bpe/{split}.de" for split in splits]
     arrays = [corpus / f"bin/syntax.{split}.de.npy" for split in splits]
-    how = {"beam": 3, "length_penalty": 1.0, "max_tokens": 60, "threads": 1}
+    model, settings = models / "pascal.pt", Decoding(beam=3, max_tokens=60)
     outputs = [tmp_path / split for split in splits]
-    decode_files(models / "pascal.pt", sources, outputs, annotations=arrays, **how)
+    decode_files(model, sources, outputs, settings, threads=1, annotations=arrays)
     for source, array, output in zip(sources, arrays, outputs, strict=True):
-        alone = decode(models / "pascal.pt", source, tmp_path / "alone", annotations=[array])
+        alone = decode(model, source, tmp_path / "alone", annotations=[array])
         assert output.with_suffix(".tok").read_text().splitlines() == alone
     with pytest.raises(UserError, match="annotations of each or none"):
-        decode_files(models / "pascal.pt", sources, outputs, annotations=arrays[:1], **how)
+        decode_files(model, sources, outputs, settings, threads=1, annotations=arrays[:1])
 
 
 def test_hypotheses_of_a_guided_decoder_do_not_depend_on_batch_mates(corpus, models, tmp_path):

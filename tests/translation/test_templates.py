@@ -10,6 +10,7 @@ import torch
 from small_models import typed
 from synmask.config import load, read_yaml
 from synmask.config.guides import TemplatesOptions
+from synmask.config.sections import Decoding
 from synmask.files import UserError, read_lines, write_lines  # isort: split
 
 from fairseq.modules import FairseqDropout, MultiheadAttention
@@ -30,7 +31,6 @@ TEXT = {
     "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
     "codes": "#version: 0.2\nb b</w>\n", "vocabulary": None,
 }  # fmt: skip
-HOW = {"length_penalty": 1.0, "max_tokens": 60, "threads": 1}
 
 
 def template_of(line, number):
@@ -247,8 +247,8 @@ def models(corpus, templates, all_settings, tmp_path_factory):
 
 
 def decode(folder, source, template, output, beam=3):
-    how = HOW | {"beam": beam}
-    decode_files(folder / "second.pt", [source], [output], templates=[template], **how)
+    settings = Decoding(beam=beam, max_tokens=60)
+    decode_files(folder / "second.pt", [source], [output], settings, threads=1, templates=[template])
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -303,7 +303,7 @@ def texts(translator, lines):
 def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
     lines = ["a bb d", "", "jj a jj cc"]
     write_lines(tmp_path / "bpe", ["a bb d", "", "j@@ j a j@@ j c@@ c"])
-    predict_templates(models / "first.pt", tmp_path / "bpe", tmp_path / "best", beam=5, **HOW)
+    predict_templates(models / "first.pt", tmp_path / "bpe", tmp_path / "best", Decoding(), threads=1)
     predicted = (tmp_path / "best").read_text().splitlines()
     assert predicted[0]
     assert predicted[1] == ""
@@ -322,7 +322,7 @@ def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, 
     with pytest.raises(UserError, match=r"valid\.en: 12 templates for 90 sentences; make them again"):
         train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1, templates=files)
     with pytest.raises(UserError, match=r"second\.pt: reads templates; give --templates"):
-        decode_files(models / "second.pt", [corpus / "bpe/test.de"], [tmp_path / "h"], beam=1, **HOW)
+        decode_files(models / "second.pt", [corpus / "bpe/test.de"], [tmp_path / "h"], Decoding(), threads=1)
     state = average(models / "second/checkpoints", 1)
     with pytest.raises(UserError, match="not what the model was trained on"):
         save_model(tmp_path / "x.pt", state, corpus / "bin", TEXT, typed(settings))

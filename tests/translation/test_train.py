@@ -9,6 +9,7 @@ import torch
 
 from small_models import typed
 from synmask.config import GUIDES, load, read_yaml
+from synmask.config.sections import Decoding
 from synmask.files import UserError
 from synmask.training.binarise import encode, read_dictionary, write_binary
 from synmask.translation.average import average, load_model, save_model
@@ -294,7 +295,7 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     source = corpus / "bpe/test.de"
     reads = GUIDES[settings["system"]["guide"]].reads
     decode_files(
-        tmp_path / "m.pt", [source], [tmp_path / "h"], beam=2, length_penalty=1.0, max_tokens=60, threads=1,
+        tmp_path / "m.pt", [source], [tmp_path / "h"], Decoding(beam=2), threads=1,
         annotations=[corpus / "bin/syntax.test.de.npy"] if reads else [],
     )  # fmt: skip
     assert len((tmp_path / "h.tok").read_text().splitlines()) == 12

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from small_models import typed
+from synmask.config.sections import Decoding
 from synmask.files import UserError
 from synmask.translation.average import average, load_model, save_model
 from synmask.translation.decode import decode_files
@@ -47,7 +48,7 @@ def written(tmp_path):
         source, target = tmp_path / "in", tmp_path / "out"
         source.write_text("".join(f"{line}\n" for line in lines))
         how = {"input": source, "output": target, "nbest": nbest, "scores": scores, "batch": batch} | how
-        translate(models, **how)
+        translate(models, Decoding(), **how)
         return target.read_text().splitlines()
 
     return call
@@ -57,8 +58,7 @@ def test_raw_text_is_prepared_and_empty_lines_stay(models, tmp_path):
     found = texts(Translator([models / "plain.pt"]), LINES)
     assert found[1] == found[3] == ""
     (tmp_path / "bpe").write_text("a bb d\n\nbb a\n\njj e@@ f g@@ h@@ i a\ncc cc d\na\n")
-    how = {"beam": 5, "length_penalty": 1.0, "max_tokens": 4000, "threads": 1}
-    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], **how)
+    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], Decoding(), threads=1)
     assert found == (tmp_path / "h.txt").read_text().splitlines()
     assert len(set(found)) > 1
 
@@ -92,7 +92,7 @@ def test_columns(models, written):
 def test_a_score_is_the_searchs_own(models, more, penalty):
     paths = [models / "plain.pt", models / "grammar.pt"]
     for chosen in (paths[:1], paths):
-        translator = Translator(chosen, nbest=5, scored=True, length_penalty=penalty)
+        translator = Translator(chosen, Decoding(length_penalty=penalty), nbest=5, scored=True)
         own = []
         translator._score = lambda source, tokens, own=own: own.append((source, tokens)) or 0.0
         [found] = translator(["jj bb a"])
@@ -151,8 +151,8 @@ def test_other_dictionaries_are_no_ensemble(models, tmp_path):
 
 def test_a_beam_holds_no_more_than_its_size(models):
     with pytest.raises(UserError, match="--nbest 4: the beam holds only 3 translations; raise --beam, too"):
-        Translator([models / "plain.pt"], beam=3, nbest=4)
-    assert len(next(Translator([models / "plain.pt"], beam=3, nbest=3)(["a"]))) == 3
+        Translator([models / "plain.pt"], Decoding(beam=3), nbest=4)
+    assert len(next(Translator([models / "plain.pt"], Decoding(beam=3), nbest=3)(["a"]))) == 3
 
 
 def test_too_long_a_line_is_named_and_nothing_is_written(models, written, tmp_path):

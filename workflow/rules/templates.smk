@@ -67,7 +67,10 @@ use rule train as train_templates with:
 use rule average as average_templates with:
     input:
         trained="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/train.json",
-        data=rules.binarise_templates.output,
+        dictionaries=[
+            "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{source}.txt",
+            "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{target}.txt",
+        ],
         codes="results/{corpus}/{source}-{target}/bpe/codes",
         vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
         template_model=[],

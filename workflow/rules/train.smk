@@ -41,7 +41,10 @@ rule train:
 rule average:
     input:
         trained="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
-        data=rules.binarise.output,
+        dictionaries=[
+            "results/{corpus}/{source}-{target}/bin/dict.{source}.txt",
+            "results/{corpus}/{source}-{target}/bin/dict.{target}.txt",
+        ],
         codes="results/{corpus}/{source}-{target}/bpe/codes",
         vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
         template_model=JOBS.if_templated(
@@ -66,7 +69,7 @@ rule average:
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
         last=JOBS.kept,
         template_model=lambda wildcards, input: option("template-model", input.template_model or None),
-        data=lambda wildcards, input: os.path.dirname(input.data[0]),
+        data=lambda wildcards, input: os.path.dirname(input.dictionaries[0]),
         run=folder_of("output"),
     shell:
         "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"

@@ -159,8 +159,8 @@ def decode(
     from synmask.translation.decode import decode_files
 
     with lease(gpus):
-        how = settings.model_dump() | {"annotations": annotations, "templates": templates}
-        decode_files(model, inputs, outputs, threads=threads, **how)
+        syntax = {"annotations": annotations, "templates": templates}
+        decode_files(model, inputs, outputs, settings, threads=threads, **syntax)
 
 
 def predict_templates(
@@ -177,7 +177,7 @@ def predict_templates(
     from synmask.translation.decode import predict_templates
 
     with lease(gpus):
-        predict_templates(model, input, output, threads=threads, **settings.model_dump())
+        predict_templates(model, input, output, settings, threads=threads)
 
 
 def translate(
@@ -219,9 +219,9 @@ def translate(
     from synmask.cli.syntax import corenlp_parser, tokeniser_jars
     from synmask.translation.translate import translate
 
+    settings = Decoding(beam=beam, length_penalty=length_penalty, precision=precision)
     translate(
-        model, input=input, output=output, nbest=nbest, scores=scores, batch=batch, beam=beam,
-        length_penalty=length_penalty, precision=precision, threads=threads,
+        model, settings, input=input, output=output, nbest=nbest, scores=scores, batch=batch, threads=threads,
         parse=corenlp_parser(config, threads), jars=tokeniser_jars(config),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from synmask.config.sections import Decoding
 from synmask.search.continuations import best
 from synmask.search.paths import Paths
 from synmask.search.products import Products
@@ -29,24 +30,16 @@ class BeamSearch:
 
     A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
 
-    Args:
-        precision: "fp32", or "bf16" for the products of the decoder's layers (not those with the vocabulary),
-            which may change a hypothesis.
+    With `settings.precision` "bf16", the products of the decoder's layers (not those with the vocabulary) are
+    in bf16, which may change a hypothesis.
     """
 
-    def __init__(
-        self,
-        models: Sequence[Any],
-        target: Dictionary,
-        beam: int,
-        length_penalty: float,
-        precision: str = "fp32",
-    ) -> None:
+    def __init__(self, models: Sequence[Any], target: Dictionary, settings: Decoding) -> None:
         self.models = models
         self.pad, self.eos, self.vocabulary = target.pad(), target.eos(), len(target)
-        self.beam = min(beam, len(target) - 1)  # a pad is never chosen
-        self.length_penalty = length_penalty
-        self.products = Products(precision)
+        self.beam = min(settings.beam, len(target) - 1)  # a pad is never chosen
+        self.length_penalty = settings.length_penalty
+        self.products = Products(settings.precision)
         self.longest = min([LONGEST, *(model.max_decoder_positions() - 1 for model in models)])
 
     @torch.inference_mode()

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from fairseq import utils
 
+from synmask.config.sections import Decoding
 from synmask.files import UserError, all_writing, json_text, read_lines, write_all_lines, writing
 from synmask.syntax.annotations import Annotations
 from synmask.syntax.tree import bracketed, over_words, word_heads
@@ -22,7 +23,7 @@ from synmask.translation.dataset import AnnotatedPairs
 from synmask.translation.task import read_templates
 
 Jars = Callable[[str], Sequence[Path]]  # tokeniser → the jars of CoreNLP that it needs
-MAX_TOKENS = 4000  # per batch, by default
+PARSED_TOKENS = 4000  # per batch
 MAX_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
 
 
@@ -34,11 +35,8 @@ def decode_files(
     model: Path,
     sources: Sequence[Path],
     outputs: Sequence[Path],
+    settings: Decoding,
     *,
-    beam: int,
-    length_penalty: float,
-    max_tokens: int,
-    precision: str = "fp32",
     threads: int,
     annotations: Sequence[Path] = (),
     templates: Sequence[Path] = (),
@@ -49,7 +47,6 @@ def decode_files(
     `outputs`, in the order of `sources`.
 
     Args:
-        precision: see `BeamSearch`.
         annotations: the annotations of each file, if the model reads parses.
         templates: the templates of each file (`predict_templates`), if the model reads them.
 
@@ -69,14 +66,14 @@ def decode_files(
     if len({*map(len, (sources, outputs, parsed, told))}) > 1:
         what = "templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
-    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty, precision)
+    search = BeamSearch([transformer], task.tgt_dict, settings)
     for source, output, syntax, template in zip(sources, outputs, parsed, told, strict=True):
         started = time.perf_counter()
         sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
         with all_writing([f"{output}.{kind}" for kind in ("tok", "txt", "json")]) as (tok, txt, cost):
-            hypotheses = _translate(transformer, task, search, sentences, max_tokens, rows, given)
+            hypotheses = _translate(transformer, task, search, sentences, settings.max_tokens, rows, given)
             seconds = time.perf_counter() - started
             words = [bpe.join_subwords(line) for line in hypotheses]
             tok.writelines(f"{line}\n" for line in words)
@@ -85,41 +82,21 @@ def decode_files(
             cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens}))
 
 
-def predict_templates(
-    model: Path,
-    source: Path,
-    output: Path,
-    *,
-    beam: int,
-    length_penalty: float,
-    max_tokens: int,
-    precision: str = "fp32",
-    threads: int,
-) -> None:
+def predict_templates(model: Path, source: Path, output: Path, settings: Decoding, *, threads: int) -> None:
     """Write the best template for each source sentence; both are in BPE."""
     torch.set_num_threads(threads)
     loaded = load_model(model)
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
-        lines = best_templates(
-            loaded, read_lines(source), beam, length_penalty, max_tokens, precision, tell=True
-        )
+        lines = best_templates(loaded, read_lines(source), settings, tell=True)
         handle.writelines(f"{line}\n" for line in lines)
 
 
-def best_templates(
-    loaded: Loaded,
-    lines: Iterable[str],
-    beam: int,
-    length_penalty: float,
-    max_tokens: int,
-    precision: str = "fp32",
-    tell: bool = False,
-) -> list[str]:
+def best_templates(loaded: Loaded, lines: Iterable[str], settings: Decoding, tell: bool = False) -> list[str]:
     """The best template for each source sentence, both in BPE; `tell`: print the progress."""
     transformer, task, _ = loaded
-    search = BeamSearch([transformer], task.tgt_dict, beam, length_penalty, precision)
+    search = BeamSearch([transformer], task.tgt_dict, settings)
     sentences = encoded(lines, transformer.encoder.max_positions(), task)
-    return _translate(transformer, task, search, sentences, max_tokens, tell=tell)
+    return _translate(transformer, task, search, sentences, settings.max_tokens, tell=tell)
 
 
 def parse_file(
@@ -210,7 +187,7 @@ def _induced(
     """
     transformer, task, _ = loaded
     sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
-    for batch in _batches(sources, transformer, max_tokens=MAX_TOKENS, equal_lengths=True):
+    for batch in _batches(sources, transformer, max_tokens=PARSED_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():
             induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])

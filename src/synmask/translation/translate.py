@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from fairseq import utils
 
+from synmask.config.sections import Decoding
 from synmask.files import UserError, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
 from synmask.text import bpe
@@ -19,7 +20,6 @@ from synmask.training.binarise import encode
 from synmask.translation.average import load_model, load_template_model
 from synmask.translation.beam import BeamSearch
 from synmask.translation.decode import (
-    MAX_TOKENS,
     Jars,
     best_templates,
     detokenised,
@@ -32,6 +32,8 @@ from synmask.translation.decode import (
     starts_program,
     tokens_of,
 )
+
+DEFAULTS = Decoding()
 
 # A parser: (language, file of sentences in true case, file of the corpus' tokens, prefix of the output).
 Parse = Callable[[str, Path, Path, Path], None]
@@ -48,6 +50,7 @@ class Candidate:
 
 def translate(
     models: Sequence[Path],
+    settings: Decoding,
     *,
     input: Path | None,
     output: Path | None,
@@ -66,7 +69,7 @@ def translate(
         batch: maximum number of lines translated together; it affects only the speed.
         how: see `Translator`.
     """
-    translator = Translator(models, nbest=nbest, scored=scores, **how)
+    translator = Translator(models, settings, nbest=nbest, scored=scores, **how)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         for number, found in enumerate(translator(lines, first, batch), start=first):
@@ -88,8 +91,8 @@ class Translator:
 
     Args:
         models: model files of one corpus and direction.
-        precision: see `BeamSearch`.
-        nbest: number of translations per line, best first; at most `beam`.
+        settings: see `BeamSearch`.
+        nbest: number of translations per line, best first; at most `settings.beam`.
         scored: whether translations have scores.
         parse: a parser of new text, for models that read parses.
         jars: tokeniser → the jars of CoreNLP that it needs (see text/tokenise.py).
@@ -101,18 +104,17 @@ class Translator:
     def __init__(
         self,
         models: Sequence[Path],
+        settings: Decoding = DEFAULTS,
         *,
-        beam: int = 5,
-        length_penalty: float = 1.0,
-        precision: str = "fp32",
         nbest: int = 1,
         scored: bool = False,
         threads: int = 1,
         parse: Parse | None = None,
         jars: Jars = no_jars,
     ) -> None:
-        if nbest > beam:
-            raise UserError(f"--nbest {nbest}: the beam holds only {beam} translations; raise --beam, too")
+        if nbest > settings.beam:
+            most = f"the beam holds only {settings.beam} translations"
+            raise UserError(f"--nbest {nbest}: {most}; raise --beam, too")
         torch.set_num_threads(threads)
         self.models, tasks, self.text = _ensemble(models)
         self.task = tasks[0]
@@ -126,11 +128,10 @@ class Translator:
         self.templates = None
         if self.task.template_dictionary is not None:
             self.templates = load_template_model(models[0])
-        self.how = beam, length_penalty, MAX_TOKENS, precision
+        self.settings = settings
         self.nbest, self.scored = nbest, scored
         self.parse, self.jars = parse, jars
-        self.length_penalty = length_penalty
-        self.search = BeamSearch(self.models, self.task.tgt_dict, beam, length_penalty, precision)
+        self.search = BeamSearch(self.models, self.task.tgt_dict, settings)
 
     @property
     def starts_programs(self) -> bool:
@@ -152,7 +153,7 @@ class Translator:
             syntax = _parsed(self.text["source"], cased, tokens, split, self.parse)
         templates = None
         if self.templates is not None:
-            found = best_templates(self.templates, split, *self.how)
+            found = best_templates(self.templates, split, self.settings)
             templates = [encode(line, self.task.template_dictionary).long() for line in found]
         together = 1 if self.alone else batch
         for start in range(0, len(sentences), together):
@@ -168,7 +169,7 @@ class Translator:
     ) -> list[list[Candidate]]:
         """The translations of sentences, given as ids with `</s>`."""
         found = [[Candidate("", 0.0 if self.scored else None)] for _ in sentences]
-        given = (sentences, MAX_TOKENS, syntax, templates)
+        given = (sentences, self.settings.max_tokens, syntax, templates)
         for results in searched(self.models[0], self.task, self.search, *given):
             for number, hypotheses in results.items():
                 ids = [one.tokens for one in hypotheses[: self.nbest]]
@@ -196,7 +197,7 @@ class Translator:
             logs.append(model.get_normalized_probs(made, log_probs=True)[0])
         mean = torch.logsumexp(torch.stack(logs), dim=0) - math.log(len(logs))
         total = mean.double().gather(1, tokens[:, None]).sum().item()
-        return round(total / len(tokens) ** self.length_penalty, 6) + 0.0  # no -0
+        return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
 
 
 def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], dict[str, Any]]:

@@ -75,9 +75,7 @@ def _sources(verb: str, chosen: frozenset[tuple[str, str]]) -> tuple[str, ...]:
         loaded = {module for one in left for module in loaded_with(one)}
         loaded |= {module for loader, module in chosen if loader in left}
         left = {module for module in loaded - found if not _is_plumbing(module)}
-    found = {module for module in found if not _is_plumbing(module)}
-    paths = {path for module in found for path in (path_of(module), *_data(path_of(module)))}
-    return tuple(sorted(str(path) for path in paths if path.stat().st_size))
+    return tuple(sorted({path for module in found if not _is_plumbing(module) for path in _files(module)}))
 
 
 def _is_plumbing(module: str) -> bool:
@@ -93,6 +91,13 @@ def path_of(module: str) -> Path:
         if path.is_file():
             return path
     raise ValueError(f"{module}: no such module in {ROOT}")
+
+
+@cache
+def _files(module: str) -> tuple[str, ...]:
+    """The file of a module and the files that it names, unless they are empty."""
+    path = path_of(module)
+    return tuple(str(one) for one in (path, *_data(path)) if one.stat().st_size)
 
 
 def _data(path: Path) -> Iterator[Path]:
