@@ -69,7 +69,7 @@ checksum = cache(sha256)  # each file is a source of many steps
 @cache
 def _sources(verb: str, chosen: frozenset[tuple[str, str]]) -> tuple[str, ...]:
     found: set[str] = set()
-    left = _imports_of_verb(verb)
+    left = {*_imports_of_verb(verb)}
     while left:
         found |= left
         loaded = {module for one in left for module in loaded_with(one)}
@@ -144,7 +144,8 @@ def _module_of(module: str, name: str) -> str:
     return f"{module}.{name}" if stem.with_suffix(".py").is_file() or stem.is_dir() else module
 
 
-def _imports_of_verb(verb: str) -> set[str]:
+@cache
+def _imports_of_verb(verb: str) -> frozenset[str]:
     """The imports of a verb's function and of the functions of its file that it calls."""
     name = verb.replace("-", "_")
     for path in sorted((ROOT / "cli").glob("*.py")):
@@ -153,7 +154,7 @@ def _imports_of_verb(verb: str) -> set[str]:
         for function in found:  # the list grows
             found += [other for other in _called(functions[function]) & {*functions} if other not in found]
         if found:
-            return {*_imported(node for function in found for node in ast.walk(functions[function]))}
+            return frozenset(_imported(node for each in found for node in ast.walk(functions[each])))
     raise ValueError(f"{verb}: no function of this name in {ROOT}/cli")
 
 
