@@ -44,13 +44,15 @@ def test_corpora(results):
 
 
 def test_reporting(results):
-    (row,) = rows("reporting.py", "--results", results, "--runs", 2)
-    assert row[0] == "2"
+    two, twenty = rows("reporting.py", "--results", results, "--runs", 2, 20)
+    assert (two[0], twenty[0]) == ("2", "20")
+    assert float(twenty[3]) > float(two[3])  # the page's size: each run is on it
 
 
 def test_planning():
-    (row,) = rows("planning.py", "--seeds", 1)
-    assert int(row[0]) > 20
+    one, three = rows("planning.py", "--seeds", 1, 3)
+    assert int(three[0]) > int(one[0]) + 20  # each seed of a system has jobs of its own
+    assert float(one[5]) > 0
 
 
 def test_parsing():
