@@ -90,7 +90,7 @@ def main():
         torch.set_num_threads(args.threads)
         return fairseq_train(data, Path(args.stock), *languages, args.settings)
     if not data.exists():
-        sys.exit(f"{data} is missing: snakemake {data}/dict.{args.target}.txt")
+        sys.exit(f"{data}: no such folder; make it with snakemake (see --help), or give --data")
     contestants = [(STOCK, "transformer", "fp32")]
     contestants += [(system, system, precision) for system in args.systems for precision in PRECISIONS]
     print(machine.described("torch", "fairseq", threads=args.threads), flush=True)
