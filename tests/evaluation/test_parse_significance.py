@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synmask.evaluation.parse_significance import Counts, paired_bootstrap
+from synmask.evaluation.parse_significance import Counts, corpus_f1, paired_bootstrap
 
 
 def run(rng, rate, sentences=300):
@@ -28,6 +28,15 @@ def test_a_clear_difference_and_none():
     assert paired_bootstrap(one, far).f1 == -found.f1
     assert paired_bootstrap(one, other).p > 0.05
     assert paired_bootstrap(far, one) == found
+
+
+def test_a_difference_as_large_as_the_gain_and_one_far_below():
+    rng = np.random.default_rng(0)
+    one, far = ([run(rng, rate) for _ in range(3)] for rate in (0.4, 0.5))
+    real = np.mean(corpus_f1(far)) - np.mean(corpus_f1(one))
+    assert paired_bootstrap(far, one, gain=real).p == 1
+    assert paired_bootstrap(far, one, gain=2 * real) == paired_bootstrap(far, one)
+    assert paired_bootstrap(far, one, gain=real + 0.2).p > 0.2
 
 
 def test_false_alarms_are_as_rare_as_p_says():

@@ -125,6 +125,7 @@ def test_what_is_far_and_sure_holds(runs):
     }
     assert [float(row["difference"]) for row in rows] == pytest.approx([3.0, 40.0, 20.2, 20.2, 20.2])
     assert [row["rival_seeds"] for row in rows] == ["3", "3", "0", "0", "0"]
+    assert [float(row["p_test_set"]) for row in rows[1:]] == pytest.approx([1 / 10_001] * 4)
 
 
 def test_all_runs_are_listed_the_best_on_validation_first(runs):
@@ -161,6 +162,31 @@ def test_a_gain_that_the_interval_excludes_does_not_hold(runs):
     assert found["Better translations"] == "does not hold"
 
 
+def test_a_gain_is_excluded_over_the_sentences_too(runs):
+    found, rows = verdicts(*runs([30.1, 30.2, 30.3], [30.0, 30.1, 30.2], p=0.97))  # standard error 2.7
+    assert float(rows[0]["high"]) < 2.0
+    assert found["Better translations"] == "cannot tell"
+
+
+def test_the_more_gains_are_claimed_the_harder_to_exclude(runs):
+    claims, folder = runs([30.0, 31.2, 30.6], [30.0, 30.4, 30.2])
+    claim = claims.claims[0]
+    found, rows = verdicts(claims, folder)
+    alone = max(float(rows[0]["p_gain_test_set"]), float(rows[0]["p_gain_seeds"]))
+    assert 0.025 < alone < 0.05
+    assert found[claim.name] == "does not hold"
+    twice = claims.model_copy(update={"claims": [claim, claim.model_copy(update={"name": "Again"})]})
+    found, rows = verdicts(twice, folder)
+    assert [float(row["p_gain"]) for row in rows] == pytest.approx([2 * alone] * 2)
+    assert {*found.values()} == {"cannot tell"}
+
+
+def test_more_than_the_paper_gains_is_never_too_little(runs):
+    found, rows = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], p=0.5))
+    assert [row["p_gain"] for row in rows] == ["1.0", "", "", "", ""]
+    assert found["Better translations"] == "cannot tell"
+
+
 def test_worse_does_not_hold(runs):
     found, _ = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], matched=(2, 4)))
     assert found["Better trees"] == found["Better heads"] == "does not hold"
@@ -171,6 +197,7 @@ def test_one_seed_cannot_tell(runs):
     found, rows = verdicts(claims, folder)
     assert {*found.values()} == {"cannot tell", "not tested"}
     assert {row["needed"] for row in rows} == {""}
+    assert "| cannot tell | – |" in (folder / "out.md").read_text()
 
 
 def test_what_is_missing_or_damaged_is_named(runs):

@@ -21,15 +21,28 @@ class Difference(NamedTuple):
     p: float
 
 
+def corpus_f1(runs: Sequence[Counts]) -> list[float]:
+    """The corpus F1 of each run, in percent."""
+    return _f1(runs, np.ones((1, len(runs[0].matched))))[0].tolist()
+
+
 def paired_bootstrap(
-    ours: Sequence[Counts], theirs: Sequence[Counts], *, samples: int = SAMPLES, seed: int = 1
+    ours: Sequence[Counts],
+    theirs: Sequence[Counts],
+    *,
+    gain: float = 0.0,
+    samples: int = SAMPLES,
+    seed: int = 1,
 ) -> Difference:
-    """Test the difference of the mean (over runs) of the corpus F1.
+    """Test whether the difference of the mean (over runs) of the corpus F1 is `gain`.
 
     Each sample draws N sentences with replacement, the same for all runs, and for each side as many runs as
-    it has, with replacement. So p covers sentences and seeds (with one run per side, sentences only). p is
-    the share of samples whose difference is at least as far from the samples' mean as the real difference is
-    from 0, with the real one counted as a sample (as in sacreBLEU, except that equal systems get p = 1).
+    it has, with replacement. p is the share of samples whose difference is at least as far from the samples'
+    mean as the real difference is from the gain, with the real one counted as a sample (as in sacreBLEU,
+    except that equal systems get p = 1). So p is never below 1/(samples + 1).
+
+    Two or three runs, drawn again, vary less than new runs would: their spread needs a test of its own
+    (`significance.seeds_differ`).
 
     Args:
         ours, theirs: the runs (seeds) of each side, of the same N sentences.
@@ -44,9 +57,8 @@ def paired_bootstrap(
     rng = np.random.default_rng(seed + 1)
     means = [_drawn(_f1(runs, weights), rng) for runs in (ours, theirs)]
     differences = means[0] - means[1]
-    everything = np.ones((1, count))
-    real = float(_f1(ours, everything).mean() - _f1(theirs, everything).mean())
-    as_far = np.abs(differences - differences.mean()) >= abs(real)
+    real = float(np.mean(corpus_f1(ours)) - np.mean(corpus_f1(theirs)))
+    as_far = np.abs(differences - differences.mean()) >= abs(real - gain)
     return Difference(real, (int(as_far.sum()) + 1) / (samples + 1))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from synmask.config.claims import OF_HEADS, Claims, Contrast
-from synmask.evaluation.contrasts import LEVEL, Effect, claim_verdict, effect, holm, seeds_needed, verdict
+from synmask.evaluation.contrasts import LEVEL, claim_verdict, effect, holm, seeds_needed, verdict
 from synmask.evaluation.parse_significance import Counts, paired_bootstrap
-from synmask.evaluation.significance import over_seeds
+from synmask.evaluation.significance import TRIALS, against_gain, over_test_set, seeds_differ
 from synmask.files import UserError, write_lines
 from synmask.reporting.layout import arrow, pipes, plain, signed
 from synmask.reporting.runs import (
@@ -59,8 +59,11 @@ class Found:
     p_test_set: float
     p_seeds: float
     gain: float | None
-    needed: int | None = None  # seeds per side
+    p_gain_test_set: float | None  # of a difference as large as the gain
+    p_gain_seeds: float | None
+    needed: int | None = None  # seeds per side, by the test over the seeds
     p: float = 1.0  # the larger p, adjusted for the number of contrasts
+    p_gain: float | None = None  # likewise, for the number of contrasts with a gain; 1 if it is reached
     verdict: str = ""
 
 
@@ -164,13 +167,24 @@ def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
                 sides.append((ours, theirs))
     if not found:
         raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
-    adjusted = holm([max(one.p_test_set, one.p_seeds) for one in found])
-    for one, scores, p in zip(found, sides, adjusted, strict=True):
-        one.p = p
-        one.verdict = verdict(Effect(one.difference, one.low, one.high), p, one.gain)
+    _adjust(found)
+    for one, scores in zip(found, sides, strict=True):
+        one.verdict = verdict(one.difference, one.p, one.p_gain)
         wanted = one.gain or (SMALL_BLEU if one.metric == "sacrebleu" else SMALL)
         one.needed = seeds_needed(*scores, wanted, LEVEL / len(found))
     return found
+
+
+def _adjust(found: Sequence[Found]) -> None:
+    """Holm's correction, over all tests of no difference and over all tests of a claimed gain."""
+    for one, p in zip(found, holm([max(one.p_test_set, one.p_seeds) for one in found]), strict=True):
+        one.p = p
+    claimed = [one for one in found if one.gain is not None]
+    smaller = [
+        max(one.p_gain_test_set, one.p_gain_seeds) if one.difference < one.gain else 1.0 for one in claimed
+    ]
+    for one, p in zip(claimed, holm(smaller), strict=True):
+        one.p_gain = p
 
 
 def _scores(contrast: Contrast, direction: str, runs: _Runs) -> tuple[list[float], list[float] | float]:
@@ -192,8 +206,8 @@ def _contrast(
     theirs: list[float] | float,
     runs: _Runs,
 ) -> Found:
-    size = effect(ours, theirs)
-    p_test_set, p_seeds = _tests(contrast, direction, ours, theirs, runs)
+    gain = contrast.gain.get(direction)
+    tested = (contrast, direction, ours, theirs, runs)
     return Found(
         claim,
         direction,
@@ -204,33 +218,35 @@ def _contrast(
         len(theirs) if isinstance(theirs, list) else 0,
         fmean(ours),
         fmean(theirs) if isinstance(theirs, list) else theirs,
-        *size,
-        p_test_set,
-        p_seeds,
-        contrast.gain.get(direction),
+        *effect(ours, theirs),
+        *_tests(*tested),
+        gain,
+        *((None, None) if gain is None else _tests(*tested, gain)),
     )
 
 
 def _tests(
-    contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, runs: _Runs
+    contrast: Contrast,
+    direction: str,
+    ours: list[float],
+    theirs: list[float] | float,
+    runs: _Runs,
+    gain: float = 0.0,
 ) -> tuple[float, float]:
-    """p over the sentences and p over the seeds; 1 if there are too few seeds to test."""
-    from scipy.stats import ttest_1samp, ttest_ind
-
+    """p over the sentences and p over the seeds of a difference of `gain`; 1 with too few seeds to test."""
+    p_seeds = seeds_differ([score - gain for score in ours], theirs)
     if contrast.metric == "sacrebleu":
         pairs = runs.pairs(direction, contrast.system, contrast.rival)
-        if not pairs:
-            return 1.0, 1.0
-        test = over_seeds(pairs, ours, theirs)
-        return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
-    induced = runs.counts(direction, contrast.system, contrast.metric, contrast.own_row)
-    if isinstance(theirs, list):
-        rival = runs.counts(direction, contrast.rival, contrast.metric)
-        p_seeds = ttest_ind(ours, theirs, equal_var=False).pvalue if min(len(ours), len(theirs)) > 1 else 1.0
+        pairs = against_gain(pairs, gain) if gain else pairs
+        p_test_set = over_test_set(pairs) if pairs else 1.0
     else:
-        rival = runs.counts(direction, contrast.system, contrast.metric, contrast.rival)[:1]
-        p_seeds = ttest_1samp(ours, theirs).pvalue if len(ours) > 1 else 1.0
-    return paired_bootstrap(induced, rival).p, float(p_seeds)
+        induced = runs.counts(direction, contrast.system, contrast.metric, contrast.own_row)
+        if isinstance(theirs, list):
+            rival = runs.counts(direction, contrast.rival, contrast.metric)
+        else:
+            rival = runs.counts(direction, contrast.system, contrast.metric, contrast.rival)[:1]
+        p_test_set = paired_bootstrap(induced, rival, gain=gain, samples=TRIALS).p
+    return p_test_set, 1.0 if p_seeds is None else p_seeds
 
 
 def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:
@@ -256,11 +272,11 @@ def _told(one: Found) -> str:
 def _details(found: Sequence[Found]) -> Iterator[str]:
     yield ""
     heads = ["Contrast", "Direction", "Seeds", "Means", "Difference, 95% interval", "Paper's gain"]
-    heads += ["p test set", "p seeds", "p, Holm", "Verdict", "Seeds that could tell"]
+    heads += ["p sentences", "p seeds", "p, Holm", "p of the gain, Holm", "Verdict", "Seeds needed"]
     for metric, title in TITLES.items():
         rows = [one for one in found if one.metric == metric]
         if rows:
-            yield from (f"**{title}**", "", *pipes(heads, "lllrrrrrrlr", map(_detail, rows)), "")
+            yield from (f"**{title}**", "", *pipes(heads, "lllrrrrrrrlr", map(_detail, rows)), "")
 
 
 def _detail(one: Found) -> list[str]:
@@ -271,10 +287,14 @@ def _detail(one: Found) -> list[str]:
         f"{one.mean:.2f}, {one.rival_mean:.2f}",
         f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]",
         "–" if one.gain is None else signed(one.gain),
-        *(f"{p:.3f}" for p in (one.p_test_set, one.p_seeds, one.p)),
+        *map(_p, (one.p_test_set, one.p_seeds, one.p, one.p_gain)),
         one.verdict,
-        "> 10,000" if one.needed is None else f"{one.needed:,}",
+        "–" if 1 in (one.seeds, one.rival_seeds) else "> 10,000" if one.needed is None else f"{one.needed:,}",
     ]
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _systems(runs: _Runs) -> Iterator[str]:
