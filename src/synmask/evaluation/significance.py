@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from sacrebleu.metrics import BLEU
@@ -97,24 +97,3 @@ def seeds_differ(system: Sequence[float], baseline: Sequence[float] | float) -> 
     if constant:
         return float(stats.ttest_1samp(system, baseline).pvalue)
     return float(stats.ttest_ind(system, baseline, equal_var=False).pvalue)
-
-
-def against_gain(pairs: Sequence[tuple[float, float]], gain: float) -> list[tuple[float, float]]:
-    """Tests of "no difference" → tests of "the difference is `gain`", of the same pairs of runs.
-
-    A difference and its two-sided p give its standard error over test sets, |difference| / z(p) (Altman and
-    Bland 2011), and so the p of its distance from the gain. This takes differences for normal, as those of
-    BLEU over hundreds of sentences nearly are.
-
-    Args:
-        pairs: difference and p-value of each, from `compare`.
-    Returns:
-        difference minus gain, and its p; 1 where p = 1 leaves the standard error open.
-    """
-    normal = NormalDist()
-    shifted = []
-    for difference, p in pairs:
-        z = -normal.inv_cdf(p / 2) if difference else 0.0
-        distance = difference - gain
-        shifted.append((distance, 2 * normal.cdf(-abs(distance / difference) * z) if z else 1.0))
-    return shifted

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from synmask.evaluation.parse_significance import SAMPLES, Counts, corpus_f1, paired_bootstrap
+from synmask.evaluation.bootstrap import SAMPLES, Counts, corpus_f1, paired_bootstrap
 from synmask.evaluation.significance import seeds_differ
 from synmask.files import UserError, read_json, writing
 from synmask.reporting.cells import METRICS

@@ -1,7 +1,7 @@
 """Test claims: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 
 from synmask.config.claims import OF_HEADS, Claims, Contrast
+from synmask.evaluation.bleu import COUNTS, bleu_of_counts
+from synmask.evaluation.bootstrap import Counts, f1, paired_bootstrap
 from synmask.evaluation.contrasts import LEVEL, claim_verdict, effect, holm, seeds_needed, verdict
-from synmask.evaluation.parse_significance import Counts, paired_bootstrap
-from synmask.evaluation.significance import TRIALS, against_gain, over_test_set, seeds_differ
+from synmask.evaluation.sentences import read_sentences
+from synmask.evaluation.significance import TRIALS, seeds_differ
 from synmask.files import UserError, write_lines
 from synmask.reporting.layout import arrow, pipes, plain, signed
 from synmask.reporting.runs import (
     check_alike,
-    read_comparisons,
     read_counts,
     read_head_scores,
     read_parse_scores,
@@ -99,27 +100,16 @@ class _Runs:
         """sacreBLEU of the test set per seed."""
         return [*self.scores(direction, system)["sacrebleu"]]
 
-    def pairs(self, direction: str, system: str, baseline: str) -> list[tuple[float, float]]:
-        """Difference and p-value of each pair of translations with the same seed.
+    def sentences(self, direction: str, system: str) -> list[np.ndarray]:
+        """BLEU's counts (10, N) of the N test sentences per seed.
 
         Raises:
-            UserError: a pair has not been tested.
+            UserError: a run has none, or they are damaged.
         """
-        files = self.seeds(direction, system, f"significance-{baseline}.json")
-        shared = {*self.seeds(direction, system, "scores.json")} & {
-            *self.seeds(direction, baseline, "scores.json")
-        }
-        if missing := shared - {*files}:
-            path = self.folder / direction / system / f"seed{min(missing)}/significance-{baseline}.json"
-            raise UserError(f"{path}: no such file; make it with `synmask significance`")
-        found = []
-        for seed in sorted(shared):
-            tests = read_comparisons([files[seed]])
-            tests = tests[tests["metric"] == "sacrebleu"]
-            if len(tests) != 1:
-                raise UserError(f"{files[seed]}: no test of sacreBLEU; delete it and make it again")
-            found.append((float(tests["difference"].iloc[0]), float(tests["p"].iloc[0])))
-        return found
+        paths = [
+            path.with_name("sentences.csv") for path in self.seeds(direction, system, "scores.json").values()
+        ]
+        return [read_sentences(path)[COUNTS].to_numpy().T for path in paths]
 
     def percentages(self, direction: str, system: str, metric: str, row: str = "induced") -> list[float]:
         """F1 of trees, or percentage of heads, per seed."""
@@ -145,9 +135,9 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
 
     Args:
         results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
-            exist, parse.json, parse_counts.json, heads.json and significance-BASELINE.json.
+            exist, sentences.csv, parse.json, parse_counts.json and heads.json.
     Raises:
-        UserError: a run or a test is missing, or a file is damaged.
+        UserError: a file is missing or damaged.
     """
     runs = _Runs(results, claims.corpus)
     found = contrasts(claims, runs)
@@ -185,6 +175,17 @@ def _adjust(found: Sequence[Found]) -> None:
     ]
     for one, p in zip(claimed, holm(smaller), strict=True):
         one.p_gain = p
+
+
+def _counts(contrast: Contrast, direction: str, runs: _Runs) -> tuple[tuple[list, list], Callable]:
+    """The counts per sentence of both sides' runs, and the score that follows from their sums."""
+    system, rival, metric = contrast.system, contrast.rival, contrast.metric
+    if metric == "sacrebleu":
+        return (runs.sentences(direction, system), runs.sentences(direction, rival)), bleu_of_counts
+    ours = runs.counts(direction, system, metric, contrast.own_row)
+    if contrast.trivial:  # alike for all runs of the system
+        return (ours, runs.counts(direction, system, metric, rival)[:1]), f1
+    return (ours, runs.counts(direction, rival, metric)), f1
 
 
 def _scores(contrast: Contrast, direction: str, runs: _Runs) -> tuple[list[float], list[float] | float]:
@@ -235,17 +236,12 @@ def _tests(
 ) -> tuple[float, float]:
     """p over the sentences and p over the seeds of a difference of `gain`; 1 with too few seeds to test."""
     p_seeds = seeds_differ([score - gain for score in ours], theirs)
-    if contrast.metric == "sacrebleu":
-        pairs = runs.pairs(direction, contrast.system, contrast.rival)
-        pairs = against_gain(pairs, gain) if gain else pairs
-        p_test_set = over_test_set(pairs) if pairs else 1.0
-    else:
-        induced = runs.counts(direction, contrast.system, contrast.metric, contrast.own_row)
-        if isinstance(theirs, list):
-            rival = runs.counts(direction, contrast.rival, contrast.metric)
-        else:
-            rival = runs.counts(direction, contrast.system, contrast.metric, contrast.rival)[:1]
-        p_test_set = paired_bootstrap(induced, rival, gain=gain, samples=TRIALS).p
+    sides, score = _counts(contrast, direction, runs)
+    try:
+        p_test_set = paired_bootstrap(*sides, score=score, gain=gain, samples=TRIALS).p
+    except ValueError as error:
+        names = f"{direction}, {contrast.system} and {contrast.rival}"
+        raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
     return p_test_set, 1.0 if p_seeds is None else p_seeds
 
 

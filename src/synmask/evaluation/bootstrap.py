@@ -1,7 +1,7 @@
-"""Test whether two kinds of trees differ in F1: a paired bootstrap over sentences and seeds."""
+"""Test whether two systems differ in F1 or BLEU: a paired bootstrap over sentences and seeds."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,24 +17,30 @@ class Counts(NamedTuple):
 
 
 class Difference(NamedTuple):
-    f1: float  # in percentage points
+    score: float  # in points
     p: float
+
+
+def f1(sums: np.ndarray) -> np.ndarray:
+    """Sums of `Counts` (..., 2) → corpus F1 in percent (...)."""
+    return 200 * sums[..., 0] / np.maximum(sums[..., 1], 1)
 
 
 def corpus_f1(runs: Sequence[Counts]) -> list[float]:
     """The corpus F1 of each run, in percent."""
-    return _f1(runs, np.ones((1, len(runs[0].matched))))[0].tolist()
+    return [float(f1(np.sum(run, axis=1))) for run in runs]
 
 
 def paired_bootstrap(
-    ours: Sequence[Counts],
-    theirs: Sequence[Counts],
+    ours: Sequence[Sequence[np.ndarray]],
+    theirs: Sequence[Sequence[np.ndarray]],
     *,
+    score: Callable[[np.ndarray], np.ndarray] = f1,
     gain: float = 0.0,
     samples: int = SAMPLES,
     seed: int = 1,
 ) -> Difference:
-    """Test whether the difference of the mean (over runs) of the corpus F1 is `gain`.
+    """Test whether the difference of the mean (over runs) of a score is `gain`.
 
     Each sample draws N sentences with replacement, the same for all runs, and for each side as many runs as
     it has, with replacement. p is the share of samples whose difference is at least as far from the samples'
@@ -45,7 +51,9 @@ def paired_bootstrap(
     (`significance.seeds_differ`).
 
     Args:
-        ours, theirs: the runs (seeds) of each side, of the same N sentences.
+        ours, theirs: the runs (seeds) of each side; of each run D counts, (N,) per sentence, of the same N
+            sentences: `Counts`, or those of BLEU.
+        score: sums of counts over sentences (..., D) → scores (...).
     Raises:
         ValueError: a side has no run, or the numbers of sentences differ.
     """
@@ -55,9 +63,10 @@ def paired_bootstrap(
     count = sizes.pop()
     weights = _weights(count, samples, seed)
     rng = np.random.default_rng(seed + 1)
-    means = [_drawn(_f1(runs, weights), rng) for runs in (ours, theirs)]
+    tables = [np.stack([np.stack(run, axis=1) for run in runs]) for runs in (ours, theirs)]  # (K, N, D) each
+    real = float(np.subtract(*(score(table.sum(axis=1)).mean() for table in tables)))
+    means = [_drawn(score(weights @ table), rng) for table in tables]
     differences = means[0] - means[1]
-    real = float(np.mean(corpus_f1(ours)) - np.mean(corpus_f1(theirs)))
     as_far = np.abs(differences - differences.mean()) >= abs(real - gain)
     return Difference(real, (int(as_far.sum()) + 1) / (samples + 1))
 
@@ -70,12 +79,6 @@ def _weights(count: int, samples: int, seed: int) -> np.ndarray:
     return np.stack([np.bincount(draw, minlength=count) for draw in draws]).astype(np.float64)
 
 
-def _f1(runs: Sequence[Counts], weights: np.ndarray) -> np.ndarray:
-    """(S, N) how often each sample contains each sentence → (S, K) corpus F1 of each run, in percent."""
-    matched, both = (np.stack(arrays).astype(np.float64) for arrays in zip(*runs, strict=True))
-    return 200 * (weights @ matched.T) / np.maximum(weights @ both.T, 1)
-
-
-def _drawn(f1: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(S, K) → (S,) the mean over K of a sample's runs, drawn with replacement."""
-    return np.take_along_axis(f1, rng.integers(0, f1.shape[1], f1.shape), axis=1).mean(1)
+def _drawn(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(K, S) → (S,) the mean over K of a sample's runs, drawn with replacement."""
+    return np.take_along_axis(scores.T, rng.integers(0, len(scores), scores.T.shape), axis=1).mean(1)
