@@ -189,9 +189,10 @@ def test_the_more_gains_are_claimed_the_harder_to_exclude(runs):
 
 
 def test_more_than_the_paper_gains_is_never_too_little(runs):
-    found, rows = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], words=UNSURE))
+    found, rows = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2]))
+    assert max(float(rows[0]["p_gain_test_set"]), float(rows[0]["p_gain_seeds"])) < 0.5
     assert [row["p_gain"] for row in rows] == ["1.0", "", "", "", ""]
-    assert found["Better translations"] == "cannot tell"
+    assert found["Better translations"] == "holds"
 
 
 def test_worse_does_not_hold(runs):
