@@ -55,8 +55,23 @@ def test_sums_of_counts_give_sacrebleu(texts, counted):
             np.array(hypotheses)[chosen].tolist(), [np.array(references)[chosen].tolist()]
         )
         sums = rows[COUNTS].to_numpy()[chosen].sum(axis=0)
-        found = bleu_of_counts(sums[:4], sums[4:8], *sums[8:].tolist())
-        assert found == pytest.approx(expected.score, abs=1e-9)
+        assert bleu_of_counts(sums) == pytest.approx(expected.score, abs=1e-9)
+
+
+def test_many_sums_at_once_give_what_sacrebleu_gives_for_each():
+    """Also without matches of an order, without n-grams of an order, and without any word."""
+    random = np.random.default_rng(5)
+    ngrams = np.maximum(random.integers(0, 6, (500, 1)) - np.arange(4), 0)
+    matches = random.integers(0, ngrams + 1)
+    sums = np.hstack([matches, ngrams, ngrams[:, :1], random.integers(1, 8, (500, 1))])
+    expected = [
+        BLEU.compute_bleu([*row[:4]], [*row[4:8]], int(row[8]), int(row[9]), smooth_method="exp").score
+        for row in sums
+    ]
+    assert (ngrams[:, 0] == 0).any()
+    assert ((matches[:, 1] == 0) & (matches[:, 0] > 0)).any()
+    assert bleu_of_counts(sums) == pytest.approx(expected, abs=1e-9)
+    assert bleu_of_counts(sums.reshape(5, 100, 10)).ravel() == pytest.approx(expected, abs=1e-9)
 
 
 def test_case_counts_unless_it_is_not_to(texts, counted):

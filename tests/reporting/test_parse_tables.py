@@ -110,9 +110,20 @@ def test_marks_against_right_branching_and_between_systems(run, table):
     _, markdown, latex = table(runs)
     assert cells(markdown.split("\n# ")[0], "System a")[2] == "**50.00‡**"
     assert cells(markdown.split("\n# ")[0], "System b")[2] == "**50.00**"
-    assert "F1 De→En, by the same test: System b against System a −" in markdown
+    assert "F1 De→En, by the same tests: System b against System a −" in markdown
     assert "(p = 0.001)" in markdown
     assert r"50.00$^{\ddagger}$" in latex
+
+
+def test_seeds_that_disagree_are_not_marked(run, table):
+    runs = [run("a", "de-en", seed, 50.0, matched=[found] * 50) for seed, found in ((1, 3), (2, 5))]
+    runs += [run("b", "de-en", seed, 50.0, matched=[3] * 49 + [3 + seed]) for seed in (1, 2)]
+    _, markdown, _ = table(runs)  # right-branching finds 2 in each sentence
+    assert cells(markdown.split("\n# ")[0], "System a")[2].strip("*") == "50.00 ± 0.00"
+    assert (
+        cells(markdown.split("\n# ")[0], "System b")[2].strip("*") == "50.00 ± 0.00‡"
+    )  # p of the seeds 0.006
+    assert "System b against System a −19.40 (p = 0.510)" in markdown
 
 
 def test_what_the_trees_rest_on_is_for_the_page_alone(run, table, tmp_path):

@@ -11,11 +11,14 @@ import pytest
 
 from synmask.config import read_claims, read_published
 from synmask.config.claims import OF_HEADS
+from synmask.evaluation.bleu import COUNTS, SOURCE
 from synmask.files import UserError
 from synmask.reporting.verdict import write_verdict
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "docs/verdict"
+ALIKE = ([8] * 60, [8] * 60)  # right words per sentence, of 10
+UNSURE = ([10, 5] * 30, [5, 10] * 30)
 CLAIMS = """
 corpus: demo
 experiments: [demo]
@@ -57,6 +60,14 @@ def heads(right, seed):
     return percentages | {"counts": spread}
 
 
+def sentences(matched):
+    """A sentences.csv: of each sentence's ten words, the first `matched` are those of the reference."""
+    rows = [
+        [*(max(words - n, 0) for n in range(4)), 10, 9, 8, 7, 10, 10, len(matched), 0] for words in matched
+    ]
+    return "".join(",".join(map(str, row)) + "\n" for row in [[*COUNTS, *SOURCE], *rows])
+
+
 def recalls(seed):
     """Of the protocol "words": six labels, the last of them the most frequent."""
     return {
@@ -72,10 +83,10 @@ def recalls(seed):
 
 @pytest.fixture
 def runs(tmp_path):
-    """Writes runs of `a` and `b`; → their folder and the claims."""
+    """Writes runs of `a` and `b`, with `words` right in each sentence; → the claims and their folder."""
 
-    def write(ours, theirs, *, matched=(4, 2), p=0.0001, seeds=3):
-        for system, scores, right in (("a", ours, matched[0]), ("b", theirs, matched[1])):
+    def write(ours, theirs, *, matched=(4, 2), words=([9] * 60, [8] * 60), seeds=3):
+        for system, scores, right, good in zip("ab", (ours, theirs), matched, words, strict=True):
             for seed, score in enumerate(scores[:seeds], 1):
                 folder = tmp_path / f"demo/de-en/{system}/seed{seed}"
                 folder.mkdir(parents=True, exist_ok=True)
@@ -83,6 +94,7 @@ def runs(tmp_path):
                 found = dict.fromkeys(("bleu_tokenised", "sacrebleu", "chrf"), score)
                 scored = {"scores": {"valid": found, "test": found}, "signatures": dict.fromkeys(found, "s")}
                 (folder / "scores.json").write_text(json.dumps(run | scored | {"train_seconds": 1.0}))
+                (folder / "sentences.csv").write_text(sentences(good))
                 numbers = dict.fromkeys(("precision", "recall", "sentence_f1"), 1.0)
                 rows = {
                     "induced": numbers | {"f1": 20.0 * right + seed / 10},
@@ -98,11 +110,6 @@ def runs(tmp_path):
                 (folder / "parse_counts.json").write_text(json.dumps(run | {"counts": {"words": spans}}))
                 if system == "a":
                     (folder / "heads.json").write_text(json.dumps(run | heads(right, seed)))
-        for seed, pair in enumerate(zip(ours, theirs, strict=True), 1):
-            test = {"difference": pair[0] - pair[1], "p": p, "signature": "s"}
-            path = tmp_path / f"demo/de-en/a/seed{seed}/significance-b.json"
-            run = {"corpus": "demo", "direction": "de-en", "system": "a", "seed": seed, "baseline": "b"}
-            path.write_text(json.dumps(run | {"metrics": {"sacrebleu": test}}))
         (tmp_path / "claims.yaml").write_text(CLAIMS)
         return read_claims(tmp_path / "claims.yaml"), tmp_path
 
@@ -125,6 +132,7 @@ def test_what_is_far_and_sure_holds(runs):
     }
     assert [float(row["difference"]) for row in rows] == pytest.approx([3.0, 40.0, 20.2, 20.2, 20.2])
     assert [row["rival_seeds"] for row in rows] == ["3", "3", "0", "0", "0"]
+    assert [float(row["p_test_set"]) for row in rows] == pytest.approx([1 / 10_001] * 5)
 
 
 def test_all_runs_are_listed_the_best_on_validation_first(runs):
@@ -149,16 +157,42 @@ def test_all_runs_are_listed_the_best_on_validation_first(runs):
 
 
 def test_both_tests_must_agree(runs):
-    found, _ = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], p=0.5))
+    found, _ = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2], words=UNSURE))
     assert found["Better translations"] == "cannot tell"
     found, _ = verdicts(*runs([36.0, 33.0, 39.0], [30.0, 30.1, 35.0]))  # the seeds wander
     assert found["Better translations"] == "cannot tell"
 
 
 def test_a_gain_that_the_interval_excludes_does_not_hold(runs):
-    found, rows = verdicts(*runs([30.1, 30.2, 30.3], [30.0, 30.1, 30.2], p=0.5))
+    found, rows = verdicts(*runs([30.1, 30.2, 30.3], [30.0, 30.1, 30.2], words=ALIKE))
     assert float(rows[0]["high"]) < 2.0
     assert found["Better translations"] == "does not hold"
+
+
+def test_a_gain_is_excluded_over_the_sentences_too(runs):
+    found, rows = verdicts(*runs([30.1, 30.2, 30.3], [30.0, 30.1, 30.2], words=UNSURE))
+    assert float(rows[0]["high"]) < 2.0
+    assert found["Better translations"] == "cannot tell"
+
+
+def test_the_more_gains_are_claimed_the_harder_to_exclude(runs):
+    claims, folder = runs([30.0, 31.2, 30.6], [30.0, 30.4, 30.2], words=ALIKE)
+    claim = claims.claims[0]
+    found, rows = verdicts(claims, folder)
+    alone = max(float(rows[0]["p_gain_test_set"]), float(rows[0]["p_gain_seeds"]))
+    assert 0.025 < alone < 0.05
+    assert found[claim.name] == "does not hold"
+    twice = claims.model_copy(update={"claims": [claim, claim.model_copy(update={"name": "Again"})]})
+    found, rows = verdicts(twice, folder)
+    assert [float(row["p_gain"]) for row in rows] == pytest.approx([2 * alone] * 2)
+    assert {*found.values()} == {"cannot tell"}
+
+
+def test_more_than_the_paper_gains_is_never_too_little(runs):
+    found, rows = verdicts(*runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2]))
+    assert max(float(rows[0]["p_gain_test_set"]), float(rows[0]["p_gain_seeds"])) < 0.5
+    assert [row["p_gain"] for row in rows] == ["1.0", "", "", "", ""]
+    assert found["Better translations"] == "holds"
 
 
 def test_worse_does_not_hold(runs):
@@ -171,19 +205,23 @@ def test_one_seed_cannot_tell(runs):
     found, rows = verdicts(claims, folder)
     assert {*found.values()} == {"cannot tell", "not tested"}
     assert {row["needed"] for row in rows} == {""}
+    assert "| cannot tell | – |" in (folder / "out.md").read_text()
 
 
 def test_what_is_missing_or_damaged_is_named(runs):
     claims, folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
-    test = folder / "demo/de-en/a/seed2/significance-b.json"
-    test.unlink()
-    with pytest.raises(UserError, match=r"seed2/significance-b\.json: no such file"):
+    counted = folder / "demo/de-en/a/seed2/sentences.csv"
+    whole = counted.read_text()
+    counted.unlink()
+    with pytest.raises(UserError, match=r"seed2/sentences\.csv: no such file"):
         write_verdict(claims, folder, folder / "out")
-    whole = json.loads((folder / "demo/de-en/a/seed1/significance-b.json").read_text())
-    test.write_text(json.dumps(whole | {"metrics": {}}))
-    with pytest.raises(UserError, match=r"seed2/significance-b\.json"):
+    counted.write_text(whole.replace("words,", "letters,"))
+    with pytest.raises(UserError, match=r"seed2/sentences\.csv: not a table of counts"):
         write_verdict(claims, folder, folder / "out")
-    test.write_text(json.dumps(whole))
+    counted.write_text("".join(whole.splitlines(keepends=True)[:-1]))
+    with pytest.raises(UserError, match=r"de-en, a and b: not scored on the same sentences .*\[59, 60\]"):
+        write_verdict(claims, folder, folder / "out")
+    counted.write_text(whole)
     (folder / "demo/de-en/a/seed3/heads.json").write_text('{"counts": {}, "attachment": {}, "probe": {}}')
     with pytest.raises(UserError, match=r"seed3/heads\.json: no 'attachment' in it"):
         write_verdict(claims, folder, folder / "out")
@@ -227,7 +265,7 @@ def test_the_documentation_holds_no_text_of_the_corpus():
     """Trees and P_D are shipped without their tokens."""
     with tarfile.open(SHIPPED / "runs.tar.xz") as archive:
         names = archive.getnames()
-        assert not any(name.endswith(("trees.jsonl", "distribution.json", "sentences.csv")) for name in names)
+        assert not any(name.endswith(("trees.jsonl", "distribution.json")) for name in names)
 
 
 def test_packed_runs_say_the_same_and_hold_no_words(runs):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 KEPT = {
     "scores.json", "train.json", "history.csv", "hypothesis.valid.txt", "hypothesis.test.txt", "parse.json",
-    "parse_counts.json", "heads.json",
+    "sentences.csv", "parse_counts.json", "heads.json",
 }  # fmt: skip
 TREES, WORDLESS = "trees.jsonl", "trees.wordless.jsonl"
 XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 27}]

@@ -207,7 +207,7 @@ def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
 
 
 def verdict(*, claims: Path, results: Path, output: Path) -> None:
-    """Test claims on runs: differences, significance, and how many seeds would be enough.
+    """Test claims on runs: differences, significance, and how many seeds are needed.
 
     Args:
         claims: claims.yaml.

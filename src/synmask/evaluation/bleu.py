@@ -1,9 +1,10 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.files import UserError, read_aligned, read_lines
@@ -25,16 +26,18 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
     return BLEU(lowercase=lowercase, trg_lang=language)
 
 
-def bleu_of_counts(matches: Sequence[int], ngrams: Sequence[int], words: int, reference: int) -> float:
-    """The score of `bleu` for texts with these sums of counts.
+def bleu_of_counts(sums: np.ndarray) -> np.ndarray:
+    """Sums of `COUNTS` (..., 10) over the sentences of texts → their scores (...).
 
-    Args:
-        matches, ngrams: matching n-grams and all n-grams, for n from 1 to 4.
-        words, reference: the lengths of hypotheses and references.
+    These are `BLEU.compute_bleu`'s, with the smoothing of `bleu`: the k-th order without a match has 1/2^k
+    matches. sacreBLEU computes one score at a time, a bootstrap needs ten thousands.
     """
-    return BLEU.compute_bleu(
-        [*matches], [*ngrams], sys_len=words, ref_len=reference, smooth_method=BLEU().smooth_method
-    ).score
+    matches, ngrams, words, reference = sums[..., :4], sums[..., 4:8], sums[..., 8], sums[..., 9]
+    smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # texts without n-grams or words score 0
+        precision = np.exp(np.log(np.where(ngrams > 0, smoothed / ngrams, 0)).mean(axis=-1))
+        scores = 100 * precision * np.exp(np.minimum(0, 1 - reference / words))
+    return np.where(matches.any(axis=-1), scores, 0)
 
 
 def score(

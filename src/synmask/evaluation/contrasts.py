@@ -49,19 +49,20 @@ def holm(values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def verdict(found: Effect, p: float, gain: float | None) -> Verdict:
+def verdict(difference: float, p: float, p_gain: float | None) -> Verdict:
     """Whether a contrast confirms a claimed gain.
 
     It "holds" if the difference is positive and significant. It "does not hold" if the difference is negative
-    and significant, or if the whole interval lies below the paper's gain. Else we "cannot tell".
+    and significant, or significantly smaller than the paper's gain. Else we "cannot tell".
 
     Args:
-        p: adjusted for the number of contrasts.
-        gain: None if the claim has no number.
+        p: of no difference, adjusted for the number of contrasts.
+        p_gain: of a difference as large as the paper's gain or larger, adjusted for the number of contrasts
+            with a gain; None if the claim has no number.
     """
     if p < LEVEL:
-        return "holds" if found.difference > 0 else "does not hold"
-    return "does not hold" if gain is not None and found.high < gain else "cannot tell"
+        return "holds" if difference > 0 else "does not hold"
+    return "does not hold" if p_gain is not None and p_gain < LEVEL else "cannot tell"
 
 
 def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
@@ -77,7 +78,8 @@ def seeds_needed(
     """The fewest seeds per side with which a t-test detects a true difference of `gain` 4 times out of 5.
 
     Computed from the noncentral t distribution with the variances of the given scores. None if there are too
-    few scores, or if it takes more than 10,000 seeds.
+    few scores, or if it takes more than 10,000 seeds. This is the test over the seeds alone: the one over the
+    test set may need more sentences, whatever the number of seeds.
 
     Args:
         level: two-sided, of one contrast (0.05 divided by the number of contrasts).

@@ -80,7 +80,7 @@ def evaluate(corpus: Corpus) -> tuple[dict, dict]:
         "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
         BPE labels on both sides of a gap explain (1 if trees only say which words are split; None if each
         sentence's distances are equal)}. For bracketed trees the last three are None, and the protocol
-        "paper" is missing, as these concern sub-words. For `parse_significance`: {name: {"gold": (N,), row:
+        "paper" is missing, as these concern sub-words. For `bootstrap`: {name: {"gold": (N,), row:
         {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
     Raises:
         UserError: no sentence can be scored.

@@ -82,7 +82,7 @@ def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.S
             )
         for group, rows in first.groupby(group_of(first), observed=True).groups.items():
             counts = [table.loc[rows, COUNTS].to_numpy() for table in seeds.values()]
-            scores = [_bleu(table.sum(axis=0)) for table in counts]
+            scores = [float(bleu_of_counts(table.sum(axis=0))) for table in counts]
             low, high = _interval(counts)
             head = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
             tail = {"mean": np.mean(scores), "low": low, "high": high}
@@ -97,11 +97,6 @@ def _interval(tables: list[np.ndarray]) -> tuple[float, float]:
     """95% interval of the mean BLEU of seeds, each (sentences, 10); the same resamples for all of them."""
     size = len(tables[0])
     weights = np.random.default_rng(1).multinomial(size, np.full(size, 1 / size), SAMPLES)  # (samples, size)
-    samples = np.mean([[_bleu(sums) for sums in weights @ table] for table in tables], axis=0)
+    samples = np.mean([bleu_of_counts(weights @ table) for table in tables], axis=0)
     low, high = np.percentile(samples, [2.5, 97.5])
     return float(low), float(high)
-
-
-def _bleu(sums: np.ndarray) -> float:
-    """sacreBLEU of summed counts (10,)."""
-    return bleu_of_counts(sums[:4], sums[4:8], int(sums[8]), int(sums[9]))

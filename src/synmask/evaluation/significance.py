@@ -56,33 +56,44 @@ def compare(
 def over_seeds(
     pairs: Sequence[tuple[float, float]], system: Sequence[float], baseline: Sequence[float]
 ) -> Difference:
-    """Combine the tests of K pairs of runs, one per seed; significance requires both p-values.
-
-    Over the test set: of the K two-sided p-values, those whose difference has another sign than the mean
-    difference count as 1; then p = K/k · p_(k), where p_(k) is the k-th smallest and k = floor(K/2) + 1, so
-    that more than half of the pairs must agree. This bound (Rüger 1978) holds under any dependence between
-    the K tests, which share the test set. Sentences of several seeds are never pooled.
-    Over the seeds: Welch's t-test of the K + K scores, as two sets of random seeds; None for one seed.
+    """Test K pairs of runs, one per seed, by `over_test_set` and `seeds_differ`; significance requires both.
 
     Args:
         pairs: difference and p-value of each pair, from `compare`.
         system, baseline: the K scores of each.
     """
+    p_test_set, p_seeds = over_test_set(pairs), seeds_differ(system, baseline)
+    return Difference(p_test_set if p_seeds is None else max(p_test_set, p_seeds), p_test_set, p_seeds)
+
+
+def over_test_set(pairs: Sequence[tuple[float, float]]) -> float:
+    """Combine the two-sided p-values of K pairs of runs, one per seed.
+
+    Those whose difference has another sign than the mean difference count as 1; then p = K/k · p_(k), where
+    p_(k) is the k-th smallest and k = floor(K/2) + 1, so that more than half of the pairs must agree. This
+    bound (Rüger 1978) holds under any dependence between the K tests, which share the test set. Sentences of
+    several seeds are never pooled.
+    """
     count = len(pairs)
     mean = fmean(difference for difference, _ in pairs)
     agreeing = sorted(p if difference * mean > 0 else 1.0 for difference, p in pairs)
     majority = count // 2 + 1
-    p_test_set = min(1.0, count / majority * agreeing[majority - 1])
-    if count == 1:
-        return Difference(p_test_set, p_test_set, None)
-    p_seeds = _welch(system, baseline)
-    return Difference(max(p_test_set, p_seeds), p_test_set, p_seeds)
+    return min(1.0, count / majority * agreeing[majority - 1])
 
 
-def _welch(one: Sequence[float], other: Sequence[float]) -> float:
-    """Two-sided p; if neither side has any spread, 1 for equal means, else 0."""
-    if len({*one}) == len({*other}) == 1:
-        return float(one[0] == other[0])
-    from scipy.stats import ttest_ind  # here, because it takes a second
+def seeds_differ(system: Sequence[float], baseline: Sequence[float] | float) -> float | None:
+    """Two-sided p of Welch's t-test between the scores of seeds, or of Student's against one number.
 
-    return float(ttest_ind(one, other, equal_var=False).pvalue)
+    None if a side has one seed. Without any spread: 1 for equal means, else 0.
+    """
+    from scipy import stats  # here, because it takes a second
+
+    constant = not isinstance(baseline, Sequence)
+    sides = [system] if constant else [system, baseline]
+    if any(len(side) < 2 for side in sides):
+        return None
+    if all(len({*side}) == 1 for side in sides):
+        return float(system[0] == (baseline if constant else baseline[0]))
+    if constant:
+        return float(stats.ttest_1samp(system, baseline).pvalue)
+    return float(stats.ttest_ind(system, baseline, equal_var=False).pvalue)

@@ -1,7 +1,7 @@
 """Test claims: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 
 from synmask.config.claims import OF_HEADS, Claims, Contrast
-from synmask.evaluation.contrasts import LEVEL, Effect, claim_verdict, effect, holm, seeds_needed, verdict
-from synmask.evaluation.parse_significance import Counts, paired_bootstrap
-from synmask.evaluation.significance import over_seeds
+from synmask.evaluation.bleu import COUNTS, bleu_of_counts
+from synmask.evaluation.bootstrap import Counts, f1, paired_bootstrap
+from synmask.evaluation.contrasts import LEVEL, claim_verdict, effect, holm, seeds_needed, verdict
+from synmask.evaluation.sentences import read_sentences
+from synmask.evaluation.significance import TRIALS, seeds_differ
 from synmask.files import UserError, write_lines
 from synmask.reporting.layout import arrow, pipes, plain, signed
 from synmask.reporting.runs import (
     check_alike,
-    read_comparisons,
     read_counts,
     read_head_scores,
     read_parse_scores,
@@ -59,8 +60,11 @@ class Found:
     p_test_set: float
     p_seeds: float
     gain: float | None
-    needed: int | None = None  # seeds per side
+    p_gain_test_set: float | None  # of a difference as large as the gain
+    p_gain_seeds: float | None
+    needed: int | None = None  # seeds per side, by the test over the seeds
     p: float = 1.0  # the larger p, adjusted for the number of contrasts
+    p_gain: float | None = None  # likewise, for the number of contrasts with a gain; 1 if it is reached
     verdict: str = ""
 
 
@@ -96,27 +100,16 @@ class _Runs:
         """sacreBLEU of the test set per seed."""
         return [*self.scores(direction, system)["sacrebleu"]]
 
-    def pairs(self, direction: str, system: str, baseline: str) -> list[tuple[float, float]]:
-        """Difference and p-value of each pair of translations with the same seed.
+    def sentences(self, direction: str, system: str) -> list[np.ndarray]:
+        """BLEU's counts (10, N) of the N test sentences per seed.
 
         Raises:
-            UserError: a pair has not been tested.
+            UserError: a run has none, or they are damaged.
         """
-        files = self.seeds(direction, system, f"significance-{baseline}.json")
-        shared = {*self.seeds(direction, system, "scores.json")} & {
-            *self.seeds(direction, baseline, "scores.json")
-        }
-        if missing := shared - {*files}:
-            path = self.folder / direction / system / f"seed{min(missing)}/significance-{baseline}.json"
-            raise UserError(f"{path}: no such file; make it with `synmask significance`")
-        found = []
-        for seed in sorted(shared):
-            tests = read_comparisons([files[seed]])
-            tests = tests[tests["metric"] == "sacrebleu"]
-            if len(tests) != 1:
-                raise UserError(f"{files[seed]}: no test of sacreBLEU; delete it and make it again")
-            found.append((float(tests["difference"].iloc[0]), float(tests["p"].iloc[0])))
-        return found
+        paths = [
+            path.with_name("sentences.csv") for path in self.seeds(direction, system, "scores.json").values()
+        ]
+        return [read_sentences(path)[COUNTS].to_numpy().T for path in paths]
 
     def percentages(self, direction: str, system: str, metric: str, row: str = "induced") -> list[float]:
         """F1 of trees, or percentage of heads, per seed."""
@@ -142,9 +135,9 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
 
     Args:
         results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
-            exist, parse.json, parse_counts.json, heads.json and significance-BASELINE.json.
+            exist, sentences.csv, parse.json, parse_counts.json and heads.json.
     Raises:
-        UserError: a run or a test is missing, or a file is damaged.
+        UserError: a file is missing or damaged.
     """
     runs = _Runs(results, claims.corpus)
     found = contrasts(claims, runs)
@@ -164,13 +157,35 @@ def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
                 sides.append((ours, theirs))
     if not found:
         raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
-    adjusted = holm([max(one.p_test_set, one.p_seeds) for one in found])
-    for one, scores, p in zip(found, sides, adjusted, strict=True):
-        one.p = p
-        one.verdict = verdict(Effect(one.difference, one.low, one.high), p, one.gain)
+    _adjust(found)
+    for one, scores in zip(found, sides, strict=True):
+        one.verdict = verdict(one.difference, one.p, one.p_gain)
         wanted = one.gain or (SMALL_BLEU if one.metric == "sacrebleu" else SMALL)
         one.needed = seeds_needed(*scores, wanted, LEVEL / len(found))
     return found
+
+
+def _adjust(found: Sequence[Found]) -> None:
+    """Holm's correction, over all tests of no difference and over all tests of a claimed gain."""
+    for one, p in zip(found, holm([max(one.p_test_set, one.p_seeds) for one in found]), strict=True):
+        one.p = p
+    claimed = [one for one in found if one.gain is not None]
+    smaller = [
+        max(one.p_gain_test_set, one.p_gain_seeds) if one.difference < one.gain else 1.0 for one in claimed
+    ]
+    for one, p in zip(claimed, holm(smaller), strict=True):
+        one.p_gain = p
+
+
+def _counts(contrast: Contrast, direction: str, runs: _Runs) -> tuple[tuple[list, list], Callable]:
+    """The counts per sentence of both sides' runs, and the score that follows from their sums."""
+    system, rival, metric = contrast.system, contrast.rival, contrast.metric
+    if metric == "sacrebleu":
+        return (runs.sentences(direction, system), runs.sentences(direction, rival)), bleu_of_counts
+    ours = runs.counts(direction, system, metric, contrast.own_row)
+    if contrast.trivial:  # alike for all runs of the system
+        return (ours, runs.counts(direction, system, metric, rival)[:1]), f1
+    return (ours, runs.counts(direction, rival, metric)), f1
 
 
 def _scores(contrast: Contrast, direction: str, runs: _Runs) -> tuple[list[float], list[float] | float]:
@@ -192,8 +207,8 @@ def _contrast(
     theirs: list[float] | float,
     runs: _Runs,
 ) -> Found:
-    size = effect(ours, theirs)
-    p_test_set, p_seeds = _tests(contrast, direction, ours, theirs, runs)
+    gain = contrast.gain.get(direction)
+    tested = (contrast, direction, ours, theirs, runs)
     return Found(
         claim,
         direction,
@@ -204,33 +219,30 @@ def _contrast(
         len(theirs) if isinstance(theirs, list) else 0,
         fmean(ours),
         fmean(theirs) if isinstance(theirs, list) else theirs,
-        *size,
-        p_test_set,
-        p_seeds,
-        contrast.gain.get(direction),
+        *effect(ours, theirs),
+        *_tests(*tested),
+        gain,
+        *((None, None) if gain is None else _tests(*tested, gain)),
     )
 
 
 def _tests(
-    contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, runs: _Runs
+    contrast: Contrast,
+    direction: str,
+    ours: list[float],
+    theirs: list[float] | float,
+    runs: _Runs,
+    gain: float = 0.0,
 ) -> tuple[float, float]:
-    """p over the sentences and p over the seeds; 1 if there are too few seeds to test."""
-    from scipy.stats import ttest_1samp, ttest_ind
-
-    if contrast.metric == "sacrebleu":
-        pairs = runs.pairs(direction, contrast.system, contrast.rival)
-        if not pairs:
-            return 1.0, 1.0
-        test = over_seeds(pairs, ours, theirs)
-        return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
-    induced = runs.counts(direction, contrast.system, contrast.metric, contrast.own_row)
-    if isinstance(theirs, list):
-        rival = runs.counts(direction, contrast.rival, contrast.metric)
-        p_seeds = ttest_ind(ours, theirs, equal_var=False).pvalue if min(len(ours), len(theirs)) > 1 else 1.0
-    else:
-        rival = runs.counts(direction, contrast.system, contrast.metric, contrast.rival)[:1]
-        p_seeds = ttest_1samp(ours, theirs).pvalue if len(ours) > 1 else 1.0
-    return paired_bootstrap(induced, rival).p, float(p_seeds)
+    """p over the sentences and p over the seeds of a difference of `gain`; 1 with too few seeds to test."""
+    p_seeds = seeds_differ([score - gain for score in ours], theirs)
+    sides, score = _counts(contrast, direction, runs)
+    try:
+        p_test_set = paired_bootstrap(*sides, score=score, gain=gain, samples=TRIALS).p
+    except ValueError as error:
+        names = f"{direction}, {contrast.system} and {contrast.rival}"
+        raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
+    return p_test_set, 1.0 if p_seeds is None else p_seeds
 
 
 def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:
@@ -256,11 +268,11 @@ def _told(one: Found) -> str:
 def _details(found: Sequence[Found]) -> Iterator[str]:
     yield ""
     heads = ["Contrast", "Direction", "Seeds", "Means", "Difference, 95% interval", "Paper's gain"]
-    heads += ["p test set", "p seeds", "p, Holm", "Verdict", "Seeds that could tell"]
+    heads += ["p sentences", "p seeds", "p, Holm", "p of the gain, Holm", "Verdict", "Seeds needed"]
     for metric, title in TITLES.items():
         rows = [one for one in found if one.metric == metric]
         if rows:
-            yield from (f"**{title}**", "", *pipes(heads, "lllrrrrrrlr", map(_detail, rows)), "")
+            yield from (f"**{title}**", "", *pipes(heads, "lllrrrrrrrlr", map(_detail, rows)), "")
 
 
 def _detail(one: Found) -> list[str]:
@@ -271,10 +283,14 @@ def _detail(one: Found) -> list[str]:
         f"{one.mean:.2f}, {one.rival_mean:.2f}",
         f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]",
         "–" if one.gain is None else signed(one.gain),
-        *(f"{p:.3f}" for p in (one.p_test_set, one.p_seeds, one.p)),
+        *map(_p, (one.p_test_set, one.p_seeds, one.p, one.p_gain)),
         one.verdict,
-        "> 10,000" if one.needed is None else f"{one.needed:,}",
+        "–" if 1 in (one.seeds, one.rival_seeds) else "> 10,000" if one.needed is None else f"{one.needed:,}",
     ]
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _systems(runs: _Runs) -> Iterator[str]:

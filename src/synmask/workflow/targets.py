@@ -278,7 +278,7 @@ class Targets:
     # ---- claims --------------------------------------------------------------------------------------------
 
     def claim_files(self, claims: Claims) -> list[str]:
-        """The scores, parsing scores and tests that decide claims.
+        """The scores, parsing scores and counts per sentence that decide claims.
 
         Raises:
             UserError: claims.yaml names an experiment that does not exist.
@@ -289,7 +289,7 @@ class Targets:
                 close = nearest(name, self.config.plain_experiments)
                 raise UserError(f"{self.config.claims}: experiments: no experiment {name!r}{close}")
             runs |= {*self.runs(name)}
-            files += self.run_files(name, "scores.json")
+            files += self.run_files(name, "scores.json") + self.run_files(name, "sentences.csv")
             files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
         contrasts = [contrast for claim in claims.claims for contrast in claim.contrasts]
         probed = {one.system for one in contrasts if one.probed}
@@ -297,13 +297,6 @@ class Targets:
             f"results/{claims.corpus}/{direction}/{system}/seed{seed}/heads.json"
             for direction, system, seed in sorted(runs)
             if system in probed
-        ]
-        pairs = {(one.system, one.baseline) for one in contrasts if one.tested_by_pairs}
-        files += [
-            f"results/{claims.corpus}/{direction}/{system}/seed{seed}/significance-{baseline}.json"
-            for system, baseline in sorted(pairs)
-            for direction, name, seed in sorted(runs)
-            if name == system and (direction, baseline, seed) in runs
         ]
         return self.available([*dict.fromkeys(files)])
 

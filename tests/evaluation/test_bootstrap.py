@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synmask.evaluation.parse_significance import Counts, paired_bootstrap
+from synmask.evaluation.bootstrap import Counts, corpus_f1, paired_bootstrap
 
 
 def run(rng, rate, sentences=300):
@@ -23,11 +23,20 @@ def test_a_clear_difference_and_none():
     one, other, far = ([run(rng, rate) for _ in range(3)] for rate in (0.4, 0.4, 0.5))
     found = paired_bootstrap(far, one)
     f1 = [np.mean([200 * counts.matched.sum() / counts.both.sum() for counts in runs]) for runs in (far, one)]
-    assert found.f1 == pytest.approx(f1[0] - f1[1])
+    assert found.score == pytest.approx(f1[0] - f1[1])
     assert found.p == pytest.approx(1 / 1001)
-    assert paired_bootstrap(one, far).f1 == -found.f1
+    assert paired_bootstrap(one, far).score == -found.score
     assert paired_bootstrap(one, other).p > 0.05
     assert paired_bootstrap(far, one) == found
+
+
+def test_a_difference_as_large_as_the_gain_and_one_far_below():
+    rng = np.random.default_rng(0)
+    one, far = ([run(rng, rate) for _ in range(3)] for rate in (0.4, 0.5))
+    real = np.mean(corpus_f1(far)) - np.mean(corpus_f1(one))
+    assert paired_bootstrap(far, one, gain=real).p == 1
+    assert paired_bootstrap(far, one, gain=2 * real) == paired_bootstrap(far, one)
+    assert paired_bootstrap(far, one, gain=real + 0.2).p > 0.2
 
 
 def test_false_alarms_are_as_rare_as_p_says():
@@ -53,6 +62,15 @@ def test_pairing_is_by_sentence():
     shuffled = Counts(rng.permutation(better.matched), base.both)
     assert paired_bootstrap([better], [base]).p < 0.01
     assert paired_bootstrap([shuffled], [base]).p > 0.1
+
+
+def test_other_scores_follow_from_their_own_sums():
+    rng = np.random.default_rng(4)
+    words = rng.integers(5, 20, 200)
+    one, far = ((rng.binomial(words, rate), words) for rate in (0.4, 0.5))
+    found = paired_bootstrap([far], [one], score=lambda sums: sums[..., 0] / sums[..., 1])
+    assert found.score == pytest.approx((far[0].sum() - one[0].sum()) / words.sum())
+    assert found.p < 0.01
 
 
 def test_other_sentences_are_refused():

@@ -1,0 +1,84 @@
+"""Test whether two systems differ in F1 or BLEU: a paired bootstrap over sentences and seeds."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+SAMPLES = 1000
+
+
+class Counts(NamedTuple):
+    """Span counts of one run's trees, (N,) per sentence: `matched`, and `both`, predicted + gold."""
+
+    matched: np.ndarray
+    both: np.ndarray
+
+
+class Difference(NamedTuple):
+    score: float  # in points
+    p: float
+
+
+def f1(sums: np.ndarray) -> np.ndarray:
+    """Sums of `Counts` (..., 2) → corpus F1 in percent (...)."""
+    return 200 * sums[..., 0] / np.maximum(sums[..., 1], 1)
+
+
+def corpus_f1(runs: Sequence[Counts]) -> list[float]:
+    """The corpus F1 of each run, in percent."""
+    return [float(f1(np.sum(run, axis=1))) for run in runs]
+
+
+def paired_bootstrap(
+    ours: Sequence[Sequence[np.ndarray]],
+    theirs: Sequence[Sequence[np.ndarray]],
+    *,
+    score: Callable[[np.ndarray], np.ndarray] = f1,
+    gain: float = 0.0,
+    samples: int = SAMPLES,
+    seed: int = 1,
+) -> Difference:
+    """Test whether the difference of the mean (over runs) of a score is `gain`.
+
+    Each sample draws N sentences with replacement, the same for all runs, and for each side as many runs as
+    it has, with replacement. p is the share of samples whose difference is at least as far from the samples'
+    mean as the real difference is from the gain, with the real one counted as a sample (as in sacreBLEU,
+    except that equal systems get p = 1). So p is never below 1/(samples + 1).
+
+    Two or three runs, drawn again, vary less than new runs would: their spread needs a test of its own
+    (`significance.seeds_differ`).
+
+    Args:
+        ours, theirs: the runs (seeds) of each side; of each run D counts, (N,) per sentence, of the same N
+            sentences: `Counts`, or those of BLEU.
+        score: sums of counts over sentences (..., D) → scores (...).
+    Raises:
+        ValueError: a side has no run, or the numbers of sentences differ.
+    """
+    sizes = {len(array) for run in (*ours, *theirs) for array in run}
+    if not ours or not theirs or len(sizes) != 1:
+        raise ValueError(f"ours, theirs: expected runs of the same sentences, got {sorted(sizes)} sentences")
+    count = sizes.pop()
+    weights = _weights(count, samples, seed)
+    rng = np.random.default_rng(seed + 1)
+    tables = [np.stack([np.stack(run, axis=1) for run in runs]) for runs in (ours, theirs)]  # (K, N, D) each
+    real = float(np.subtract(*(score(table.sum(axis=1)).mean() for table in tables)))
+    means = [_drawn(score(weights @ table), rng) for table in tables]
+    differences = means[0] - means[1]
+    as_far = np.abs(differences - differences.mean()) >= abs(real - gain)
+    return Difference(real, (int(as_far.sum()) + 1) / (samples + 1))
+
+
+@functools.lru_cache(maxsize=4)
+def _weights(count: int, samples: int, seed: int) -> np.ndarray:
+    """(S, N) how often each sample contains each sentence."""
+    rng = np.random.default_rng(seed)
+    draws = (rng.integers(0, count, count) for _ in range(samples))
+    return np.stack([np.bincount(draw, minlength=count) for draw in draws]).astype(np.float64)
+
+
+def _drawn(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(K, S) → (S,) the mean over K of a sample's runs, drawn with replacement."""
+    return np.take_along_axis(scores.T, rng.integers(0, len(scores), scores.T.shape), axis=1).mean(1)
