@@ -60,7 +60,7 @@ def tuned(path, weights, task, **system):
     for parameter in model.classification_heads.parameters():
         torch.nn.init.normal_(parameter)
     save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})
-    return model, SentencePrediction(path.parent, "dev", settings, len(TASKS[task].labels), loaded, seed=1)
+    return model, SentencePrediction(path.parent, "dev", settings, loaded, seed=1)
 
 
 def export(model, weights, folder):

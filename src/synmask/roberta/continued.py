@@ -21,8 +21,8 @@ from synmask.roberta import synclm
 from synmask.roberta.labelled import (
     Sentences,
     SentenceTask,
-    check_encoded,
     read_encoded,
+    read_fitting,
     read_syntax,
     sentence_words,
     syntax_file,
@@ -173,8 +173,7 @@ class Continuing(Stage):
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
         for part in self._parts():
-            check_encoded(part, weights)
-            encoded = read_encoded(part)
+            encoded = read_fitting(part, weights)
             read_syntax(part, encoded)
             if encoded.sizes.max() > self.settings.training.batch.tokens:
                 longest, most = encoded.sizes.max(), self.settings.training.batch.tokens

@@ -22,9 +22,8 @@ from synmask.roberta.labelled import (
     SentenceLoss,
     SentencePrediction,
     batched,
-    check_encoded,
     encode,
-    read_encoded,
+    read_fitting,
     read_syntax,
     sentence_words,
     syntax_file,
@@ -73,9 +72,9 @@ class FineTuning(Stage):
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
         for part in self._parts():
-            check_encoded(part, weights)
+            encoded = read_fitting(part, weights)
             if self.settings.system.kind.reads:
-                read_syntax(part, read_encoded(part))
+                read_syntax(part, encoded)
         return {}
 
     def _parts(self) -> list[Path]:
@@ -93,9 +92,7 @@ class FineTuning(Stage):
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         weights = load_weights(self.weights)
-        task = SentencePrediction(
-            self.data, self.valid, self.settings, len(TASKS[self.task].labels), weights, self.seed
-        )
+        task = SentencePrediction(self.data, self.valid, self.settings, weights, self.seed)
         model = task.build_model(weights.shape.settings(self.settings.training))
         task.load_dataset("valid")
         return Trainer(cfg, task, model, SentenceLoss(task, self.settings.system.mlm_weight))
@@ -201,9 +198,8 @@ def predictions(model: Path, weights: Path, data: Path, threads: int = 1) -> lis
     """
     torch.set_num_threads(threads)
     tuned, task = _tuned(model, weights, data)
-    check_encoded(data, task.weights, test=True)
+    encoded = read_fitting(data, task.weights, test=True)
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
-    encoded = read_encoded(data)
     outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
     return _answers(task.settings.task, outputs)
 
@@ -217,8 +213,7 @@ def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, Sente
     saved, loaded = load(model), load_weights(weights)
     try:
         settings = FinetuningSettings.model_validate(saved["settings"])
-        classes = len(TASKS[settings.task].labels)
-        task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)
+        task = SentencePrediction(data.parent, data.stem, settings, loaded, seed=1)
         tuned = task.build_model(loaded.shape.settings(settings.training))
         tuned.load_state_dict({**saved["model"]})
     except Exception as error:  # what another file's content makes of these is not limited

@@ -16,6 +16,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from synmask.config.nlu import DecayingTraining, FinetuningSettings
+from synmask.corpora.tasks import TASKS
 from synmask.files import UserError, writing
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.weights import Weights
@@ -142,8 +143,12 @@ def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
     return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
 
 
-def check_encoded(path: Path, weights: Weights, *, test: bool = False) -> None:
-    """Raise a UserError unless the examples fit `weights` and, except for a `test` set, have labels."""
+def read_fitting(path: Path, weights: Weights, *, test: bool = False) -> Encoded:
+    """Read examples that must fit `weights` and, except for a `test` set, have labels.
+
+    Raises:
+        UserError: they do not, or as for `read_encoded`.
+    """
     encoded = read_encoded(path)
     ids, sizes = encoded.tokens, encoded.sizes
     fits = len(encoded) and ids.min() >= 0 and ids.max() < len(weights.dictionary)
@@ -155,6 +160,7 @@ def check_encoded(path: Path, weights: Weights, *, test: bool = False) -> None:
         )
     if not test and np.isnan(encoded.targets).any():
         raise UserError(f"{path}: a test set, without labels; give a part that has them")
+    return encoded
 
 
 class Sentences(FairseqDataset):
@@ -265,14 +271,13 @@ class SentencePrediction(SentenceTask):
 
     Args:
         valid: the part to validate on.
-        classes: how many labels the task has, 0 for a regression.
     """
 
     def __init__(
-        self, data: Path, valid: str, settings: FinetuningSettings, classes: int, weights: Weights, seed: int
+        self, data: Path, valid: str, settings: FinetuningSettings, weights: Weights, seed: int
     ) -> None:
         super().__init__(data, settings, weights, seed)
-        self.valid, self.classes = valid, classes
+        self.valid, self.classes = valid, len(TASKS[settings.task].labels)  # 0 for a regression
 
     def build_model(self, cfg: Namespace, from_checkpoint: bool = False) -> GuidedRoberta:
         return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings.system, max(1, self.classes))
