@@ -22,7 +22,7 @@ from synmask.translation.decode import decode_files, predict_templates
 from synmask.translation.plan import count_parameters
 from synmask.translation.task import GuidedTranslation, read_templates, translation_config
 from synmask.translation.templates import GatedAttention, Sides, TemplatedTransformer
-from synmask.translation.train import Translation, build_trainer, train
+from synmask.translation.train import Translation, train
 from synmask.translation.transformer import GuidedTransformer
 from synmask.translation.translate import Translator
 
@@ -335,7 +335,7 @@ def test_another_first_model_is_another_training(corpus, templates, models, sett
     stage = Translation(typed(settings_of("templates")), 1, corpus / "bin", "de", "en", 1, given(templates))
     assert {*given(templates).values()} <= {*stage.files()}
     cfg = stage.config(tmp_path / "run", 1)
-    trainer = build_trainer(cfg, typed(settings_of("templates")), 1, given(templates))
+    trainer = stage.trainer(cfg)
     assert trainer.task.dataset("valid").templates[0].tolist()[-1] == 2
 
 
