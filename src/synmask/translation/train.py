@@ -85,9 +85,9 @@ class Translation(Stage):
         return np.maximum(source.sizes, target.sizes)
 
     def files(self) -> list[Path]:
-        files = [*self.data.glob("train.*")]
+        files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
         if self.parsed:
-            files += self.data.glob(f"syntax.train.{self.source}.npy")
+            files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
         return [*files, *self.templates.values()]
 
     def config(self, run: Path, processes: int) -> DictConfig:
