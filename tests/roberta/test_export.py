@@ -13,7 +13,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from synmask.cli import main
 from synmask.config.nlu import FinetuningSettings
 from synmask.corpora.tasks import TASKS, Examples
-from synmask.roberta.finetune import encode_file, model_outputs
+from synmask.roberta.encoded import encode_file
+from synmask.roberta.finetune import model_outputs
 from synmask.roberta.labelled import SentencePrediction
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import RobertaShape, load_weights, save_weights

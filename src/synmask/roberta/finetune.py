@@ -1,6 +1,5 @@
 """Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,23 +13,13 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.config.nlu import FinetuningSettings
-from synmask.corpora.tasks import TASKS, Examples
+from synmask.corpora.tasks import TASKS
 from synmask.evaluation.nlu import TASK_METRICS, score
 from synmask.files import UserError, machine_fault, write_lines
-from synmask.roberta.labelled import (
-    Encoded,
-    SentenceLoss,
-    SentencePrediction,
-    batched,
-    encode,
-    read_fitting,
-    read_syntax,
-    sentence_words,
-    syntax_file,
-)
+from synmask.roberta.encoded import Encoded, read_fitting, read_syntax, syntax_file
+from synmask.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_words
 from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.weights import load_dictionary, load_weights
-from synmask.text import gpt2
+from synmask.roberta.weights import load_weights
 from synmask.training.checkpoints import finished, load, retire, save
 from synmask.training.lock import locked
 from synmask.training.loop import run_stage
@@ -168,20 +157,6 @@ def finetune(
         save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best})
         if not keep_checkpoints:
             retire(folder, run / BEST, BEST)
-
-
-def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set.
-
-    Of the folder `weights` only the vocabulary is read.
-    """
-    dictionary = load_dictionary(weights)
-    sentences = [sentence for example in examples.texts for sentence in example]
-    pieces = iter(gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe"))
-    texts = [[next(pieces) for _ in example] for example in examples.texts]
-    labels = TASKS[task].labels
-    targets = [labels.index(label) if labels else float(label) for label in examples.labels]
-    return encode(texts, dictionary, most, targets or [math.nan] * len(texts))
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
