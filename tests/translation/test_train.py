@@ -13,7 +13,8 @@ from synmask.config.sections import Decoding
 from synmask.files import UserError
 from synmask.training.binarise import binarise, encode, read_dictionary, write_binary
 from synmask.translation.average import average, load_model, save_model
-from synmask.translation.decode import decode_files, parse_file
+from synmask.translation.decode import decode_files
+from synmask.translation.parse import parse_file
 from synmask.translation.task import translation_config
 from synmask.translation.train import train
 
