@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
@@ -88,7 +87,7 @@ class FineTuning(Stage):
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         dataset = trainer.task.dataset("valid")
-        outputs = model_outputs(trainer.get_model(), trainer.task, dataset.encoded, dataset.syntax)
+        outputs = model_outputs(trainer.get_model(), dataset.encoded, dataset.syntax)
         gold = torch.from_numpy(dataset.encoded.targets)
         if TASKS[self.task].labels:
             loss = torch.nn.functional.cross_entropy(outputs, gold.long())
@@ -175,7 +174,7 @@ def predictions(model: Path, weights: Path, data: Path, threads: int = 1) -> lis
     tuned, task = _tuned(model, weights, data)
     encoded = read_fitting(data, task.weights, test=True)
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
-    outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
+    outputs = model_outputs(tuned, encoded, task.syntax(data, encoded))
     return _answers(task.settings.task, outputs)
 
 
@@ -200,16 +199,14 @@ def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, Sente
     return tuned, task
 
 
-def model_outputs(
-    model: GuidedRoberta, task: FairseqTask, encoded: Encoded, syntax: np.ndarray | None
-) -> torch.Tensor:
+def model_outputs(model: GuidedRoberta, encoded: Encoded, syntax: np.ndarray | None) -> torch.Tensor:
     """The head's outputs for all examples, (N, C) in their order, on the CPU; batched by length.
 
     Args:
         syntax: the annotations of the examples' tokens, if the model's guide reads them.
     """
     order = np.argsort(encoded.sizes, kind="stable")
-    device, pad = next(model.parameters()).device, task.source_dictionary.pad()
+    device, pad = next(model.parameters()).device, model.encoder.dictionary.pad()
     outputs: list[torch.Tensor] = []
     training = model.training
     model.eval()
