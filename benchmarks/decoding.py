@@ -28,7 +28,8 @@ from synmask.files import read_lines
 from synmask.training.operators import FASTER
 from synmask.translation.average import load_model
 from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import MAX_SENTENCES, encoded, searched  # isort: split
+from synmask.translation.decode import searched
+from synmask.translation.inputs import MAX_SENTENCES, encoded  # isort: split
 
 from fairseq.sequence_generator import SequenceGenerator
 

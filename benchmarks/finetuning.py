@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 from synmask.config import load, read_yaml
-from synmask.roberta.labelled import COLUMNS, NONE, SentenceLoss, batched  # isort: split
+from synmask.roberta.encoded import COLUMNS, NONE
+from synmask.roberta.labelled import SentenceLoss, batched  # isort: split
 
 from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
 from fairseq.data import Dictionary

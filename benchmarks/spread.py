@@ -21,7 +21,7 @@ import torch
 from synmask.config import load as load_config
 from synmask.config import read_yaml
 from synmask.corpora.tasks import TASKS
-from synmask.roberta.labelled import read_encoded
+from synmask.roberta.encoded import read_encoded
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import load_weights
 from synmask.training.checkpoints import load

@@ -17,8 +17,9 @@ from synmask.config.nlu import FinetuningSettings, PretrainingRun
 from synmask.config.sections import Guidance
 from synmask.corpora.tasks import Examples
 from synmask.files import TryAgain, UserError
-from synmask.roberta.finetune import encode_file, finetune, predict
-from synmask.roberta.labelled import Encoded, Sentences, encode, read_encoded, write_encoded
+from synmask.roberta.encoded import Encoded, encode, encode_file, read_encoded, write_encoded
+from synmask.roberta.finetune import finetune, predict
+from synmask.roberta.labelled import Sentences
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.pretrain import Pretraining, encode_text, pretrain
 from synmask.roberta.weights import RobertaShape, load_weights

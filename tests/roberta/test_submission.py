@@ -14,8 +14,8 @@ from synmask.corpora.tasks import SUBMISSION, TASKS, write_task
 from synmask.evaluation.nlu import TASK_METRICS
 from synmask.evaluation.submission import best_seed, check_submission
 from synmask.files import UserError, read_lines, write_json
+from synmask.roberta.encoded import read_encoded
 from synmask.roberta.finetune import finetune
-from synmask.roberta.labelled import read_encoded
 from synmask.roberta.weights import RobertaShape
 
 SHAPE = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=66)

@@ -15,8 +15,8 @@ from synmask.corpora.tasks import read_task
 from synmask.files import UserError
 from synmask.roberta import synclm
 from synmask.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
-from synmask.roberta.finetune import encode_file, finetune
-from synmask.roberta.labelled import read_encoded, read_syntax, write_encoded
+from synmask.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
+from synmask.roberta.finetune import finetune
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.task_syntax import encode_parses
 from synmask.roberta.weights import RobertaShape, load_weights

@@ -14,8 +14,9 @@ from synmask.config.sections import Guidance
 from synmask.corpora.demo.tasks import write_part
 from synmask.corpora.tasks import read_task, write_sentences, write_task
 from synmask.files import UserError, read_lines, write_lines
-from synmask.roberta.finetune import encode_file, finetune, predict
-from synmask.roberta.labelled import batched, read_encoded, read_syntax, write_encoded
+from synmask.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
+from synmask.roberta.finetune import finetune, predict
+from synmask.roberta.labelled import batched
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.task_syntax import annotate_task
 from synmask.roberta.weights import RobertaShape, load_weights

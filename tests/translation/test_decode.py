@@ -13,15 +13,9 @@ from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.training.binarise import encode
 from synmask.translation.average import load_model
 from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import (
-    decode_files,
-    encoded,
-    likely_parents,
-    parse_file,
-    parse_text,
-    predict_templates,
-    searched,
-)
+from synmask.translation.decode import decode_files, predict_templates, searched
+from synmask.translation.inputs import encoded
+from synmask.translation.parse import likely_parents, parse_file, parse_text
 from synmask.translation.translate import Translator
 
 
@@ -138,7 +132,7 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
 
 
 def test_raw_text_becomes_trees_over_words_line_by_line(models):
-    script = "import sys; from pathlib import Path; from synmask.translation.decode import print_trees; print_trees(Path(sys.argv[1]), threads=1)"
+    script = "import sys; from pathlib import Path; from synmask.translation.parse import print_trees; print_trees(Path(sys.argv[1]), threads=1)"
     how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
     process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **how)
     for line in ("a bb ef ghi", "", "bb (a)", "d"):

@@ -11,7 +11,8 @@ from synmask.cli import main
 from synmask.config.sections import Decoding
 from synmask.translation.average import load_model
 from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import encoded, no_jars, prepared, searched, splitter_of
+from synmask.translation.decode import searched
+from synmask.translation.inputs import encoded, no_jars, prepared, splitter_of
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
 LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]

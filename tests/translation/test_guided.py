@@ -12,7 +12,8 @@ from synmask.search.paths import Paths
 from synmask.search.products import Products
 from synmask.syntax.annotations import annotate_file
 from synmask.translation.average import average, save_model
-from synmask.translation.decode import decode_files, parse_file
+from synmask.translation.decode import decode_files
+from synmask.translation.parse import parse_file
 from synmask.translation.steps import DecoderSteps
 from synmask.translation.task import GuidedTranslation, translation_config
 from synmask.translation.train import train

@@ -11,9 +11,10 @@ from small_models import typed
 from synmask.config import GUIDES, load, read_yaml
 from synmask.config.sections import Decoding
 from synmask.files import UserError
-from synmask.training.binarise import encode, read_dictionary, write_binary
+from synmask.training.binarise import binarise, encode, read_dictionary, write_binary
 from synmask.translation.average import average, load_model, save_model
-from synmask.translation.decode import decode_files, parse_file
+from synmask.translation.decode import decode_files
+from synmask.translation.parse import parse_file
 from synmask.translation.task import translation_config
 from synmask.translation.train import train
 
@@ -49,6 +50,20 @@ def test_other_syntax_is_other_data(corpus, tmp_path, settings_of, capsys):
     assert "from other data; starting again" in capsys.readouterr().err
     assert same(plain, run(tmp_path, tmp_path / "b", settings_of("none")))
     assert "starting again" not in capsys.readouterr().err
+
+
+def test_other_validation_data_are_other_data(corpus, tmp_path, settings):
+    """Their losses are in the history, and choose the best model."""
+    shutil.copytree(corpus / "bpe", tmp_path / "bpe")
+    losses = []
+    for _ in range(2):
+        binarise(tmp_path / "bpe", tmp_path / "bin", "de", "en")
+        run(tmp_path, tmp_path / "a", settings, restart=True)
+        losses.append([row["valid_loss"] for row in csv.DictReader((tmp_path / "a/history.csv").open())])
+        for side in ("de", "en"):
+            lines = (tmp_path / f"bpe/valid.{side}").read_text().splitlines()[:4]
+            (tmp_path / f"bpe/valid.{side}").write_text("".join(f"{line}\n" for line in lines))
+    assert losses[0] != losses[1]
 
 
 def test_checkpoints_of_other_settings_or_code_are_dropped(corpus, tmp_path, settings, capsys):

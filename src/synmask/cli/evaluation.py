@@ -171,7 +171,7 @@ def parse(
         config: Configuration file; needed if CoreNLP tokenised the text.
     """
     from synmask.cli.syntax import tokeniser_jars
-    from synmask.translation.decode import parse_file, print_trees
+    from synmask.translation.parse import parse_file, print_trees
 
     files = [path for path in (input, output, distribution) if path is not None]
     if len(files) not in (0, 3) or (sentence is not None and not files):

@@ -135,8 +135,7 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
         output: PART.npz.
     """
     from synmask.corpora.tasks import read_task
-    from synmask.roberta.finetune import encode_file
-    from synmask.roberta.labelled import write_encoded
+    from synmask.roberta.encoded import encode_file, write_encoded
 
     write_encoded(output, encode_file(read_task(task, input, test=True), task, weights, max_tokens))
 

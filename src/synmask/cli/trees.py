@@ -62,7 +62,7 @@ def tree(
     if number is None:
         from synmask.cli.syntax import tokeniser_jars
         from synmask.syntax.parses import parse_of
-        from synmask.translation.decode import parse_text
+        from synmask.translation.parse import parse_text
 
         jars = tokeniser_jars(config)
         induced = {label: parse_of(parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}

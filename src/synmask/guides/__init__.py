@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
@@ -52,21 +52,6 @@ class Syntax:
     distance: Tensor
     height: Tensor | None = None
     distribution: Tensor | None = None
-
-
-class Steps(Protocol):
-    """A decoder's guide in beam search: S sentences have W hypotheses of t tokens each."""
-
-    def __call__(self, x: Tensor, paths: "Paths") -> Tensor:
-        """The bias to add to the scores of the last tokens.
-
-        Args:
-            x: (S, W, d), what the first layer gets of them.
-            paths: where caches hold the tokens of their hypotheses.
-
-        Returns:
-            (S, H, W, t), for the tokens on the paths.
-        """
 
 
 class Guide(nn.Module, ABC):
@@ -138,8 +123,13 @@ class Guide(nn.Module, ABC):
         """A guide for the decoder's first self-attention; None leaves the decoder unguided."""
         return None
 
-    def steps(self) -> "Steps":
-        """This guide in beam search, one token at a time; needed only for guides that `decoder` returns."""
+    def steps(self) -> "Callable[[Tensor, Paths], Tensor]":
+        """This guide in beam search, one token at a time; needed only for guides that `decoder` returns.
+
+        Returns:
+            the input of the first layer at the last tokens (S, W, d), and their hypotheses' paths → the bias
+            to add to the scores of the tokens on these paths (S, H, W, t).
+        """
         raise NotImplementedError(f"{type(self).__name__} guides no beam search")
 
     def loss(self, done: Done) -> Tensor | None:

@@ -105,7 +105,7 @@ class WallSteps:
         self.distance: Tensor | None = None  # (rows, slots, G)
 
     def __call__(self, x: Tensor, paths: Paths) -> Tensor:
-        """See `Steps`."""
+        """See `Guide.steps`."""
         guide, tower = self.guide, self.guide.tower
         states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, paths)))
         states = tower.norm2(states + tower.linear2(F.relu(tower.linear1(states))))

@@ -18,15 +18,8 @@ from synmask.files import UserError
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.roberta import synclm
-from synmask.roberta.labelled import (
-    Sentences,
-    SentenceTask,
-    check_encoded,
-    read_encoded,
-    read_syntax,
-    sentence_words,
-    syntax_file,
-)
+from synmask.roberta.encoded import read_encoded, read_fitting, read_syntax, syntax_file
+from synmask.roberta.labelled import Sentences, SentenceTask, sentence_words
 from synmask.roberta.model import GuidedRoberta, guided_shape
 from synmask.roberta.weights import MASK, Weights, load_weights, save_weights
 from synmask.training.checkpoints import load
@@ -173,8 +166,7 @@ class Continuing(Stage):
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
         for part in self._parts():
-            check_encoded(part, weights)
-            encoded = read_encoded(part)
+            encoded = read_fitting(part, weights)
             read_syntax(part, encoded)
             if encoded.sizes.max() > self.settings.training.batch.tokens:
                 longest, most = encoded.sizes.max(), self.settings.training.batch.tokens

@@ -1,6 +1,5 @@
 """Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,29 +8,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.config.nlu import FinetuningSettings
-from synmask.corpora.tasks import TASKS, Examples
+from synmask.corpora.tasks import TASKS
 from synmask.evaluation.nlu import TASK_METRICS, score
 from synmask.files import UserError, machine_fault, write_lines
-from synmask.roberta.labelled import (
-    Encoded,
-    SentenceLoss,
-    SentencePrediction,
-    batched,
-    check_encoded,
-    encode,
-    read_encoded,
-    read_syntax,
-    sentence_words,
-    syntax_file,
-)
+from synmask.roberta.encoded import Encoded, read_fitting, read_syntax, syntax_file
+from synmask.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_words
 from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.weights import load_dictionary, load_weights
-from synmask.text import gpt2
+from synmask.roberta.weights import load_weights
 from synmask.training.checkpoints import finished, load, retire, save
 from synmask.training.lock import locked
 from synmask.training.loop import run_stage
@@ -73,9 +60,9 @@ class FineTuning(Stage):
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
         for part in self._parts():
-            check_encoded(part, weights)
+            encoded = read_fitting(part, weights)
             if self.settings.system.kind.reads:
-                read_syntax(part, read_encoded(part))
+                read_syntax(part, encoded)
         return {}
 
     def _parts(self) -> list[Path]:
@@ -93,16 +80,14 @@ class FineTuning(Stage):
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         weights = load_weights(self.weights)
-        task = SentencePrediction(
-            self.data, self.valid, self.settings, len(TASKS[self.task].labels), weights, self.seed
-        )
+        task = SentencePrediction(self.data, self.valid, self.settings, weights, self.seed)
         model = task.build_model(weights.shape.settings(self.settings.training))
         task.load_dataset("valid")
         return Trainer(cfg, task, model, SentenceLoss(task, self.settings.system.mlm_weight))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         dataset = trainer.task.dataset("valid")
-        outputs = model_outputs(trainer.get_model(), trainer.task, dataset.encoded, dataset.syntax)
+        outputs = model_outputs(trainer.get_model(), dataset.encoded, dataset.syntax)
         gold = torch.from_numpy(dataset.encoded.targets)
         if TASKS[self.task].labels:
             loss = torch.nn.functional.cross_entropy(outputs, gold.long())
@@ -173,20 +158,6 @@ def finetune(
             retire(folder, run / BEST, BEST)
 
 
-def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set.
-
-    Of the folder `weights` only the vocabulary is read.
-    """
-    dictionary = load_dictionary(weights)
-    sentences = [sentence for example in examples.texts for sentence in example]
-    pieces = iter(gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe"))
-    texts = [[next(pieces) for _ in example] for example in examples.texts]
-    labels = TASKS[task].labels
-    targets = [labels.index(label) if labels else float(label) for label in examples.labels]
-    return encode(texts, dictionary, most, targets or [math.nan] * len(texts))
-
-
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
     """Write the model's prediction for each example of a part, one label or number per line."""
     write_lines(output, predictions(model, weights, data, threads))
@@ -201,10 +172,9 @@ def predictions(model: Path, weights: Path, data: Path, threads: int = 1) -> lis
     """
     torch.set_num_threads(threads)
     tuned, task = _tuned(model, weights, data)
-    check_encoded(data, task.weights, test=True)
+    encoded = read_fitting(data, task.weights, test=True)
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
-    encoded = read_encoded(data)
-    outputs = model_outputs(tuned, task, encoded, task.syntax(data, encoded))
+    outputs = model_outputs(tuned, encoded, task.syntax(data, encoded))
     return _answers(task.settings.task, outputs)
 
 
@@ -217,8 +187,7 @@ def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, Sente
     saved, loaded = load(model), load_weights(weights)
     try:
         settings = FinetuningSettings.model_validate(saved["settings"])
-        classes = len(TASKS[settings.task].labels)
-        task = SentencePrediction(data.parent, data.stem, settings, classes, loaded, seed=1)
+        task = SentencePrediction(data.parent, data.stem, settings, loaded, seed=1)
         tuned = task.build_model(loaded.shape.settings(settings.training))
         tuned.load_state_dict({**saved["model"]})
     except Exception as error:  # what another file's content makes of these is not limited
@@ -230,16 +199,14 @@ def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, Sente
     return tuned, task
 
 
-def model_outputs(
-    model: GuidedRoberta, task: FairseqTask, encoded: Encoded, syntax: np.ndarray | None
-) -> torch.Tensor:
+def model_outputs(model: GuidedRoberta, encoded: Encoded, syntax: np.ndarray | None) -> torch.Tensor:
     """The head's outputs for all examples, (N, C) in their order, on the CPU; batched by length.
 
     Args:
         syntax: the annotations of the examples' tokens, if the model's guide reads them.
     """
     order = np.argsort(encoded.sizes, kind="stable")
-    device, pad = next(model.parameters()).device, task.source_dictionary.pad()
+    device, pad = next(model.parameters()).device, model.encoder.dictionary.pad()
     outputs: list[torch.Tensor] = []
     training = model.training
     model.eval()

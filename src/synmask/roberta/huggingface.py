@@ -37,7 +37,7 @@ NAMES = (  # in fairseq, in transformers
 )
 
 
-def convert_huggingface(source: str | Path, output: str | Path) -> RobertaShape:
+def convert_huggingface(source: Path, output: Path) -> RobertaShape:
     """Convert a folder with config.json, model.safetensors, and vocab.json with merges.txt or, as
     transformers 5 writes it, tokenizer.json, to a weights folder.
 
@@ -47,7 +47,6 @@ def convert_huggingface(source: str | Path, output: str | Path) -> RobertaShape:
     Raises:
         UserError: a file is missing or damaged, or fairseq's RoBERTa cannot represent the model.
     """
-    source = Path(source)
     for name in ("config.json", "model.safetensors"):
         if not (source / name).is_file():
             raise UserError(f"{source}: has no {name}; save a RobertaForMaskedLM there with save_pretrained")

@@ -73,7 +73,7 @@ class Pretraining(Stage):
         return left_out
 
     def files(self) -> list[Path]:
-        return [self.weights / "dict.txt", *self.data.glob("train.*")]
+        return [self.weights / "dict.txt", *self.data.glob("train.*"), *self.data.glob("valid.*")]
 
     def config(self, run: Path, processes: int) -> DictConfig:
         training = self.settings.training

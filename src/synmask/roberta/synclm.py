@@ -8,6 +8,7 @@ differences.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,24 +26,13 @@ EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
-class Phrases:
-    """P samples of the phrase loss; tokens by position, padded with NONE.
+class Samples:
+    """P samples of a loss; tokens by position, spans by their first and last token, padded with NONE.
 
     Attributes:
-        anchors, positives: (P,); negatives: (P, OTHERS).
-    """
-
-    anchors: np.ndarray
-    positives: np.ndarray
-    negatives: np.ndarray
-
-
-@dataclass(frozen=True)
-class Subtrees:
-    """T samples of the tree loss; spans by their first and last token, padded with NONE.
-
-    Attributes:
-        anchors: (T,); positives: (T, 2); negatives: (T, SHIFTED, 2).
+        anchors: (P,), tokens.
+        positives: of the phrase loss, tokens (P,); of the tree loss, spans (P, 2).
+        negatives: tokens (P, OTHERS); spans (P, SHIFTED, 2).
     """
 
     anchors: np.ndarray
@@ -75,14 +65,14 @@ def spans(heads: np.ndarray) -> np.ndarray:
     return found
 
 
-def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Phrases:
+def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Samples:
     """Sample heads, for each a nearby token of its phrase (positive) and nearby tokens outside (negatives).
 
     If outside tokens lie beyond the positive, seen from the head, the positive is an anchor, too: it should
     be closer to the head than to them. A head's own head is never a negative.
     """
     found, inner = spans(heads), np.flatnonzero(heads != NONE)
-    chosen: list[tuple[int, int, list[int]]] = []
+    chosen: list[tuple[int, int, np.ndarray]] = []
     for head in _heads(heads):
         (first, last), near = found[head], np.abs(inner - head) <= INSIDE
         near &= (inner >= first) & (inner <= last) & (inner != head)
@@ -95,17 +85,12 @@ def draw_phrases(heads: np.ndarray, random: np.random.Generator) -> Phrases:
         outside = random.permutation(outside)[:OTHERS]
         outside = outside[outside != heads[head]]
         beyond = outside[(outside - inside) * (inside - head) > 0]
-        chosen += [(head, inside, [*outside])] * bool(len(outside))
-        chosen += [(inside, head, [*beyond])] * bool(len(beyond))
-    negatives = [row + [NONE] * (OTHERS - len(row)) for _, _, row in chosen]
-    return Phrases(
-        np.array([row[0] for row in chosen], dtype=np.int64),
-        np.array([row[1] for row in chosen], dtype=np.int64),
-        np.array(negatives, dtype=np.int64).reshape(-1, OTHERS),
-    )
+        chosen += [(head, inside, outside)] * bool(len(outside))
+        chosen += [(inside, head, beyond)] * bool(len(beyond))
+    return _samples(chosen, np.full((len(chosen), OTHERS), NONE))
 
 
-def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Subtrees:
+def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Samples:
     """Each head except roots with its subtree (positive) and shifted spans that contain it (negatives).
 
     Shifted spans are as long as the subtree, one token longer or (for subtrees of at least 4) one shorter.
@@ -121,12 +106,16 @@ def draw_subtrees(heads: np.ndarray, random: np.random.Generator) -> Subtrees:
         if moved:
             picked = random.permutation(len(moved))[:SHIFTED]
             chosen.append((head, (first, last), [moved[place] for place in picked]))
-    negatives = [row + [(NONE, NONE)] * (SHIFTED - len(row)) for _, _, row in chosen]
-    return Subtrees(
-        np.array([row[0] for row in chosen], dtype=np.int64),
-        np.array([row[1] for row in chosen], dtype=np.int64).reshape(-1, 2),
-        np.array(negatives, dtype=np.int64).reshape(-1, SHIFTED, 2),
-    )
+    return _samples(chosen, np.full((len(chosen), SHIFTED, 2), NONE))
+
+
+def _samples(chosen: Sequence[tuple[int, Any, Sequence]], negatives: np.ndarray) -> Samples:
+    """The anchor, positive and negatives of each sample as arrays; `negatives` has room for theirs."""
+    for row, (_, _, others) in zip(negatives, chosen, strict=True):
+        row[: len(others)] = others
+    anchors = np.array([anchor for anchor, _, _ in chosen], dtype=np.int64)
+    positives = np.array([positive for _, positive, _ in chosen], dtype=np.int64)
+    return Samples(anchors, positives.reshape(-1, *negatives.shape[2:]), negatives)
 
 
 def _heads(heads: np.ndarray) -> np.ndarray:
@@ -142,7 +131,7 @@ def _moved(head: int, first: int, last: int, least: int, most: int) -> list[tupl
     return [(first - by, last - by) for by in left] + [(first + by, last + by) for by in right]
 
 
-def joined(parts: Sequence[Phrases] | Sequence[Subtrees], length: int) -> dict[str, Tensor]:
+def joined(parts: Sequence[Samples], length: int) -> dict[str, Tensor]:
     """The samples of all sentences of a batch (B, `length`), as positions in the flattened batch."""
     return {
         field.name: torch.cat(

@@ -15,7 +15,7 @@ from fairseq.data import Dictionary
 
 from synmask.corpora.tasks import read_task
 from synmask.files import UserError, write_json, writing
-from synmask.roberta.labelled import COLUMNS, NONE, Encoded, encode, read_encoded, syntax_file, write_encoded
+from synmask.roberta.encoded import COLUMNS, NONE, Encoded, encode, read_encoded, syntax_file, write_encoded
 from synmask.roberta.weights import load_dictionary
 from synmask.syntax.pieces import Parsed, annotate, read_parsed
 from synmask.text import gpt2

@@ -92,7 +92,7 @@ class Weights:
     state: dict[str, Tensor]
 
 
-def load_weights(folder: str | Path) -> Weights:
+def load_weights(folder: Path) -> Weights:
     """Read a weights folder. fairseq's own rules rename the parameters of checkpoints of 2019.
 
     Classification heads are left out. No code in the file is run (`weights_only`).
@@ -100,23 +100,19 @@ def load_weights(folder: str | Path) -> Weights:
     Raises:
         UserError: a file is missing or damaged or of another architecture, or files do not fit together.
     """
-    folder = Path(folder)
     return _read(folder, folder, read_encoder(folder / "encoder.json"))
 
 
-def load_dictionary(folder: str | Path) -> Dictionary:
+def load_dictionary(folder: Path) -> Dictionary:
     """Read the dictionary of a weights folder, whose model.pt need not be there yet.
 
     Raises:
         UserError: as for `load_weights`.
     """
-    folder = Path(folder)
     return _dictionary(folder, folder, read_encoder(folder / "encoder.json"))
 
 
-def save_weights(
-    folder: str | Path, state: Mapping[str, Tensor], shape: RobertaShape, vocabulary: str | Path
-) -> None:
+def save_weights(folder: Path, state: Mapping[str, Tensor], shape: RobertaShape, vocabulary: Path) -> None:
     """Write a weights folder that fairseq and `load_weights` read.
 
     Args:
@@ -125,7 +121,6 @@ def save_weights(
     Raises:
         UserError: `state` is not of this shape, or not of this vocabulary.
     """
-    folder, vocabulary = Path(folder), Path(vocabulary)
     words = len(load_dictionary(vocabulary))
     kept = {name: value for name, value in state.items() if name in shape.parameters(words)}
     _check(kept, shape, words, folder)
@@ -137,9 +132,7 @@ def save_weights(
     save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest})
 
 
-def unpack_archive(
-    archive: str | Path, encoder_json: str | Path, vocab_bpe: str | Path, folder: str | Path
-) -> Weights:
+def unpack_archive(archive: Path, encoder_json: Path, vocab_bpe: Path, folder: Path) -> Weights:
     """Make a weights folder from GPT-2's files and fairseq's NAME.tar.gz (NAME/model.pt, NAME/dict.txt).
 
     Nothing is written unless all of it can be loaded; returns the loaded weights.
@@ -147,7 +140,6 @@ def unpack_archive(
     Raises:
         UserError: not such an archive, damaged, or as for `load_weights`.
     """
-    archive, folder = Path(archive), Path(folder)
     encoder = read_encoder(encoder_json)
     tokenizer(encoder, read_merges(vocab_bpe), f"{encoder_json}, {vocab_bpe}")  # stops if they do not fit
     name = archive.name.removesuffix(".gz").removesuffix(".tar").removesuffix(".tgz")

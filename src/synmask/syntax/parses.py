@@ -23,7 +23,7 @@ class Parse:
         tokens: n sub-words without `</s>`, or n words.
         distances: n-1, between the tokens; `eos_distance`: before `</s>`. Undefined for other parsers' trees.
         heads: of each word, from 1, 0 = root; None for a system without heads.
-        heights: of the sub-words; `parents`: their likely parents (`translation.decode.likely_parents`); both
+        heights: of the sub-words; `parents`: their likely parents (`translation.parse.likely_parents`); both
             for figures.
         spans: (start, end, label) of another parser's tree.
     """

@@ -30,9 +30,10 @@ def binarise(text: Path, output: Path, source: str, target: str) -> None:
     dictionaries = {language: _dictionary(text / f"train.{language}") for language in (source, target)}
     for language, dictionary in dictionaries.items():
         for split in ("train", "valid"):
-            _binarise_file(
-                text / f"{split}.{language}", output / f"{split}.{source}-{target}.{language}", dictionary
-            )
+            path = text / f"{split}.{language}"
+            sentences = (encode(line, dictionary) for line in read_lines(path))
+            prefix = output / f"{split}.{source}-{target}.{language}"
+            write_binary(prefix, sentences, len(dictionary), str(path))
     for language, dictionary in dictionaries.items():
         with writing(output / f"dict.{language}.txt") as handle:
             dictionary.save(handle)
@@ -56,11 +57,6 @@ def _dictionary(path: Path) -> Dictionary:
         dictionary.add_symbol(symbol, count)
     dictionary.finalize(threshold=0, nwords=-1, padding_factor=8)
     return dictionary
-
-
-def _binarise_file(path: Path, prefix: Path, dictionary: Dictionary) -> None:
-    sentences = (encode(line, dictionary) for line in read_lines(path))
-    write_binary(prefix, sentences, len(dictionary), str(path))
 
 
 def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, name: str) -> None:

@@ -61,7 +61,7 @@ class Stage(ABC):
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """The training data; checkpoints from other data belong to another training."""
+        """The data to train and to validate on; checkpoints from other data belong to another training."""
 
     @abstractmethod
     def config(self, run: Path, processes: int) -> DictConfig:

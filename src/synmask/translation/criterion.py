@@ -40,16 +40,9 @@ class MixedLoss(LoggedLoss):
             )
             loss = (1 - self.mlm_weight) * loss + self.mlm_weight * mlm
             log |= {"mlm_loss": mlm.data, "masked": len(sample["masked_target"])}
-        encoder = unwrapped(model).encoder
-        if self.training and encoder.guide is not None:
-            extra = encoder.guide.loss(output[1]["done"])
+        guide = model.encoder.guide
+        if self.training and guide is not None:
+            extra = guide.loss(output[1]["done"])
             loss = loss if extra is None else loss + extra
         log["loss"] = loss.data
         return loss, sample["ntokens"], log
-
-
-def unwrapped(model: nn.Module) -> nn.Module:
-    """The model inside its wrapper for data-parallel training, if it has one."""
-    while hasattr(model, "module"):
-        model = model.module
-    return model

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fairseq.models.transformer.transformer_config import TransformerConfig
-from fairseq.modules import MultiheadAttention
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
@@ -14,17 +13,19 @@ from synmask.training.operators import by_head
 Attend = Callable[[Tensor, Tensor, Tensor, Drop], Tensor]  # `Guide.context` in a layer
 
 
-def guided_attention(attention: MultiheadAttention, x: Tensor, attend: Attend) -> Tensor:
-    """Self-attention of x (n, B, d) → (n, B, d).
+def guided_attention(layer: "EncoderLayer | DecoderLayer", x: Tensor, attend: Attend) -> Tensor:
+    """Self-attention of x (n, B, d), with its residual connection → (n, B, d).
 
-    `attend` computes each token's context from the scaled scores (B, H, n, n) and the values; the projections
-    are those of `attention`.
+    `attend` computes each token's context from the scaled scores (B, H, n, n) and the values; all else is the
+    layer's.
     """
+    attention = layer.self_attn
     projected = attention.q_proj(x) * attention.scaling, attention.k_proj(x), attention.v_proj(x)
     query, key, value = (by_head(one, attention.num_heads) for one in projected)
     scores = query @ key.transpose(-1, -2)
     context = attend(scores, value, x.transpose(0, 1), attention.dropout_module)
-    return attention.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
+    attended = attention.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
+    return layer.self_attn_layer_norm(x + layer.dropout_module(attended))
 
 
 class EncoderLayer(TransformerEncoderLayerBase):
@@ -52,9 +53,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
         """
         if attend is None:
             return super().forward(x, encoder_padding_mask)
-        attended = guided_attention(self.self_attn, x, attend)
-        x = self.self_attn_layer_norm(x + self.dropout_module(attended))
-        return feed_forward(self, x)
+        return feed_forward(self, guided_attention(self, x, attend))
 
 
 class DecoderLayer(TransformerDecoderLayerBase):
@@ -81,8 +80,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
                 x, encoder_out, encoder_padding_mask, incremental_state,
                 need_attn=need_attn, need_head_weights=need_head_weights, **more,
             )  # fmt: skip
-        attended = guided_attention(self.self_attn, x, attend)
-        x = self.self_attn_layer_norm(x + self.dropout_module(attended))
+        x = guided_attention(self, x, attend)
         attended, weights = self.encoder_attn(
             query=x,
             key=encoder_out,

@@ -18,7 +18,7 @@ from synmask.config.sections import RunSettings, Table
 from synmask.config.tables import asked_runs
 from synmask.config.tables import plan as table_plan
 from synmask.files import read_object
-from synmask.translation.task import model_class, translation_config
+from synmask.translation.task import model_class, translation_arguments
 from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side
 
 PARSED_A_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
@@ -240,11 +240,11 @@ def count_parameters(settings: RunSettings, *sizes: int) -> int:
 @lru_cache  # it takes 0.4 s; so by JSON, as settings cannot be hashed
 def _counted(json: str, *sizes: int) -> int:
     settings = RunSettings.model_validate_json(json)
-    cfg = translation_config(Path("data"), Path("run"), "source", "target", settings, seed=1)
+    args = translation_arguments(Path("data"), Path("run"), "source", "target", settings, seed=1)
     names = ("source_dictionary", "target_dictionary", "template_dictionary")
     words = dict(zip(names, map(_dictionary, sizes), strict=False))
     with torch.device("meta"):
-        model = model_class(settings.system.guide).build(cfg.model, Namespace(**words), settings.system)
+        model = model_class(settings.system.guide).build(args, Namespace(**words), settings.system)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -290,7 +290,6 @@ def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    """The cells of a row."""
     gpus = any(device != "CPU" for device in row.hours.measured)
     return (
         row.corpus,
@@ -334,14 +333,10 @@ def hour_lines(
     if known:
         kinds = "trainings and fine-tunings" if tuned else "trainings"
         kinds = "trainings, pre-trainings and fine-tunings" if made else kinds
-        what = f"{len(known)} {kinds}, one after another"
-        yield f"one GPU    about {as_text(sum(hours.gpu for hours in known))} for {what}"
-    if known and gpus > 1:
-        yield (
-            f"{gpus} GPUs".ljust(11) + f"about {as_text(side_by_side((hours.gpu for hours in known), gpus))}"
-        )
-    if known:
-        cores = os.cpu_count() or 1
+        on_gpu, cores = [hours.gpu for hours in known], os.cpu_count() or 1
+        yield f"one GPU    about {as_text(sum(on_gpu))} for {len(known)} {kinds}, one after another"
+        if gpus > 1:
+            yield f"{gpus} GPUs".ljust(11) + f"about {as_text(side_by_side(on_gpu, gpus))}"
         whole = as_text(sum(hours.cores for hours in known) / cores)
         yield f"no GPU     about {whole} on this machine's {cores} cores"
         yield (
@@ -359,11 +354,7 @@ def _sources(config: Config, left: list[Row], tuned: bool) -> Iterator[str]:
     if devices := sorted({device for row in left for device in row.hours.measured}):
         yield f"measured   by your own trainings, on {', '.join(devices)}"
     machines = " and ".join(REFERENCE[machine]["name"] for machine in ("gpu", "cpu"))
-    guess = (
-        f", for fine-tunings by the paper's {REFERENCE['finetuning']['hours']} hours for GLUE"
-        if tuned
-        else ""
-    )
+    guess = f", for fine-tunings by the paper's {REFERENCE['finetuning']['hours']} hours for GLUE" * tuned
     yield (
         f"~          estimated from speeds of {machines} (src/synmask/workflow/reference.yaml){guess}; "
         "your own trainings take their place"

@@ -66,9 +66,7 @@ class GuidedTranslation(TranslationTask):
         templates = None
         if self.template_dictionary is not None:
             templates = read_templates(self.templates[split], self.template_dictionary, len(read[0]))
-        self.datasets[split] = self._pairs(
-            *read, templates, training=split == "train", shuffle=split != "test"
-        )
+        self.datasets[split] = self._pairs(*read, templates, training=split == "train")
 
     @property
     def parsed(self) -> frozenset[str]:
@@ -87,10 +85,10 @@ class GuidedTranslation(TranslationTask):
             syntax: their annotations, (n, 3) each, if the model reads parses.
             templates: ids with `</s>` of their templates, if the model reads them; None: all empty.
         """
-        return self._pairs(sentences, None, syntax, templates, training=False, shuffle=False)
+        return self._pairs(sentences, None, syntax, templates, training=False)
 
     def _pairs(
-        self, source: Any, target: Any, syntax: Any, templates: Any, *, training: bool, shuffle: bool
+        self, source: Any, target: Any, syntax: Any, templates: Any, *, training: bool
     ) -> AnnotatedPairs:
         def sizes(side: Any) -> Any:
             return side.sizes if hasattr(side, "sizes") else [len(sentence) for sentence in side]
@@ -104,7 +102,7 @@ class GuidedTranslation(TranslationTask):
             None if target is None else sizes(target),
             None if target is None else self.tgt_dict,
             left_pad_source=system.left_pad_source,
-            shuffle=shuffle,
+            shuffle=target is not None,
             needs=self.needs,
             syntax=syntax,
             templates=templates,
@@ -196,9 +194,4 @@ def read_split(
         return source, target, None
     from synmask.syntax.annotations import Annotations  # imported here: other systems do not depend on it
 
-    return source, target, Annotations(annotation_file(data, split, languages[0]), source.sizes)
-
-
-def annotation_file(data: Path, split: str, language: str) -> Path:
-    """The file of a split's syntax, beside the binarised data."""
-    return data / f"syntax.{split}.{language}.npy"
+    return source, target, Annotations(data / f"syntax.{split}.{languages[0]}.npy", source.sizes)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
@@ -49,6 +50,10 @@ class Translation(Stage):
     def parsed(self) -> bool:
         return bool(self.settings.system.kind.reads)
 
+    def _dictionaries(self) -> list[Dictionary]:
+        sides = (self.source, self.target)
+        return [read_dictionary(self.data / f"dict.{language}.txt") for language in sides]
+
     def check(self) -> dict[str, int]:
         if self.settings.system.kind.templates and not self.templates:
             raise UserError("this system reads templates of the target; give --templates")
@@ -76,14 +81,13 @@ class Translation(Stage):
     def _sizes(self, split: str) -> np.ndarray:
         """(N,) the number of sub-words on each pair's longer side."""
         languages = (self.source, self.target)
-        dictionaries = [read_dictionary(self.data / f"dict.{language}.txt") for language in languages]
-        source, target, _ = read_split(self.data, split, languages, dictionaries, self.parsed)
+        source, target, _ = read_split(self.data, split, languages, self._dictionaries(), self.parsed)
         return np.maximum(source.sizes, target.sizes)
 
     def files(self) -> list[Path]:
-        files = [*self.data.glob("train.*")]
+        files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
         if self.parsed:
-            files += self.data.glob(f"syntax.train.{self.source}.npy")
+            files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
         return [*files, *self.templates.values()]
 
     def config(self, run: Path, processes: int) -> DictConfig:
@@ -97,7 +101,15 @@ class Translation(Stage):
         return cfg
 
     def trainer(self, cfg: DictConfig) -> Trainer:
-        return build_trainer(cfg, self.settings, self.seed, self.templates)
+        torch.manual_seed(self.seed)
+        words = read_dictionary(self.templates["dictionary"]) if self.templates else None
+        task = GuidedTranslation(
+            cfg.task, *self._dictionaries(), self.settings, self.seed, words, self.templates
+        )
+        model = task.build_model(cfg.model)
+        task.load_dataset("valid")
+        loss = MixedLoss(task, self.settings.training.label_smoothing, self.settings.system.mlm_weight)
+        return Trainer(cfg, task, model, loss)
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         valid = valid_means(trainer)
@@ -143,23 +155,3 @@ def train(
         how: for `run_stage`.
     """
     run_stage(Translation(settings, seed, data, source, target, keep, dict(templates)), run, **how)
-
-
-def build_trainer(
-    cfg: DictConfig, settings: RunSettings, seed: int, templates: Mapping[str, Path]
-) -> Trainer:
-    """fairseq's trainer with our task, model and criterion, and the validation data loaded.
-
-    Args:
-        templates: see `Translation`.
-    """
-    torch.manual_seed(seed)
-    data = Path(cfg.task.data)
-    languages = (cfg.task.source_lang, cfg.task.target_lang)
-    dictionaries = [read_dictionary(data / f"dict.{language}.txt") for language in languages]
-    words = read_dictionary(templates["dictionary"]) if templates else None
-    task = GuidedTranslation(cfg.task, *dictionaries, settings, seed, words, templates)
-    model = task.build_model(cfg.model)
-    criterion = MixedLoss(task, settings.training.label_smoothing, settings.system.mlm_weight)
-    task.load_dataset("valid")
-    return Trainer(cfg, task, model, criterion)

@@ -39,14 +39,9 @@ class GuidedEncoder(TransformerEncoderBase):
         self,
         src_tokens: Tensor,
         src_lengths: Tensor | None = None,
-        return_all_hiddens: bool = False,
         annotations: dict[str, Tensor] | None = None,
-        masked: Tensor | None = None,
     ) -> dict[str, Any]:
-        """src_tokens (B, n) → fairseq's encoder output, plus the guide's `prepared` state.
-
-        `masked` is for the model's language-model head; it is not used here.
-        """
+        """src_tokens (B, n) → fairseq's encoder output, plus the guide's `prepared` state."""
         padding = src_tokens.eq(self.padding_idx)
         x = self._embed(src_tokens, padding)
         prepared = None

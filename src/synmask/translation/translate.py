@@ -19,15 +19,13 @@ from synmask.text.lines import answer
 from synmask.training.binarise import encode
 from synmask.translation.average import load_model, load_template_model
 from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import (
+from synmask.translation.decode import best_templates, listed, searched
+from synmask.translation.inputs import (
     Jars,
-    best_templates,
     detokenised,
     encoded,
-    listed,
     no_jars,
     prepared,
-    searched,
     splitter_of,
     starts_program,
     tokens_of,
