@@ -129,6 +129,14 @@ def test_a_sentence_without_quotes_is_told_to_have_them():
     assert done.stderr.endswith("put a text of several words in quotes\n")
 
 
+def test_a_language_is_a_code(tmp_path):
+    """JA or japanese would be scored with English's tokeniser."""
+    (tmp_path / "a").write_text("a b c d\n")
+    done = synmask("score", tmp_path / "a", tmp_path / "a", "--language", "JA")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--language: must be a language code of two or three lower-case letters" in done.stderr
+
+
 def test_own_files_lie_over_the_configuration(tmp_path):
     """As for Snakemake: a system of one's own has no corpus in its file."""
     (tmp_path / "mine.yaml").write_text("systems: {mine: {guide: grammar}}")

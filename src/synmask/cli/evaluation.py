@@ -18,13 +18,14 @@ from synmask.cli.options import (
     TrainJson,
     together,
 )
+from synmask.config.base import Language
 from synmask.config.runs import RunInfo, TranslationInfo
 from synmask.files import UserError
 from synmask.gpus import lease
 
 
 def score(
-    hypotheses: Path, references: Path, /, *, language: str = "en", lowercase: Lowercase = False
+    hypotheses: Path, references: Path, /, *, language: Language = "en", lowercase: Lowercase = False
 ) -> None:
     """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
 
@@ -34,7 +35,7 @@ def score(
     Args:
         hypotheses: Translations, plain text, one sentence per line.
         references: Reference translations of the same sentences.
-        language: Their language.
+        language: Their language code; zh and ja have tokenisers of their own.
     """
     from synmask.evaluation.bleu import score_texts
 
