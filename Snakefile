@@ -87,3 +87,4 @@ rule download:
 # for the terminal: what a dry run says of hours, what is said of a target that does not exist
 terminal.WORKFLOW.hours = hours.saying(CONFIG)
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
+terminal.WORKFLOW.corpora, terminal.WORKFLOW.systems = [*CONFIG.corpora], [*CONFIG.systems]

@@ -1,5 +1,6 @@
 import contextlib
 import gzip
+import json
 import re
 import subprocess
 import sys
@@ -119,6 +120,36 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
 def test_settings_are_the_workflows():
     done = synmask("settings", "--corpus", "demo", "--direction", "de-en", "--system", "grammar")
     assert done.stdout == SETTINGS + "\n"
+
+
+def test_a_sentence_without_quotes_is_told_to_have_them():
+    done = synmask("tree", "--model", "average.pt", "Der", "Arzt", "sieht")
+    assert done.returncode == 2
+    assert done.stderr.startswith("synmask tree: unexpected: 'Arzt', 'sieht'; ")
+    assert done.stderr.endswith("put a text of several words in quotes\n")
+
+
+def test_a_language_is_a_code(tmp_path):
+    """JA or japanese would be scored with English's tokeniser."""
+    (tmp_path / "a").write_text("a b c d\n")
+    done = synmask("score", tmp_path / "a", tmp_path / "a", "--language", "JA")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--language: must be a language code of two or three lower-case letters" in done.stderr
+
+
+def test_own_files_lie_over_the_configuration(tmp_path):
+    """As for Snakemake: a system of one's own has no corpus in its file."""
+    (tmp_path / "mine.yaml").write_text("systems: {mine: {guide: grammar}}")
+    (tmp_path / "more.yaml").write_text("systems: {mine: {options: {layers: 2}}}")
+    one, other = str(tmp_path / "mine.yaml"), str(tmp_path / "more.yaml")
+    words = ["--corpus", "demo", "--direction", "de-en", "--system", "mine"]
+    done = synmask("settings", *words, "--configfile", one, other)
+    assert json.loads(done.stdout)["system"]["options"]["layers"] == 2
+    done = synmask("tree", "--system", "mine", "--configfile", one, "--configfile", other, "ja")
+    model = "results/demo/de-en/mine/seed1/average.pt"
+    assert done.stderr.endswith(
+        f"{model}: no such file; make it with: snakemake {model} --configfile {one} {other}\n"
+    )
 
 
 def plan(capsys, *words):

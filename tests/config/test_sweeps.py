@@ -1,10 +1,12 @@
 """A sweep that is asked for varies one setting; what others sweep is nobody's concern."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from synmask.config import Fault, asked_sweeps, check_sweeps, load, merge, read_yaml
+from synmask.files import UserError
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +35,18 @@ def test_a_faulty_sweep_is_refused_when_it_is_asked_for(setting, tried, systems,
         check_sweeps(config, ["demo"])
     assert found.value.path == ("experiments", "demo", "sweep")
     assert str(found.value) == said
+
+
+@pytest.mark.parametrize(
+    ("system", "setting", "said"),
+    [
+        ("grammar", "layers", "sweep.setting: an option of the guide: write options.layers"),
+        ("transformer", "options.layers", "sweep.setting: the guide of the first system, 'transformer', has no options"),
+    ],
+)  # fmt: skip
+def test_a_setting_in_the_wrong_place_is_told_the_right_one(system, setting, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        swept([system], setting, 2)
 
 
 def test_our_sweeps_are_right():

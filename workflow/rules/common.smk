@@ -69,7 +69,7 @@ wildcard_constraints:
     language="[a-z]{2,3}",
     split="train|valid|test",
     system=any_of(CONFIG.systems),
-    seed=r"\d+",
+    seed=r"[1-9]\d*",
     baseline=any_of(CONFIG.systems),
     experiment=any_of(CONFIG.plain_experiments),
     table=any_of(TARGETS.tables),

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 from pydantic import ValidationError
 
 from synmask.files import TryAgain, UserError, endless, machine_fault
@@ -168,6 +168,9 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def _usage(error: CycloptsError) -> str:
     """The error in the command line, as one line."""
+    if isinstance(error, UnusedCliTokensError):
+        words = ", ".join(map(repr, error.unused_tokens))
+        return f"unexpected: {words}; see --help, and put a text of several words in quotes"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
     from synmask.config.faults import first_fault

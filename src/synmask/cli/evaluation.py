@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from synmask.cli.options import (
-    ConfigFile,
     Count,
     Gpus,
     Json,
@@ -19,13 +18,14 @@ from synmask.cli.options import (
     TrainJson,
     together,
 )
+from synmask.config.base import Language
 from synmask.config.runs import RunInfo, TranslationInfo
 from synmask.files import UserError
 from synmask.gpus import lease
 
 
 def score(
-    hypotheses: Path, references: Path, /, *, language: str = "en", lowercase: Lowercase = False
+    hypotheses: Path, references: Path, /, *, language: Language = "en", lowercase: Lowercase = False
 ) -> None:
     """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
 
@@ -35,7 +35,7 @@ def score(
     Args:
         hypotheses: Translations, plain text, one sentence per line.
         references: Reference translations of the same sentences.
-        language: Their language.
+        language: Their language code; zh and ja have tokenisers of their own.
     """
     from synmask.evaluation.bleu import score_texts
 
@@ -154,7 +154,7 @@ def parse(
     sentence: Count | None = None,
     threads: Threads = 1,
     gpus: Gpus = 0,
-    config: ConfigFile = Path("config.yaml"),
+    configfile: tuple[Path, ...] = (),
 ) -> None:
     """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
 
@@ -168,7 +168,7 @@ def parse(
         output: Output: one JSON object per line; needs --input.
         distribution: Output: P_D of one sentence as JSON; needs --input.
         sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
-        config: Configuration file; needed if CoreNLP tokenised the text.
+        configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
     """
     from synmask.cli.syntax import tokeniser_jars
     from synmask.translation.parse import parse_file, print_trees
@@ -180,7 +180,7 @@ def parse(
         if files:
             parse_file(model, *files, sentence, threads)
         else:
-            print_trees(model, threads=threads, jars=tokeniser_jars(config))
+            print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
 
 
 def parseval(

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from synmask.cli.options import (
-    ConfigFile,
     Count,
     Gpus,
     Json,
@@ -192,7 +191,7 @@ def translate(
     precision: Literal["fp32", "bf16"] = "fp32",
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
     threads: Threads = CORES,
-    config: ConfigFile = Path("config.yaml"),
+    configfile: tuple[Path, ...] = (),
 ) -> None:
     """Translate raw text, each line as soon as it arrives; at a terminal, prompt for lines.
 
@@ -213,8 +212,9 @@ def translate(
         length_penalty: Below 1 favours short translations.
         precision: bf16 is faster on CPUs with instructions for it; it may change a translation.
         batch: Maximum number of lines translated together; changes the speed, not the translations.
-        config: Configuration file; needed for systems that read parses and for text that CoreNLP tokenised.
-            CoreNLP then starts once, after the last line.
+        configfile: Your own files, which override config.yaml. The configuration is read for
+            systems that read parses and for text that CoreNLP tokenised; CoreNLP then starts once, after the
+            last line.
     """
     from synmask.cli.syntax import corenlp_parser, tokeniser_jars
     from synmask.translation.translate import translate
@@ -222,7 +222,7 @@ def translate(
     settings = Decoding(beam=beam, length_penalty=length_penalty, precision=precision)
     translate(
         model, settings, input=input, output=output, nbest=nbest, scores=scores, batch=batch, threads=threads,
-        parse=corenlp_parser(config, threads), jars=tokeniser_jars(config),
+        parse=corenlp_parser(configfile, threads), jars=tokeniser_jars(configfile),
     )  # fmt: skip
 
 

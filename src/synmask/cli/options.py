@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
@@ -14,6 +14,9 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from synmask.config.base import Line, Seed
 from synmask.config.faults import one_line
 from synmask.files import UserError
+
+if TYPE_CHECKING:
+    from synmask.config import Config
 
 T = TypeVar("T")
 
@@ -74,7 +77,6 @@ Labels = Annotated[
     AfterValidator(_labels_differ),
     Parameter(help="The systems in order, as JSON pairs of name and label."),
 ]
-ConfigFile = Annotated[Path, Parameter(help="Configuration file.")]
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 
@@ -108,6 +110,21 @@ class TrainingOptions:
     def how(self) -> dict[str, Any]:
         """The options for the training function; reserving GPUs is left to the caller."""
         return {name: value for name, value in vars(self).items() if name != "gpus"}
+
+
+def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]]:
+    """The configuration of config.yaml and `own` files, each over those before it; its values; all files.
+
+    Raises:
+        UserError: a file cannot be read, or the configuration is wrong.
+    """
+    from synmask.config import load, merge, read_yaml
+
+    files = [Path("config.yaml"), *own]
+    values: dict[str, Any] = {}
+    for path in files:
+        values = merge(values, read_yaml(path))
+    return load(values, files), values, files
 
 
 def together(**lists: Sequence) -> list[tuple]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from synmask.cli.options import ConfigFile, Whole
+from synmask.cli.options import Whole, laid_over
 from synmask.files import UserError
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def plan(
     own = [path.absolute() for path in configfile if path.suffix]
     target = (*target, *(str(path) for path in configfile if not path.suffix))
     with contextlib.chdir(_checkout(Path.cwd())):
-        files = [Path("config.yaml"), *(Path(os.path.relpath(path)) for path in own)]
-        config, values = _laid_over(files)
+        config, values, files = laid_over(Path(os.path.relpath(path)) for path in own)
         targets = target or config.targets
         _check_targets(config, targets, files)
         try:
@@ -80,17 +79,6 @@ def _checkout(folder: Path) -> Path:
     )
 
 
-def _laid_over(files: list[Path]) -> tuple["Config", dict]:
-    """The configuration from these files, each overriding those before it, and its values as read."""
-    from synmask.config import load, read_yaml
-    from synmask.config.base import merge
-
-    values: dict = {}
-    for path in files:
-        values = merge(values, read_yaml(path))
-    return load(values, files), values
-
-
 def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) -> None:
     """Reject a target that is not in the configuration, and name the nearest."""
     from synmask.workflow.terminal import similar
@@ -101,7 +89,7 @@ def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) 
             raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
 
 
-def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction: str, system: str) -> None:
+def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path, ...] = ()) -> None:
     """Print the settings of a run as JSON, for `train --settings`.
 
     For example: `synmask settings --corpus demo --direction de-en --system grammar`
@@ -110,11 +98,12 @@ def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction
         corpus: A corpus of the configuration.
         direction: Source-target.
         system: A system of the configuration.
+        configfile: Your own files; each overrides config.yaml and the files before it.
     """
-    from synmask.config import as_json, load, read_yaml
+    from synmask.config import as_json
 
-    checked = load(read_yaml(config), [config])
+    config, _, files = laid_over(configfile)
     for kind, name in (("corpora", corpus), ("systems", system)):
-        if name not in getattr(checked, kind):
-            raise UserError(f"{config}: no {name!r} among the {kind}: {', '.join(getattr(checked, kind))}")
-    print(as_json(checked.run_settings(corpus, direction, system)))
+        if name not in getattr(config, kind):
+            raise UserError(f"{files[-1]}: no {name!r} among the {kind}: {', '.join(getattr(config, kind))}")
+    print(as_json(config.run_settings(corpus, direction, system)))

@@ -1,9 +1,9 @@
 """Stanford CoreNLP: the verb that parses with it, and its settings in a configuration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from synmask.cli.options import Count, Json, Some, Threads
+from synmask.cli.options import Count, Json, Some, Threads, laid_over
 from synmask.config.base import WITH_JARS
 from synmask.config.sections import ParserSettings
 from synmask.files import UserError
@@ -47,18 +47,18 @@ def constituency(
     )
 
 
-def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path], None]:
+def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, Path, Path, Path], None]:
     """A function that parses with CoreNLP: (language, sentences, their tokens, output's prefix).
 
-    It reads the configuration `path` when it is called.
+    It reads the configuration when it is called.
     """
 
     def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
-        from synmask.config import load, read_yaml
-
-        config = load(read_yaml(path), [path])
+        config, _, files = laid_over(configfile)
         if language not in config.corenlp.languages:
-            raise UserError(f"{path}: corenlp.languages has no {language!r}; use a system without a parser")
+            raise UserError(
+                f"{files[-1]}: corenlp.languages has no {language!r}; use a system without a parser"
+            )
         settings = config.corenlp_settings(language)
         jars = [Path(jar) for jar in config.corenlp_jars(language)]
         constituency(
@@ -69,14 +69,12 @@ def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path]
     return parse
 
 
-def tokeniser_jars(path: Path) -> Callable[[str], list[Path]]:
-    """A function from tokeniser to the jars it needs; reads the configuration `path` only for some."""
+def tokeniser_jars(configfile: Sequence[Path]) -> Callable[[str], list[Path]]:
+    """A function from tokeniser to the jars it needs; reads the configuration only for some."""
 
     def jars(tokeniser: str) -> list[Path]:
-        from synmask.config import load, read_yaml
-
         if tokeniser not in WITH_JARS:
             return []
-        return [Path(jar) for jar in load(read_yaml(path), [path]).tokeniser_jars(tokeniser)]
+        return [Path(jar) for jar in laid_over(configfile)[0].tokeniser_jars(tokeniser)]
 
     return jars

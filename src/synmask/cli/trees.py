@@ -1,12 +1,13 @@
 """Verbs that draw trees."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from synmask.cli.options import ConfigFile, Count, Figure, Some
+from synmask.cli.options import Count, Figure, Some, laid_over
 from synmask.config.base import Line
 from synmask.files import UserError
 
@@ -29,7 +30,7 @@ def tree(
     seed: Count = 1,
     corpus: str | None = None,
     direction: str | None = None,
-    config: ConfigFile = Path("config.yaml"),
+    configfile: Annotated[tuple[Path, ...], EACH] = (),
     model: Annotated[tuple[Path, ...], EACH] = (),
     output: Figure | None = None,
 ) -> None:
@@ -46,6 +47,7 @@ def tree(
         seed: The seed of the run.
         corpus: Default: the corpus of the first experiment.
         direction: Default: the first direction of the first experiment on the corpus.
+        configfile: A file of your own, which overrides config.yaml; may be repeated.
         model: A model file to use instead of a system; may be repeated.
     """
     from synmask.reporting.tree_nodes import sentence_of
@@ -57,14 +59,14 @@ def tree(
         raise UserError("give either --system (with --seed) or --model")
     models, gold = {str(path.parent): path for path in model}, None
     if system:
-        models, gold = _models(config, system, seed, corpus, direction)
+        models, gold = _models(configfile, system, seed, corpus, direction)
     top = None
     if number is None:
         from synmask.cli.syntax import tokeniser_jars
         from synmask.syntax.parses import parse_of
         from synmask.translation.parse import parse_text
 
-        jars = tokeniser_jars(config)
+        jars = tokeniser_jars(configfile)
         induced = {label: parse_of(parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
     else:
         parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
@@ -111,12 +113,11 @@ def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: 
 
 
 def _models(
-    path: Path, systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
+    own: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
-    from synmask.config import load, read_yaml
-
-    config = load(read_yaml(path), [path])
+    config, _, files = laid_over(own)
+    path = files[-1]
     corpus, direction = _experiment(path, config, corpus, direction)
     models = {}
     for system in systems:
@@ -124,7 +125,8 @@ def _models(
             raise UserError(f"{path}: no {system!r} among the systems: {', '.join(config.systems)}")
         model = Path(f"results/{corpus}/{direction}/{system}/seed{seed}/average.pt")
         if not model.exists():
-            raise UserError(f"{model}: no such file; make it with: snakemake {model}")
+            words = shlex.join(["snakemake", str(model), *(["--configfile", *map(str, own)] if own else [])])
+            raise UserError(f"{model}: no such file; make it with: {words}")
         label = config.label(system)
         models[system if label in models else label] = model
     gold = config.gold_trees(corpus, "valid", direction.split("-")[0])

@@ -126,7 +126,8 @@ def _inherit(values: Mapping[str, Any]) -> dict:
         if base is None:
             return merge({**common, "download": name}, entry)
         if base in (*chain, name):
-            raise NameFault(("corpora", name, "based_on"), "base (a circle)", base, [])
+            what = f"{base!r} is itself based on {name!r}; break the circle"
+            raise Fault(("corpora", name, "based_on"), what)
         if not isinstance(base, str) or base not in corpora:
             raise NameFault(("corpora", name, "based_on"), "corpus", base, map(str, corpora))
         if not isinstance(corpora[base], Mapping):

@@ -3,7 +3,7 @@
 from pydantic import ValidationError
 
 from synmask.config.checks import RESULTS
-from synmask.config.faults import Fault, NameFault, check_known, first_fault
+from synmask.config.faults import Fault, check_known, first_fault
 from synmask.config.guides import GUIDES
 from synmask.config.published import Published
 from synmask.config.schema import PARSED, Config
@@ -43,7 +43,7 @@ def check_names(config: Config) -> None:
             for member in experiment:
                 check_known(path, "experiment", member, {**config.experiments, **config.tables})
                 if isinstance(config.experiments.get(member), list):
-                    raise NameFault(path, "experiment (a group)", member, config.plain_experiments)
+                    raise Fault(path, f"{member!r} is a list itself; name its experiments")
         else:
             _check_experiment(config, path, experiment)
 
@@ -58,14 +58,16 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
     for direction in experiment.directions:
         source, target = direction.split("-")
         check_known((*path, "directions"), "language", source, languages)
-        check_known((*path, "directions"), "language", target, set(languages) - {source})
+        check_known((*path, "directions"), "language", target, languages)
+        if source == target:
+            raise Fault((*path, "directions"), f"from {source} to {target}: give two languages")
     if "parsing" in experiment.tables:
         if not any(config.systems[name].kind.induces for name in experiment.systems):
-            raise NameFault((*path, "tables"), "table (no system here induces trees)", "parsing", [])
+            raise Fault((*path, "tables"), "no system here induces trees; leave 'parsing' out")
         for source in (direction.split("-")[0] for direction in experiment.directions):
             if config.gold_trees(experiment.corpus, "valid", source) is None:
-                kind = f"table (corpus {experiment.corpus} has no `trees` for {source})"
-                raise NameFault((*path, "tables"), kind, "parsing", [])
+                lacks = f"corpus {experiment.corpus!r} has no `trees` of {source}"
+                raise Fault((*path, "tables"), f"{lacks}; give it some, or leave 'parsing' out")
 
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
@@ -103,12 +105,12 @@ def check_tables(config: Config, published: Published) -> None:
             path = ("experiments", name, "peers")
             check_known(path, "published system", peer, published.systems)
             if peer in entry.systems:
-                raise NameFault(path, "published system (it is among the systems)", peer, [])
+                raise Fault(path, f"{peer!r} is among the systems; leave it out of one of them")
     taken = {*config.experiments, *(f"{name}-parsing" for name in config.experiments)}
     for name, table in config.tables.items():
         path = ("tables", name)
         if name in taken:
-            raise NameFault(path, "table (an experiment has this name)", name, [])
+            raise Fault(path, "an experiment has this name, or its table of trees; take another")
         for experiment in table.experiments:
             check_known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
         run = {system for name in table.experiments for system in config.plain_experiments[name].systems}

@@ -107,6 +107,12 @@ def _valid(entry: Any) -> bool:
 def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, dict]:
     """The systems of a sweep by their names."""
     *outer, key = sweep.setting.split(".")
+    options_there = GUIDES[entry.get("guide", "none")].model_fields
+    if sweep.setting in options_there and sweep.setting not in System.model_fields:
+        raise Fault((*path, "setting"), f"an option of the guide: write options.{sweep.setting}")
+    if outer[:1] == ["options"] and not options_there:
+        what = f"the guide of the first system, {first!r}, has no options; put one first that has"
+        raise Fault((*path, "setting"), what)
     stem = "-".join([first, *sweep.setting.removeprefix("options.").split(".")])
     systems = {}
     for value in sweep.values:

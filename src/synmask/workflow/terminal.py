@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synmask.config import read_yaml
+from synmask.config.faults import nearest
 from synmask.files import UserError
 
 # Rules whose logs show progress.
@@ -34,10 +35,13 @@ class _Workflow:
     Attributes:
         hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
         targets: all targets that have a name.
+        corpora, systems: their names.
     """
 
     hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
     targets: list[str] = field(default_factory=list)
+    corpora: list[str] = field(default_factory=list)
+    systems: list[str] = field(default_factory=list)
 
 
 WORKFLOW = _Workflow()
@@ -249,13 +253,27 @@ def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], r
 
 
 def unknown(text: str) -> str | None:
-    """One line for Snakemake's message that no rule makes a target; None for other messages."""
+    """One line for Snakemake's message that no rule makes a target or an input; None for other messages."""
+    if found := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(\S+)", text, re.S):
+        return f"{found[2]}: no such file, and no rule makes it; rule {found[1]} needs it"
     found = re.search(r"No rule to produce (\S+) \(", text)
     if found is None:
         return None
     if "/" in found[1]:
-        return f"{found[1]}: no rule makes this file; see docs/workflow.md for what there is"
+        return f"{found[1]}: no rule makes this file; {_astray(found[1])}"
     return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
+
+
+def _astray(path: str) -> str:
+    """The part of a run's path that is no name here, and the nearest that is."""
+    if found := re.match(r"results/([^/]+)/[a-z]{2,3}-[a-z]{2,3}/([^/]+)/seed([^/]+)/", path):
+        corpus, system, seed = found.groups()
+        for kind, name, known in (("corpus", corpus, WORKFLOW.corpora), ("system", system, WORKFLOW.systems)):
+            if name not in known:
+                return f"no {kind} {name!r}{nearest(name, known)}"
+        if not re.fullmatch(r"[1-9]\d*", seed):
+            return "a seed is a whole number from 1"
+    return "see results/README.md for what there is"
 
 
 def unreadable(words: Iterable[str]) -> str | None:
