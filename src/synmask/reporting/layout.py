@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from synmask.files import UserError, read_json, write_lines, writing
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ LATEX = {
     "“": "``",
     "”": "''",
 }
-
-
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
 
@@ -165,24 +165,14 @@ def arrow(direction: str) -> str:
     return direction
 
 
-def write_markdown(path: Path, *tables: Layout) -> None:
-    """Tables below each other, each with its title above and one paragraph per note below."""
-    lines = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
-    write_lines(path, itertools.islice(lines, 1, None))
-
-
-def write_latex(path: Path, *tables: Layout) -> None:
-    """Table environments for the packages booktabs and graphicx, with the notes in small print below.
-
-    Wide tables are scaled down to the width of the line.
-    """
-    write_lines(path, itertools.chain.from_iterable(map(_latex, tables)))
-
-
 def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:
-    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`."""
-    write_markdown(Path(f"{out}.md"), *tables)
-    write_latex(Path(f"{out}.tex"), *tables)
+    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`.
+
+    LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
+    """
+    markdown = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
+    write_lines(f"{out}.md", itertools.islice(markdown, 1, None))
+    write_lines(f"{out}.tex", itertools.chain.from_iterable(map(_latex, tables)))
     with writing(f"{out}.json") as handle:
         json.dump([asdict(table) for table in (*tables, *more)], handle, ensure_ascii=False)
 
@@ -194,13 +184,9 @@ def read_tables(path: Path) -> list[Layout]:
         UserError: the file is of another kind.
     """
     try:
-        tables = [Layout(**table) for table in read_json(path)]
-        for table in tables:
-            table.heads = [tuple(head) for head in table.heads]
-            table.rows = [(words, [Value(**value) for value in row]) for words, row in table.rows]
-    except (TypeError, ValueError):
+        return TypeAdapter(list[Layout]).validate_python(read_json(path))
+    except ValidationError:
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
-    return tables
 
 
 def escape(text: str) -> str:
@@ -264,10 +250,10 @@ def _tabular(table: Layout) -> list[str]:
     lines = [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
     for level in range(len(table.heads[0]) - 1):
         lines += _spanning(table.heads, level, width)
-    lines += [_row([*table.stubs, *(head[-1] for head in table.heads)]), r"\midrule"]
+    lines += [_row(map(escape, [*table.stubs, *(head[-1] for head in table.heads)])), r"\midrule"]
     for words, cells in table.rows:
         texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text) for cell in cells)
-        lines.append(" & ".join([*map(escape, words), *texts]) + r" \\")
+        lines.append(_row([*map(escape, words), *texts]))
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
@@ -281,8 +267,8 @@ def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[
         cells.append(rf"\multicolumn{{{count}}}{{c}}{{{escape(prefix[-1])}}}")
         rules.append(rf"\cmidrule(lr){{{first}-{first + count - 1}}}")
         first += count
-    return [" & ".join(cells) + r" \\", " ".join(rules)]
+    return [_row(cells), " ".join(rules)]
 
 
 def _row(cells: Iterable[str]) -> str:
-    return " & ".join(map(escape, cells)) + r" \\"
+    return " & ".join(cells) + r" \\"
