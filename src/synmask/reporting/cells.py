@@ -112,9 +112,11 @@ def _cell(
 ) -> Cell:
     corpus, name = column["corpus"], column["column"]
     number: Number | None = published.numbers.get((corpus, name, metric, system))
-    values = _values(runs, corpus, name, system, metric)
+    place = {"corpus": corpus, "direction": name}
+    values, rivals = (_values(runs, metric, **place, system=one) for one in (system, plan["baseline"]))
     mean = values.mean() if len(values) else None
-    test = _test(plan, runs, tests, corpus, name, system, metric)
+    tested = _where(tests, **place, system=system, baseline=plan["baseline"], metric=metric)
+    test = _test(tested, values, rivals)
     return Cell(
         corpus,
         name,
@@ -138,31 +140,27 @@ def _cell(
     )
 
 
-def _values(runs: pd.DataFrame, corpus: str, direction: str, system: str, metric: str) -> pd.Series:
+def _where(table: pd.DataFrame, **values: str | None) -> pd.DataFrame:
+    """The rows with these values."""
+    for key, value in values.items():
+        table = table[table[key] == value]
+    return table
+
+
+def _values(runs: pd.DataFrame, metric: str, **cell: str | None) -> pd.Series:
     """A metric of a cell's runs by seed, scaled for print, without runs that diverged."""
     if metric not in runs:
         return pd.Series(dtype=float)
-    chosen = runs[(runs["corpus"] == corpus) & (runs["direction"] == direction) & (runs["system"] == system)]
-    return chosen.set_index("seed")[metric].astype(float).dropna() * METRICS[metric].scale
+    return _where(runs, **cell).set_index("seed")[metric].astype(float).dropna() * METRICS[metric].scale
 
 
-def _test(
-    plan: Plan, runs: pd.DataFrame, tests: pd.DataFrame, corpus: str, direction: str, system: str, metric: str
-) -> Difference | None:
-    """The cell against the baseline, over the seeds that both have; None if nothing was tested."""
-    here = tests[
-        (tests["corpus"] == corpus)
-        & (tests["direction"] == direction)
-        & (tests["system"] == system)
-        & (tests["baseline"] == plan["baseline"])
-        & (tests["metric"] == metric)
-    ].set_index("seed")
-    ours, theirs = (_values(runs, corpus, direction, name, metric) for name in (system, plan["baseline"]))
-    seeds = [seed for seed in here.index if seed in ours.index and seed in theirs.index]
-    if not seeds:
+def _test(tests: pd.DataFrame, ours: pd.Series, theirs: pd.Series) -> Difference | None:
+    """Scores by seed against the baseline's, over the tested seeds that both have; None if there are none."""
+    tests = tests[tests["seed"].isin(ours.index) & tests["seed"].isin(theirs.index)]
+    if tests.empty:
         return None
-    pairs = [(here["difference"][seed], here["p"][seed]) for seed in seeds]
-    return over_seeds(pairs, ours[seeds].tolist(), theirs[seeds].tolist())
+    pairs = [*zip(tests["difference"], tests["p"], strict=True)]
+    return over_seeds(pairs, ours[tests["seed"]].tolist(), theirs[tests["seed"]].tolist())
 
 
 def _mark_best(cells: Iterable[Cell]) -> None:

@@ -82,34 +82,30 @@ def _gather(
     if tasks:
         runs = read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
     order = {tuple(run.values()): position for position, run in enumerate(asked_runs(plan))}
-    for _, run in runs.iterrows():
-        if tuple(run[RUN]) not in order:
-            raise UserError(f"{describe(run)}: not in this table; leave the file out")
-    places = [order[tuple(run)] for run in runs[RUN].itertuples(index=False)]
-    runs = runs.assign(place=places).sort_values("place").drop(columns="place").reset_index(drop=True)
+    places = [order.get(run) for run in runs[RUN].itertuples(index=False, name=None)]
+    if None in places:
+        raise UserError(f"{describe(runs.iloc[places.index(None)])}: not in this table; leave the file out")
+    runs = runs.iloc[sorted(range(len(places)), key=places.__getitem__)].reset_index(drop=True)
     return averaged(runs, plan["columns"]) if tasks else runs
 
 
 def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
     """The runs, with the p-value of each metric's test against the baseline's run of the same seed."""
     wide = tests.pivot_table(index=RUN, columns="metric", values="p").add_prefix("p_").reset_index()
-    if not len(wide):
-        return runs
-    return runs.merge(wide, on=RUN, how="left")
+    return runs.merge(wide, on=RUN, how="left") if len(wide) else runs
 
 
 def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
     """Per system, a row of published numbers and a row of numbers measured here."""
-    with_published = any(cell.published_text for cell in cells)
     places = [(column, metric) for column in plan["columns"] for metric in plan["metrics"]]
     heads = [
         (column["group"], arrow(column["column"]), _named(metric, plan["metrics"]))
         for column, metric in places
     ]
     nothing_asked = not any(cell.asked for cell in cells)
-    with_kinds = with_published or "glue" in plan["metrics"]
+    with_kinds = any(cell.published_text for cell in cells) or "glue" in plan["metrics"]
     table = Layout(plan["title"], ["System", *([""] if with_kinds else [])], heads)
-    table.baseline = dict(map(tuple, plan["rows"])).get(plan["baseline"], "")
+    table.baseline = dict(plan["rows"]).get(plan["baseline"], "")
     rows = {system: [cell for cell in cells if cell.system == system] for system, _ in plan["rows"]}
     baseline = [cell.mean for cell in rows.get(plan["baseline"], ())] or [None] * len(places)
     for system, label in plan["rows"]:
