@@ -152,11 +152,9 @@ def settings(runs: list[Run]) -> Settings:
     for run in runs:
         if run.there and run.label not in found:
             parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
-            found[run.label] = {
-                key: value if isinstance(value, str) else json.dumps(value)
-                for key, value in flat(parts).items()
-            }
-    keys = sorted({key for flat in found.values() for key in flat})
-    values = {key: [flat.get(key, "–") for flat in found.values()] for key in keys}
-    shared = {key: each[0] for key, each in values.items() if len(set(each)) == 1}
+            texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flat(parts).items())
+            found[run.label] = dict(texts)
+    keys = sorted({key for one in found.values() for key in one})
+    values = {key: [one.get(key, "–") for one in found.values()] for key in keys}
+    shared = {key: each[0] for key, each in values.items() if len({*each}) == 1}
     return Settings([*found], shared, {key: each for key, each in values.items() if key not in shared})
