@@ -118,11 +118,7 @@ def _cell(
     tested = _where(tests, **place, system=system, baseline=plan["baseline"], metric=metric)
     test = _test(tested, values, rivals)
     return Cell(
-        corpus,
-        name,
-        metric,
-        system,
-        label,
+        corpus, name, metric, system, label,
         published=number and number.mean,
         published_text=number and number.text,
         origin=number and ("measured" if number.measured else "quoted"),
@@ -137,7 +133,7 @@ def _cell(
         p=test and test.p,
         p_test_set=test and test.p_test_set,
         p_seeds=test and test.p_seeds,
-    )
+    )  # fmt: skip
 
 
 def _where(table: pd.DataFrame, **values: str | None) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +128,7 @@ class Layout:
             places = [place for place, head in enumerate(self.heads) if head[0] == name]
             heads = [("", *self.heads[place][1:]) for place in places]
             rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
-            blocks.append((name, Layout(self.title, self.stubs, heads, rows, baseline=self.baseline)))
+            blocks.append((name, replace(self, heads=heads, rows=rows)))
         return blocks
 
     def changes(self) -> bool:
@@ -150,7 +150,7 @@ class Layout:
             elif any(map(_shows, column)):
                 kept.append((head, column))
         lines = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(rows)]
-        return Layout(self.title, self.stubs, [head for head, _ in kept], lines, self.notes, self.baseline)
+        return replace(self, heads=[head for head, _ in kept], rows=lines)
 
 
 def _shows(value: Value) -> bool:

@@ -94,28 +94,26 @@ def as_text(result: dict) -> str:
     for name, protocol in result["protocols"].items():
         sentences = f"{protocol['sentences']} sentences"
         lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], PARSE_SCORES), ""]
-        for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
-            if name == "words":
-                shown = {part: row for part, row in list(protocol[key].items())[:10]}
+        if name == "words":
+            for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
+                shown = dict(list(protocol[key].items())[:10])
                 keys = [*next(iter(shown.values()), {})]
                 lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, keys), ""]
     if result["dependencies"]:
         lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
         lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
-    cut, ties = result["cut_words"], result["ties"]
     if result["unparsed"]:
         lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
-    if cut is None:
-        return "\n".join(lines).rstrip("\n")
-    lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
-    lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
-    explained = result["explained_by_labels_within_sentences"]
-    if explained is not None:
+    if cut := result["cut_words"]:
+        lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
+    if ties := result["ties"]:
+        lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
+    if (explained := result["explained_by_labels_within_sentences"]) is not None:
         lines.append(
             f"{100 * explained:.1f}% of the distances' variance within sentences is explained by the BPE "
             "labels beside each gap"
         )
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip("\n")
 
 
 def _lines(rows: dict[str, dict[str, float]], keys: Sequence[str]) -> list[str]:
@@ -259,17 +257,16 @@ def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequenc
 
 def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions: Sequence[str]) -> Layout:
     """A table for the page alone: the diagnostics `RESTS` of induced trees."""
-    read = {(run["direction"], run["system"], run["seed"]): run for run in map(read_json, parses)}
+    read = [*map(read_json, parses)]
     table = Layout(
         "What the trees rest on", ["Trees"], [(arrow(name), head) for name in directions for head in RESTS]
     )
     for system, label in systems.items():
         row = []
         for direction in directions:
-            runs = [run for (where, name, _), run in read.items() if (where, name) == (direction, system)]
-            for shares in zip(*map(_rests_on, runs), strict=True) if runs else [()] * len(RESTS):
-                values = pd.Series([share for share in shares if share is not None], dtype=float)
-                row.append(Value.over_seeds(values, digits=1))
+            runs = [run for run in read if (run["direction"], run["system"]) == (direction, system)]
+            shares = pd.DataFrame([_rests_on(run) for run in runs], columns=[*RESTS], dtype=float)
+            row += [Value.over_seeds(shares[head].dropna(), digits=1) for head in RESTS]
         table.rows.append(([label], row))
     table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
     return table
