@@ -51,9 +51,7 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
         if heads is not None:
             truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
             pairs = [(truth[number], parses[number].heads) for number in parsed]
-            result["dependencies"] = attachment.evaluate(
-                *zip(*pairs, strict=True), corpus.counted, corpus.lengths.tolist()
-            )
+            result["dependencies"] = attachment.evaluate(*zip(*pairs, strict=True), corpus.counted)
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
     return result, counts

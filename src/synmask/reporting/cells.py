@@ -1,6 +1,6 @@
 """The cells of a table: the published number, the mean over our seeds, the test against the baseline."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -76,18 +76,17 @@ def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.
         runs: one row per run, as from `runs.read_scores`.
         tests: one row per run and metric, as from `runs.read_comparisons`.
     """
-    cells = [
-        _cell(plan, published, runs, tests, column, metric, system, label)
-        for column in plan["columns"]
-        for metric in plan["metrics"]
-        for system, label in plan["rows"]
-    ]
-    if not plan["sweep"]:
-        _mark_best(cells)
-        return cells
-    choice = chosen(runs)
-    for cell in cells:
-        cell.best = choice.get((cell.corpus, cell.column)) == cell.system
+    cells = []
+    choice = chosen(runs) if plan["sweep"] else {}
+    for column in plan["columns"]:
+        for metric in plan["metrics"]:
+            rows = [_cell(plan, published, runs, tests, column, metric, *row) for row in plan["rows"]]
+            if plan["sweep"]:
+                for cell in rows:
+                    cell.best = choice.get((cell.corpus, cell.column)) == cell.system
+            elif METRICS[metric].contest:
+                _mark_best(rows, METRICS[metric].digits)
+            cells += rows
     return cells
 
 
@@ -159,14 +158,9 @@ def _test(tests: pd.DataFrame, ours: pd.Series, theirs: pd.Series) -> Difference
     return over_seeds(pairs, ours[tests["seed"]].tolist(), theirs[tests["seed"]].tolist())
 
 
-def _mark_best(cells: Iterable[Cell]) -> None:
-    """Mark the highest of each column's published numbers, and of ours, compared as printed."""
-    columns: dict[tuple[str, str, str], list[Cell]] = {}
-    for cell in cells:
-        if METRICS[cell.metric].contest:
-            columns.setdefault((cell.corpus, cell.column, cell.metric), []).append(cell)
-    for column in columns.values():
-        for value, mark in (("mean", "best"), ("published", "best_published")):
-            best = highest((getattr(cell, value) for cell in column), METRICS[column[0].metric].digits)
-            for cell, is_best in zip(column, best, strict=True):
-                setattr(cell, mark, is_best)
+def _mark_best(cells: Sequence[Cell], digits: int) -> None:
+    """Mark the highest of a column's published numbers, and of ours, compared as printed."""
+    for value, mark in (("mean", "best"), ("published", "best_published")):
+        best = highest((getattr(cell, value) for cell in cells), digits)
+        for cell, is_best in zip(cells, best, strict=True):
+            setattr(cell, mark, is_best)

@@ -18,6 +18,7 @@ TRANSLATION_SCORES = {
     "test.chrf": "chrF",
     "valid.sacrebleu": "validation sacreBLEU",
 }
+RESULTS = Path("results")  # a folder per corpus
 LOG_LINES = 12
 FILES = {  # that a run's entry links to, if they exist
     "scores.json": "scores",
@@ -76,16 +77,15 @@ class Run:
         return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
 
 
-def read_runs(experiment: Mapping[str, Any], results: Path) -> list[Run]:
+def read_runs(experiment: Mapping[str, Any]) -> list[Run]:
     """The runs of an experiment, in the order direction, system, seed.
 
     Args:
         experiment: `corpus`, `directions`, `systems` (name → label) and `seeds`.
-        results: the folder that holds the corpora's results.
     Raises:
         UserError: a scores.json is not JSON, or has no scores.
     """
-    corpus = results / experiment["corpus"]
+    corpus = RESULTS / experiment["corpus"]
     return [
         _read(Run(direction, system, label, seed, corpus / direction / system / f"seed{seed}"))
         for direction in experiment["directions"]

@@ -159,4 +159,4 @@ def _read_history(path: Path, system: str, seed: int) -> pd.DataFrame:
     lacking = {"epoch", "train_loss", "valid_loss"} - set(history.columns)
     if lacking:
         raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train {system}, seed {seed}, again")
-    return pd.concat([pd.DataFrame({"system": system, "seed": seed}, index=history.index), history], axis=1)
+    return pd.DataFrame({"system": system, "seed": seed, **history})

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from synmask.files import UserError, read_lines, writing
-from synmask.reporting.entries import TRANSLATION_SCORES, Run, read_runs, settings, summary
+from synmask.reporting.entries import RESULTS, TRANSLATION_SCORES, Run, read_runs, settings, summary
 from synmask.reporting.examples import Example, Name, examples
 from synmask.reporting.headline import findings, probability
 from synmask.reporting.html import part, policy
@@ -46,9 +46,7 @@ class Figure:
     image: str
 
 
-def write_report(
-    plan: Mapping[str, Any], output: Path, *, captions: Path, results: Path = Path("results")
-) -> None:
+def write_report(plan: Mapping[str, Any], output: Path, *, captions: Path) -> None:
     """Write the page from the files in `plan` that exist; list the others as missing.
 
     Args:
@@ -56,11 +54,10 @@ def write_report(
         output: the HTML file; the results are linked relative to it.
         captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
-        results: the folder that the runs lie in.
     Raises:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
-    experiments = [_experiment(entry, captions, results) for entry in plan["experiments"]]
+    experiments = [_experiment(entry, captions) for entry in plan["experiments"]]
     environment = Environment(
         loader=PackageLoader("synmask.reporting", "page"),
         autoescape=True,
@@ -95,16 +92,16 @@ def write_report(
         handle.write(page)
 
 
-def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict[str, Any]:
+def _experiment(entry: Mapping[str, Any], captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
     entry = {**entry, "systems": dict(entry["systems"])}
     translates = "columns" not in entry
-    runs = read_runs(entry, results)
+    runs = read_runs(entry)
     numbers = [Path(path).with_suffix(".json") for path in entry["tables"]]
     tables = [(path, read_tables(path)) for path in numbers if path.exists()]
     pages = entry.get("pages", [])
     translations = {
-        direction: _examples(results / entry["corpus"] / direction, direction, runs)
+        direction: _examples(RESULTS / entry["corpus"] / direction, direction, runs)
         for direction in (entry["directions"] if translates else ())
     }
     return {
