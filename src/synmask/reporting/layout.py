@@ -177,6 +177,12 @@ def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] 
         json.dump([asdict(table) for table in (*tables, *more)], handle, ensure_ascii=False)
 
 
+def write_csv(out: str | Path, data: "pd.DataFrame") -> None:
+    """Write OUT.csv."""
+    with writing(f"{out}.csv") as handle:
+        data.to_csv(handle, index=False, lineterminator="\n")
+
+
 def read_tables(path: Path) -> list[Layout]:
     """Read the tables in a JSON file of `write_tables`.
 

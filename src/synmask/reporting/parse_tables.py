@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from synmask.evaluation.parse_significance import SAMPLES, Counts, paired_bootstrap
-from synmask.files import UserError, read_json, writing
+from synmask.files import UserError, read_json
 from synmask.reporting.cells import METRICS
 from synmask.reporting.layout import (
     SIGNIFICANT,
@@ -19,6 +19,7 @@ from synmask.reporting.layout import (
     arrow,
     highest,
     signed,
+    write_csv,
     write_tables,
 )
 from synmask.reporting.runs import ATTACHMENT, DEPENDENCIES, PARSE_SCORES, check_once, parse_rows, read_counts
@@ -84,8 +85,7 @@ def write_parse_table(
         for name, part in runs.groupby("protocol", sort=False)
     ]
     write_tables(output, tables, more=[_diagnostics(parses, systems, directions)])
-    with writing(output.with_name(f"{output.name}.csv")) as handle:
-        runs.to_csv(handle, index=False, lineterminator="\n")
+    write_csv(output, runs)
 
 
 def as_text(result: dict) -> str:
@@ -172,7 +172,8 @@ def _table(
         *((label, "induced", system) for system, label in systems.items()),
         *((tree, tree, None) for tree in trivial),
     ]
-    columns, notes = [], []
+    table.rows = [([name], []) for name, *_ in rows]
+    notes = []
     for direction in directions:
         here = runs[runs["direction"] == direction]
         tests, differences = _significance(spans, protocol, direction, systems)
@@ -185,10 +186,8 @@ def _table(
                 test = tests.get(system, {}) if metric == "f1" and len(scores) else {}
                 column.append(Value.over_seeds(scores, run=run, **test))
             rivals = (None if row[1] == "oracle" else one.mean for row, one in zip(rows, column, strict=True))
-            best = zip(column, highest(rivals, 2), strict=True)
-            columns.append([replace(one, best=is_best) for one, is_best in best])
-    cells = zip(*columns, strict=True)
-    table.rows = [([name], list(row)) for (name, *_), row in zip(rows, cells, strict=True)]
+            for (_, cells), one, best in zip(table.rows, column, highest(rivals, 2), strict=True):
+                cells.append(replace(one, best=best))
     table.notes = [_how_to_read(runs, protocol, directions), *_missing(runs, systems, directions), *notes]
     return table
 

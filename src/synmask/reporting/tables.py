@@ -10,9 +10,9 @@ import pandas as pd
 
 from synmask.config.published import Published
 from synmask.config.tables import Plan, asked_runs
-from synmask.files import UserError, writing
+from synmask.files import UserError
 from synmask.reporting.cells import METRICS, Cell, build_cells, value_of
-from synmask.reporting.layout import Layout, Value, arrow, write_tables
+from synmask.reporting.layout import Layout, Value, arrow, write_csv, write_tables
 from synmask.reporting.notes import notes
 from synmask.reporting.runs import (
     COSTS,
@@ -54,12 +54,8 @@ def write_table(
     runs = _gather(plan, scores, parses, tasks)
     tests = read_comparisons(comparisons, plan["columns"])
     cells = build_cells(plan, published, runs, tests)
-    with writing(f"{out}.csv") as handle:
-        pd.DataFrame(map(asdict, cells)).drop(columns="published_text").to_csv(
-            handle, index=False, lineterminator="\n"
-        )
-    with writing(f"{out}.runs.csv") as handle:
-        _run_table(runs, tests).to_csv(handle, index=False, lineterminator="\n")
+    write_csv(out, pd.DataFrame(map(asdict, cells)).drop(columns="published_text"))
+    write_csv(f"{out}.runs", _run_table(runs, tests))
     table = _layout(plan, cells)
     name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(out))  # of a storage, what a user calls it
     table.notes = notes(plan, published, cells, runs, tests, make=f"snakemake {name}.md")
