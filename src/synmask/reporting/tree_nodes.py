@@ -142,7 +142,7 @@ def _induced_spans(
     keep: Sequence[bool],
     expected: set[tuple[int, int]],
 ) -> list[tuple]:
-    before = list(accumulate(keep, initial=0))  # each word: how many that count
+    before = list(accumulate(keep, initial=0))  # of each word: how many words before it count
     first = {start: before[number] for number, (start, _) in enumerate(words)}
     last = {end: before[number + 1] for number, (_, end) in enumerate(words)}
     spans = []
