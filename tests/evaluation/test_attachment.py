@@ -10,7 +10,7 @@ from synmask.files import UserError
 def test_by_hand():
     # "the dog saw a cat ." without the full stop
     gold, counted = [[2, 3, 0, 5, 3, 3]], np.array([True] * 5 + [False])
-    rows = evaluate(gold, [[2, 3, 0, 3, 4, 1]], counted, [6])["rows"]
+    rows = evaluate(gold, [[2, 3, 0, 3, 4, 1]], counted)["rows"]
     assert rows["induced"] == {"directed": 60, "undirected": 80}  # "cat" on "a": the other way round
     assert rows["left-neighbour"] == {"directed": 0, "undirected": 60}  # root the dog saw a
     assert rows["right-neighbour"] == {"directed": 60, "undirected": 60}  # dog saw a cat root
@@ -19,17 +19,17 @@ def test_by_hand():
 def test_neighbours_skip_punctuation_and_stay_in_their_sentence():
     gold = [[3, 3, 0], [0, 1]]  # a , b | c d
     counted = np.array([True, False, True, True, True])
-    rows = evaluate(gold, [[0, 0, 0], [0, 0]], counted, [3, 2])["rows"]
+    rows = evaluate(gold, [[0, 0, 0], [0, 0]], counted)["rows"]
     assert rows["right-neighbour"] == {"directed": 50, "undirected": 75}  # 3 root | 2 root
     assert rows["left-neighbour"] == {"directed": 50, "undirected": 75}  # root 1 | root 1
-    assert evaluate(gold, [None, None], counted, [3, 2]) is None
+    assert evaluate(gold, [None, None], counted) is None
 
 
 def test_random_heads_are_any_other_word_or_the_root():
     sentences = 20_000
     gold = [[0, 1, 1]] * sentences
     counted = np.ones(3 * sentences, dtype=bool)
-    rows = evaluate(gold, gold, counted, [3] * sentences)["rows"]
+    rows = evaluate(gold, gold, counted)["rows"]
     assert rows["random"]["directed"] == pytest.approx(100 / 3, abs=0.5)
     # 1: 0, or 2 or 3, whose head it is; 2 and 3: 1 alone
     assert rows["random"]["undirected"] == pytest.approx(100 * (1 + 1 / 3 + 1 / 3) / 3, abs=0.5)
@@ -40,7 +40,7 @@ def test_against_loops():
     lengths = rng.integers(1, 9, 60).tolist()
     gold, induced = ([rng.integers(0, n + 1, n).tolist() for n in lengths] for _ in range(2))
     counted = rng.random(sum(lengths)) < 0.8
-    found = evaluate(gold, induced, counted, lengths)
+    found = evaluate(gold, induced, counted)
     directed = undirected = word = 0
     for truth, heads in zip(gold, induced, strict=True):
         for number, head in enumerate(heads, start=1):

@@ -16,8 +16,6 @@ from synmask.reporting.layout import (
     arrow,
     highest,
     read_tables,
-    write_latex,
-    write_markdown,
     write_tables,
 )
 
@@ -36,8 +34,7 @@ def written(tmp_path):
     """Writes tables and returns the Markdown's and the LaTeX's lines."""
 
     def write(*tables):
-        write_markdown(tmp_path / "t.md", *tables)
-        write_latex(tmp_path / "t.tex", *tables)
+        write_tables(tmp_path / "t", tables)
         return [(tmp_path / f"t.{end}").read_text(encoding="utf-8").splitlines() for end in ("md", "tex")]
 
     return write

@@ -40,10 +40,7 @@ def read_heads(path: Path, lengths: Sequence[int]) -> list[list[int]]:
 
 
 def evaluate(
-    gold: Sequence[Sequence[int]],
-    induced: Sequence[Sequence[int] | None],
-    counted: np.ndarray,
-    lengths: Sequence[int],
+    gold: Sequence[Sequence[int]], induced: Sequence[Sequence[int] | None], counted: np.ndarray
 ) -> dict | None:
     """The percentage of words with the right head, among those for which `counted` holds.
 
@@ -55,7 +52,6 @@ def evaluate(
     Args:
         gold, induced: for each sentence its words' heads, from 1, 0 = root.
         counted: (W,) of all words; punctuation is left out.
-        lengths: the number of words of each sentence.
     Returns:
         {"words": number of counted words, "rows": {row: {"directed", "undirected"}}}; None without induced
         heads.
@@ -64,10 +60,10 @@ def evaluate(
     """
     if any(heads is None for heads in induced):
         return None
-    for line, (heads, words) in enumerate(zip(induced, lengths, strict=True), start=1):
+    sizes = np.array([len(heads) for heads in gold])
+    for line, (heads, words) in enumerate(zip(induced, sizes, strict=True), start=1):
         if len(heads) != words or any(not 0 <= head <= words for head in heads):
             raise UserError(f"line {line}: {len(heads)} induced heads for {words} words; parse again")
-    sizes = np.asarray(lengths)
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
     truth = _joined(gold)
     left, right = _neighbours(counted, first)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-SAMPLES = 1000
+SAMPLES, SEED = 1000, 1
 
 
 class Counts(NamedTuple):
@@ -38,7 +38,6 @@ def paired_bootstrap(
     score: Callable[[np.ndarray], np.ndarray] = f1,
     gain: float = 0.0,
     samples: int = SAMPLES,
-    seed: int = 1,
 ) -> Difference:
     """Test whether the difference of the mean (over runs) of a score is `gain`.
 
@@ -61,8 +60,8 @@ def paired_bootstrap(
     if not ours or not theirs or len(sizes) != 1:
         raise ValueError(f"ours, theirs: expected runs of the same sentences, got {sorted(sizes)} sentences")
     count = sizes.pop()
-    weights = _weights(count, samples, seed)
-    rng = np.random.default_rng(seed + 1)
+    weights = _weights(count, samples)
+    rng = np.random.default_rng(SEED + 1)
     tables = [np.stack([np.stack(run, axis=1) for run in runs]) for runs in (ours, theirs)]  # (K, N, D) each
     real = float(np.subtract(*(score(table.sum(axis=1)).mean() for table in tables)))
     means = [_drawn(score(weights @ table), rng) for table in tables]
@@ -72,9 +71,9 @@ def paired_bootstrap(
 
 
 @functools.lru_cache(maxsize=4)
-def _weights(count: int, samples: int, seed: int) -> np.ndarray:
+def _weights(count: int, samples: int) -> np.ndarray:
     """(S, N) how often each sample contains each sentence."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     draws = (rng.integers(0, count, count) for _ in range(samples))
     return np.stack([np.bincount(draw, minlength=count) for draw in draws]).astype(np.float64)
 

@@ -1,13 +1,14 @@
 """The size and certainty of a difference between two systems, and the seeds needed to detect it."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Literal, NamedTuple
 
 LEVEL = 0.05
 POWER = 0.8
-MOST = 10_000  # seeds; the search stops there
+MOST = 10_000  # seeds
 Verdict = Literal["holds", "does not hold", "cannot tell"]
 
 
@@ -96,12 +97,6 @@ def seeds_needed(
         centre = abs(gain) / math.sqrt(variance / count) if variance else math.inf
         return float(stats.nct.sf(stats.t.isf(level / 2, freedom), freedom, min(centre, 1e3)))
 
-    low, high = 1, 2
-    while power(high) < POWER:
-        low, high = high, 2 * high
-        if low > MOST:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
-    return high
+    counts = range(2, MOST + 1)
+    fewest = bisect_left(counts, POWER, key=power)
+    return counts[fewest] if fewest < len(counts) else None

@@ -1,6 +1,7 @@
 """Unlabelled constituency scores of induced trees, and of trivial trees under the same rules."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -50,9 +51,7 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
         if heads is not None:
             truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
             pairs = [(truth[number], parses[number].heads) for number in parsed]
-            result["dependencies"] = attachment.evaluate(
-                *zip(*pairs, strict=True), corpus.counted, corpus.lengths.tolist()
-            )
+            result["dependencies"] = attachment.evaluate(*zip(*pairs, strict=True), corpus.counted)
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
     return result, counts
@@ -116,7 +115,9 @@ def _score(view: View) -> tuple[dict, dict]:
     for name, part in _parts(_sizes(gold), SPAN_LENGTHS).items():
         total = int(times[part].sum())
         recalls = [(tree.name, _percent(tree.hits[part].sum(), total)) for tree in trees]
-        f1 = [(tree.name, _percent(2 * tree.hits[part].sum(), total + tree.spans_of(name))) for tree in trees]
+        f1 = [
+            (tree.name, _percent(2 * tree.hits[part].sum(), total + tree.by_length[name])) for tree in trees
+        ]
         result["recall_by_length"][name] = {"gold": total} | by_name(recalls)
         result["f1_by_length"][name] = {"gold": total} | by_name(f1)
     if view.labels is not None:
@@ -134,23 +135,19 @@ class _Found:
     Attributes:
         hits: (G,) how often it has each distinct gold span, at most as often as the gold tree.
         matched, predicted: (N,) spans of each sentence.
+        by_length: bin of `SPAN_LENGTHS` → the number of spans, 0 if there is no such bin.
     """
 
     def __init__(self, name: str, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
         self.name = name
         keys, own = view.distinct(spans)
-        place = np.minimum(np.searchsorted(keys, gold), max(len(keys) - 1, 0))
-        same = keys[place] == gold if len(keys) else np.zeros(len(gold), bool)
-        self.hits = np.where(same, np.minimum(times, own[place] if len(keys) else 0), 0)
+        _, expected, found = np.intersect1d(gold, keys, assume_unique=True, return_indices=True)
+        self.hits = np.zeros_like(times)
+        self.hits[expected] = np.minimum(times[expected], own[found])
         self.matched = view.per_sentence(gold, self.hits)
         self.predicted = view.per_sentence(keys, own) + view.extra * view.scored
-        self._by_length = {
-            name: int(own[part].sum()) for name, part in _parts(_sizes(keys), SPAN_LENGTHS).items()
-        }
-
-    def spans_of(self, length: str) -> int:
-        """Number of spans in a bin of lengths."""
-        return self._by_length.get(length, 0)
+        parts = _parts(_sizes(keys), SPAN_LENGTHS)
+        self.by_length = Counter({name: int(own[part].sum()) for name, part in parts.items()})
 
     def scores(self, expected: np.ndarray, part: np.ndarray) -> dict[str, float]:
         """The scores of the sentences for which `part` (N,) holds; `expected` (N,): their gold spans."""

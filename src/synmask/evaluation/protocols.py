@@ -260,9 +260,8 @@ def right_factored(spans: np.ndarray, lengths: np.ndarray, owners: np.ndarray) -
     gaps = np.setdiff1d(np.arange(len(owners)), np.cumsum(lengths) - 1)
     gaps = gaps[np.argsort(owners[gaps], kind="stable")]
     split = owners[gaps]
-    begin = np.append(0, gaps[:-1] + 1)  # after the previous split, or
-    first = np.append(True, split[1:] != split[:-1])[: len(split)]
-    begin = np.where(first, spans[split, 0], begin[: len(split)])  # where the constituent begins
+    first = np.diff(split, prepend=-1) != 0  # split of its constituent: the part begins where that begins
+    begin = np.where(first, spans[split, 0], np.roll(gaps, 1) + 1)  # or after the previous split
     return np.stack((begin, spans[split, 1]), axis=1)
 
 

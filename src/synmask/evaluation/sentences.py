@@ -84,11 +84,9 @@ def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.S
             counts = [table.loc[rows, COUNTS].to_numpy() for table in seeds.values()]
             scores = [float(bleu_of_counts(table.sum(axis=0))) for table in counts]
             low, high = _interval(counts)
-            head = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
-            tail = {"mean": np.mean(scores), "low": low, "high": high}
-            results += [
-                head | {"seed": seed, "bleu": score} | tail for seed, score in zip(seeds, scores, strict=True)
-            ]
+            whole = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
+            whole |= {"mean": np.mean(scores), "low": low, "high": high}
+            results += [whole | {"seed": s, "bleu": bleu} for s, bleu in zip(seeds, scores, strict=True)]
     columns = ["direction", "system", "seed", "group", "sentences", "bleu", "mean", "low", "high"]
     return pd.DataFrame(results, columns=columns)
 

@@ -1,4 +1,7 @@
-"""BLEU by system, by kind of sentence, and against a setting that an experiment sweeps."""
+"""BLEU by system, by kind of sentence, and against a setting that an experiment sweeps.
+
+`out` is a figure's path without extension; .svg, .pdf and .csv are written. `labels` are the systems'.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +21,7 @@ from synmask.reporting.style import (
     in_style,
     legend_below,
     look,
+    name_rows,
     panels,
     save,
     seed_dots,
@@ -35,8 +39,7 @@ def bleu_dots(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> No
 
     Args:
         results: `evaluation.sentences.intervals`.
-        labels: each system's label, in the order of the lines.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
+        labels: in the order of the lines.
     """
     directions = list(dict.fromkeys(results["direction"]))
     figure, rows = panels(1, len(directions), width=4.2, height=1.1 + 0.5 * len(labels), sharey=True)
@@ -45,27 +48,14 @@ def bleu_dots(results: pd.DataFrame, out: Path, labels: Mapping[str, str]) -> No
         for row, system in enumerate(labels):
             runs = column[column["system"] == system]
             if runs.empty:
-                axes.annotate(
-                    "–",
-                    (0, row),
-                    xycoords=("axes fraction", "data"),
-                    xytext=(4, 0),
-                    textcoords="offset points",
-                    va="center",
-                )
+                beside(axes, "–", 0, row, gap=4, xycoords=("axes fraction", "data"))
             else:
                 _dots(axes, row, runs)
-        axes.set(
-            title=arrow(direction),
-            xlabel="sacreBLEU",
-            yticks=range(len(labels)),
-            yticklabels=[*labels.values()],
-        )
+        axes.set(title=arrow(direction), xlabel="sacreBLEU")
+        name_rows(axes, [*labels.values()])
         low, high = column[["bleu", "low"]].min().min(), column[["bleu", "high"]].max().max()
         room = max(high - low, 0.1)
         axes.set_xlim(low - 0.1 * room, high + 0.4 * room)
-        axes.set_ylim(len(labels) - 0.5, -0.5)
-        axes.grid(visible=False, axis="y")
     save(figure, out, results.assign(label=results["system"].map(labels)))
 
 
@@ -89,8 +79,6 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mappi
 
     Args:
         results: source_words, split_words → `evaluation.sentences.by_source`, of one direction.
-        labels: each system's label.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
     """
     figure, rows = panels(1, len(results), width=4.8, height=3.6, sharey=True)
     for axes, (column, table) in zip(rows[0], results.items(), strict=True):
@@ -119,9 +107,7 @@ def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
     direction. Numbers that grow by factors get a logarithmic axis.
 
     Args:
-        scores: scores.json files.
         setting: the number's key in their `settings`, such as system.options.bpe_dim.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: as `runs.read_scores`; the setting is missing or is not a number.
     """

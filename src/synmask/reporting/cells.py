@@ -1,6 +1,6 @@
 """The cells of a table: the published number, the mean over our seeds, the test against the baseline."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -76,18 +76,17 @@ def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.
         runs: one row per run, as from `runs.read_scores`.
         tests: one row per run and metric, as from `runs.read_comparisons`.
     """
-    cells = [
-        _cell(plan, published, runs, tests, column, metric, system, label)
-        for column in plan["columns"]
-        for metric in plan["metrics"]
-        for system, label in plan["rows"]
-    ]
-    if not plan["sweep"]:
-        _mark_best(cells)
-        return cells
-    choice = chosen(runs)
-    for cell in cells:
-        cell.best = choice.get((cell.corpus, cell.column)) == cell.system
+    cells = []
+    choice = chosen(runs) if plan["sweep"] else {}
+    for column in plan["columns"]:
+        for metric in plan["metrics"]:
+            rows = [_cell(plan, published, runs, tests, column, metric, *row) for row in plan["rows"]]
+            if plan["sweep"]:
+                for cell in rows:
+                    cell.best = choice.get((cell.corpus, cell.column)) == cell.system
+            elif METRICS[metric].contest:
+                _mark_best(rows, METRICS[metric].digits)
+            cells += rows
     return cells
 
 
@@ -112,15 +111,13 @@ def _cell(
 ) -> Cell:
     corpus, name = column["corpus"], column["column"]
     number: Number | None = published.numbers.get((corpus, name, metric, system))
-    values = _values(runs, corpus, name, system, metric)
+    place = {"corpus": corpus, "direction": name}
+    values, rivals = (_values(runs, metric, **place, system=one) for one in (system, plan["baseline"]))
     mean = values.mean() if len(values) else None
-    test = _test(plan, runs, tests, corpus, name, system, metric)
+    tested = _where(tests, **place, system=system, baseline=plan["baseline"], metric=metric)
+    test = _test(tested, values, rivals)
     return Cell(
-        corpus,
-        name,
-        metric,
-        system,
-        label,
+        corpus, name, metric, system, label,
         published=number and number.mean,
         published_text=number and number.text,
         origin=number and ("measured" if number.measured else "quoted"),
@@ -135,44 +132,35 @@ def _cell(
         p=test and test.p,
         p_test_set=test and test.p_test_set,
         p_seeds=test and test.p_seeds,
-    )
+    )  # fmt: skip
 
 
-def _values(runs: pd.DataFrame, corpus: str, direction: str, system: str, metric: str) -> pd.Series:
+def _where(table: pd.DataFrame, **values: str | None) -> pd.DataFrame:
+    """The rows with these values."""
+    for key, value in values.items():
+        table = table[table[key] == value]
+    return table
+
+
+def _values(runs: pd.DataFrame, metric: str, **cell: str | None) -> pd.Series:
     """A metric of a cell's runs by seed, scaled for print, without runs that diverged."""
     if metric not in runs:
         return pd.Series(dtype=float)
-    chosen = runs[(runs["corpus"] == corpus) & (runs["direction"] == direction) & (runs["system"] == system)]
-    return chosen.set_index("seed")[metric].astype(float).dropna() * METRICS[metric].scale
+    return _where(runs, **cell).set_index("seed")[metric].astype(float).dropna() * METRICS[metric].scale
 
 
-def _test(
-    plan: Plan, runs: pd.DataFrame, tests: pd.DataFrame, corpus: str, direction: str, system: str, metric: str
-) -> Difference | None:
-    """The cell against the baseline, over the seeds that both have; None if nothing was tested."""
-    here = tests[
-        (tests["corpus"] == corpus)
-        & (tests["direction"] == direction)
-        & (tests["system"] == system)
-        & (tests["baseline"] == plan["baseline"])
-        & (tests["metric"] == metric)
-    ].set_index("seed")
-    ours, theirs = (_values(runs, corpus, direction, name, metric) for name in (system, plan["baseline"]))
-    seeds = [seed for seed in here.index if seed in ours.index and seed in theirs.index]
-    if not seeds:
+def _test(tests: pd.DataFrame, ours: pd.Series, theirs: pd.Series) -> Difference | None:
+    """Scores by seed against the baseline's, over the tested seeds that both have; None if there are none."""
+    tests = tests[tests["seed"].isin(ours.index) & tests["seed"].isin(theirs.index)]
+    if tests.empty:
         return None
-    pairs = [(here["difference"][seed], here["p"][seed]) for seed in seeds]
-    return over_seeds(pairs, ours[seeds].tolist(), theirs[seeds].tolist())
+    pairs = [*zip(tests["difference"], tests["p"], strict=True)]
+    return over_seeds(pairs, ours[tests["seed"]].tolist(), theirs[tests["seed"]].tolist())
 
 
-def _mark_best(cells: Iterable[Cell]) -> None:
-    """Mark the highest of each column's published numbers, and of ours, compared as printed."""
-    columns: dict[tuple[str, str, str], list[Cell]] = {}
-    for cell in cells:
-        if METRICS[cell.metric].contest:
-            columns.setdefault((cell.corpus, cell.column, cell.metric), []).append(cell)
-    for column in columns.values():
-        for value, mark in (("mean", "best"), ("published", "best_published")):
-            best = highest((getattr(cell, value) for cell in column), METRICS[column[0].metric].digits)
-            for cell, is_best in zip(column, best, strict=True):
-                setattr(cell, mark, is_best)
+def _mark_best(cells: Sequence[Cell], digits: int) -> None:
+    """Mark the highest of a column's published numbers, and of ours, compared as printed."""
+    for value, mark in (("mean", "best"), ("published", "best_published")):
+        best = highest((getattr(cell, value) for cell in cells), digits)
+        for cell, is_best in zip(cells, best, strict=True):
+            setattr(cell, mark, is_best)

@@ -18,6 +18,7 @@ TRANSLATION_SCORES = {
     "test.chrf": "chrF",
     "valid.sacrebleu": "validation sacreBLEU",
 }
+RESULTS = Path("results")  # a folder per corpus
 LOG_LINES = 12
 FILES = {  # that a run's entry links to, if they exist
     "scores.json": "scores",
@@ -76,16 +77,15 @@ class Run:
         return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
 
 
-def read_runs(experiment: Mapping[str, Any], results: Path) -> list[Run]:
+def read_runs(experiment: Mapping[str, Any]) -> list[Run]:
     """The runs of an experiment, in the order direction, system, seed.
 
     Args:
         experiment: `corpus`, `directions`, `systems` (name → label) and `seeds`.
-        results: the folder that holds the corpora's results.
     Raises:
         UserError: a scores.json is not JSON, or has no scores.
     """
-    corpus = results / experiment["corpus"]
+    corpus = RESULTS / experiment["corpus"]
     return [
         _read(Run(direction, system, label, seed, corpus / direction / system / f"seed{seed}"))
         for direction in experiment["directions"]
@@ -152,11 +152,9 @@ def settings(runs: list[Run]) -> Settings:
     for run in runs:
         if run.there and run.label not in found:
             parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
-            found[run.label] = {
-                key: value if isinstance(value, str) else json.dumps(value)
-                for key, value in flat(parts).items()
-            }
-    keys = sorted({key for flat in found.values() for key in flat})
-    values = {key: [flat.get(key, "–") for flat in found.values()] for key in keys}
-    shared = {key: each[0] for key, each in values.items() if len(set(each)) == 1}
+            texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flat(parts).items())
+            found[run.label] = dict(texts)
+    keys = sorted({key for one in found.values() for key in one})
+    values = {key: [one.get(key, "–") for one in found.values()] for key in keys}
+    shared = {key: each[0] for key, each in values.items() if len({*each}) == 1}
     return Settings([*found], shared, {key: each for key, each in values.items() if key not in shared})

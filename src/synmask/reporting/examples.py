@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
+from operator import sub
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def examples(
     sides = read_aligned([source, reference, *hypotheses.values()], "decode the test set again")
     chrf, sentence_bleu = CHRF(lowercase=lowercase), bleu("sacrebleu", language, lowercase=lowercase)
     sentence_bleu.effective_order = True
+    metrics = (chrf, sentence_bleu)
     names = list(hypotheses)
     last = next(place for place, (system, _) in enumerate(names) if system == names[-1][0])
     baselines = [_baseline(names, place) for place in range(len(names))]
@@ -70,17 +72,13 @@ def examples(
             ranked.append((first - other, index, text, expected, found))
     shown = []
     for _, index, text, expected, found in spread(sorted(ranked), SHOWN):
-        scores = [
-            [metric.sentence_score(line, [expected]).score for metric in (chrf, sentence_bleu)]
-            for line in found
-        ]
+        scores = [[metric.sentence_score(line, [expected]).score for metric in metrics] for line in found]
+        translations = []
+        for line, own, base in zip(found, scores, baselines, strict=True):
+            words = _runs(line.split(), _differing(line, expected))
+            gains = [None, None] if base is None else map(sub, own, scores[base])
+            translations.append(Translation(words, *own, *gains))
         lacking = [_differing(expected, line) for line in found]
-        translations = [
-            Translation(
-                _runs(line.split(), _differing(line, expected)), *scores[place], *_gains(scores, place, base)
-            )
-            for place, (line, base) in enumerate(zip(found, baselines, strict=True))
-        ]
         flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
         shown.append(Example(index + 1, text, _runs(expected.split(), flags), translations))
     return shown
@@ -92,13 +90,6 @@ def _baseline(names: Sequence[Name], place: int) -> int | None:
     if system == names[0][0]:
         return None
     return names.index((names[0][0], seed)) if (names[0][0], seed) in names else 0
-
-
-def _gains(scores: Sequence[Sequence[float]], place: int, base: int | None) -> list[float | None]:
-    return [
-        None if base is None else one - other
-        for one, other in zip(scores[place], scores[base or 0], strict=True)
-    ]
 
 
 def _differing(text: str, other: str) -> list[bool]:

@@ -1,4 +1,7 @@
-"""Training curves, cost by sentence length, and heat maps of P_D."""
+"""Training curves, cost by sentence length, and heat maps of P_D.
+
+`out` is a figure's path without extension; .svg, .pdf and .csv are written. `labels` are the systems'.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,8 +35,6 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
-        labels: each system's label.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
     Raises:
         UserError: a history is missing or lacks a column, or there is none.
     """
@@ -70,8 +71,7 @@ def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
 
     Args:
         costs: the JSON file of `translation.speed.measure_files`.
-        labels: each system's label; a system without one keeps its name.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
+        labels: a system without one keeps its name.
     Raises:
         UserError: the file is missing or of another kind.
     """
@@ -79,24 +79,16 @@ def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
     if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
         raise UserError(f"{costs}: not an output of `synmask speed`; delete it and rerun")
     data = pd.DataFrame(cost["rows"])
-    where = (
-        f"CPU, {cost['threads']} thread{'s' * (cost['threads'] > 1)}"
-        if cost["device"] == "CPU"
-        else cost["device"]
-    )
+    where = cost["device"]
+    if where == "CPU":
+        where += f", {cost['threads']} thread{'s' * (cost['threads'] > 1)}"
     figure, rows = panels(1, 2, width=4.6, height=3.4)
     units = {"milliseconds": ("Time", "ms per sentence"), "megabytes": ("Memory", "MB per sentence")}
     lengths = sorted(set(data["length"]))
     for axes, (column, (what, unit)) in zip(rows[0], units.items(), strict=True):
         for index, (system, table) in enumerate(data.groupby("model", sort=False)):
-            axes.plot(
-                table["length"],
-                table[column],
-                label=labels.get(system, system),
-                marker="o",
-                markersize=4,
-                **look(index),
-            )
+            style = {"marker": "o", "markersize": 4} | look(index)
+            axes.plot(table["length"], table[column], label=labels.get(system, system), **style)
         axes.set(title=f"{what} ({where})", xlabel="Sub-words in the sentence", ylabel=unit)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -112,10 +104,7 @@ def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: st
     """P_D of one sentence as a heat map: row i is token i, column j its parent.
 
     Args:
-        tokens: the n tokens.
-        matrix: (n, n); rows sum to 1, or to less if the diagonal was set to 0.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
-        title: the figure's heading.
+        tokens, matrix: n tokens; (n, n), rows sum to 1, or to less if the diagonal was set to 0.
     Raises:
         ValueError: the matrix is not (n, n).
     """
@@ -170,4 +159,4 @@ def _read_history(path: Path, system: str, seed: int) -> pd.DataFrame:
     lacking = {"epoch", "train_loss", "valid_loss"} - set(history.columns)
     if lacking:
         raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train {system}, seed {seed}, again")
-    return pd.concat([pd.DataFrame({"system": system, "seed": seed}, index=history.index), history], axis=1)
+    return pd.DataFrame({"system": system, "seed": seed, **history})

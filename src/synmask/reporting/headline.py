@@ -15,7 +15,7 @@ def findings(tables: Sequence[Layout]) -> list[tuple[str, list[str]]]:
     """
     for table in tables:
         names = [words[0] for words, _ in table.rows]
-        columns = [list(column) for column in zip(*(values for _, values in table.rows), strict=True)]
+        columns = zip(*(values for _, values in table.rows), strict=True)
         tested = [
             (head, column)
             for head, column in zip(table.heads, columns, strict=True)

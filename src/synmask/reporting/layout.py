@@ -5,9 +5,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from synmask.files import UserError, read_json, write_lines, writing
 
@@ -35,8 +37,6 @@ LATEX = {
     "“": "``",
     "”": "''",
 }
-
-
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
 
@@ -128,7 +128,7 @@ class Layout:
             places = [place for place, head in enumerate(self.heads) if head[0] == name]
             heads = [("", *self.heads[place][1:]) for place in places]
             rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
-            blocks.append((name, Layout(self.title, self.stubs, heads, rows, baseline=self.baseline)))
+            blocks.append((name, replace(self, heads=heads, rows=rows)))
         return blocks
 
     def changes(self) -> bool:
@@ -150,7 +150,7 @@ class Layout:
             elif any(map(_shows, column)):
                 kept.append((head, column))
         lines = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(rows)]
-        return Layout(self.title, self.stubs, [head for head, _ in kept], lines, self.notes, self.baseline)
+        return replace(self, heads=[head for head, _ in kept], rows=lines)
 
 
 def _shows(value: Value) -> bool:
@@ -165,26 +165,22 @@ def arrow(direction: str) -> str:
     return direction
 
 
-def write_markdown(path: Path, *tables: Layout) -> None:
-    """Tables below each other, each with its title above and one paragraph per note below."""
-    lines = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
-    write_lines(path, itertools.islice(lines, 1, None))
-
-
-def write_latex(path: Path, *tables: Layout) -> None:
-    """Table environments for the packages booktabs and graphicx, with the notes in small print below.
-
-    Wide tables are scaled down to the width of the line.
-    """
-    write_lines(path, itertools.chain.from_iterable(map(_latex, tables)))
-
-
 def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:
-    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`."""
-    write_markdown(Path(f"{out}.md"), *tables)
-    write_latex(Path(f"{out}.tex"), *tables)
+    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`.
+
+    LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
+    """
+    markdown = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
+    write_lines(f"{out}.md", itertools.islice(markdown, 1, None))
+    write_lines(f"{out}.tex", itertools.chain.from_iterable(map(_latex, tables)))
     with writing(f"{out}.json") as handle:
         json.dump([asdict(table) for table in (*tables, *more)], handle, ensure_ascii=False)
+
+
+def write_csv(out: str | Path, data: "pd.DataFrame") -> None:
+    """Write OUT.csv."""
+    with writing(f"{out}.csv") as handle:
+        data.to_csv(handle, index=False, lineterminator="\n")
 
 
 def read_tables(path: Path) -> list[Layout]:
@@ -194,13 +190,9 @@ def read_tables(path: Path) -> list[Layout]:
         UserError: the file is of another kind.
     """
     try:
-        tables = [Layout(**table) for table in read_json(path)]
-        for table in tables:
-            table.heads = [tuple(head) for head in table.heads]
-            table.rows = [(words, [Value(**value) for value in row]) for words, row in table.rows]
-    except (TypeError, ValueError):
+        return TypeAdapter(list[Layout]).validate_python(read_json(path))
+    except ValidationError:
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
-    return tables
 
 
 def escape(text: str) -> str:
@@ -264,10 +256,10 @@ def _tabular(table: Layout) -> list[str]:
     lines = [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
     for level in range(len(table.heads[0]) - 1):
         lines += _spanning(table.heads, level, width)
-    lines += [_row([*table.stubs, *(head[-1] for head in table.heads)]), r"\midrule"]
+    lines += [_row(map(escape, [*table.stubs, *(head[-1] for head in table.heads)])), r"\midrule"]
     for words, cells in table.rows:
         texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text) for cell in cells)
-        lines.append(" & ".join([*map(escape, words), *texts]) + r" \\")
+        lines.append(_row([*map(escape, words), *texts]))
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
@@ -281,8 +273,8 @@ def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[
         cells.append(rf"\multicolumn{{{count}}}{{c}}{{{escape(prefix[-1])}}}")
         rules.append(rf"\cmidrule(lr){{{first}-{first + count - 1}}}")
         first += count
-    return [" & ".join(cells) + r" \\", " ".join(rules)]
+    return [_row(cells), " ".join(rules)]
 
 
 def _row(cells: Iterable[str]) -> str:
-    return " & ".join(map(escape, cells)) + r" \\"
+    return " & ".join(cells) + r" \\"

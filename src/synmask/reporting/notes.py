@@ -43,9 +43,8 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
         if max(map(len, chosen)) == 1:
             parts.append(f"one seed ({seeds})" if seeds else "one seed each")
         else:
-            parts.append(
-                f"mean ± sample standard deviation over {f'seeds {seeds}' if seeds else 'the seeds'}"
-            )
+            over = f"seeds {seeds}" if seeds else "the seeds"
+            parts.append(f"mean ± sample standard deviation over {over}")
     if any(cell.difference is not None for cell in cells):
         parts.append("in parentheses the difference to the published number")
     if any(0 < cell.seeds < cell.asked for cell in cells):
@@ -54,9 +53,8 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     if ours and plan["sweep"]:
         parts.append(f"bold: chosen by the highest mean of {METRICS[CHOICE].label}")
     elif ours or theirs:
-        parts.append(
-            "bold: the best of each column" + (", published and here apart" if ours and theirs else "")
-        )
+        apart = ", published and here apart" if ours and theirs else ""
+        parts.append(f"bold: the best of each column{apart}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
@@ -65,7 +63,7 @@ def _marks(plan: Plan, cells: Sequence[Cell], tests: pd.DataFrame) -> str:
     tested = [cell for cell in cells if cell.p is not None]
     if not tested:
         return ""
-    label = dict(map(tuple, plan["rows"]))[plan["baseline"]]
+    label = dict(plan["rows"])[plan["baseline"]]
     trials = dict(part.split(":") for part in tests["signature"].iloc[0].split("|"))["ar"]
     examples = "examples" if "glue" in plan["metrics"] else "test set"
     over = f"over the {examples} (approximate randomisation seed by seed, {trials} trials)"
@@ -83,10 +81,9 @@ def _published(published: Published, cells: Sequence[Cell]) -> str:
     printed = [cell for cell in cells if cell.paper]
     papers = dict.fromkeys(cell.paper for cell in printed)
     quoted = dict.fromkeys((cell.label, cell.system) for cell in printed if cell.origin == "quoted")
-    text = "; ".join(published.papers[paper] for paper in papers)
-    if not text:
+    if not papers:
         return ""
-    text = f"Published numbers: {text}."
+    text = f"Published numbers: {'; '.join(published.papers[paper] for paper in papers)}."
     if quoted:
         origins = (f"{label} ({published.cite(published.systems[name].paper)})" for label, name in quoted)
         text += f" Quoted there, not measured by its authors: {', '.join(origins)}."
@@ -97,15 +94,15 @@ def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
     """The missing runs, and the command that makes them."""
     there = set(runs[RUN].itertuples(index=False, name=None))
     parts, missing, asked = [], 0, len(asked_runs(plan))
-    labels = dict(map(tuple, plan["rows"]))
     for column in plan["columns"]:
         where = " ".join(filter(None, [column["group"], arrow(column["column"])]))
-        for system, seeds in ((name, column["runs"].get(name, [])) for name in labels):
+        for system, label in plan["rows"]:
+            seeds = column["runs"].get(system, [])
             absent = [s for s in seeds if (column["corpus"], column["column"], system, s) not in there]
             missing += len(absent)
             if absent:
                 which = "all seeds" if absent == seeds and len(seeds) > 1 else _seeds(absent)
-                parts.append(f"{labels[system]} {where} ({which})")
+                parts.append(f"{label} {where} ({which})")
     if not missing:
         return ""
     what = f"all {asked} runs" if missing == asked else "; ".join(parts)
@@ -115,7 +112,7 @@ def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
 def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
     shown = [metric for metric in plan["metrics"] if metric in [*SCORES, *VALID_SCORES]]
     bad = runs[runs[shown].isna().any(axis=1)] if shown else runs[:0]
-    labels = dict(map(tuple, plan["rows"]))
+    labels = dict(plan["rows"])
     parts = [
         f"{labels[run['system']]} {run['corpus']} {arrow(run['direction'])} (seed {run['seed']})"
         for _, run in bad.iterrows()
@@ -139,11 +136,8 @@ def _machines(plan: Plan, runs: pd.DataFrame) -> str:
     if not {"tokens_per_second", "device_hours", "memory"} & set(plan["metrics"]):
         return ""
     text = _listed("Trained here on", runs["device"])
-    return (
-        f"{text} Hours count every device; memory is the main memory of the training's processes."
-        if text
-        else ""
-    )
+    meaning = " Hours count every device; memory is the main memory of the training's processes."
+    return text and text + meaning
 
 
 def _listed(what: str, values: Iterable[object]) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from synmask.evaluation.bootstrap import SAMPLES, Counts, corpus_f1, paired_bootstrap
 from synmask.evaluation.significance import seeds_differ
-from synmask.files import UserError, read_json, writing
+from synmask.files import UserError, read_json
 from synmask.reporting.cells import METRICS
 from synmask.reporting.layout import (
     SIGNIFICANT,
@@ -20,6 +20,7 @@ from synmask.reporting.layout import (
     arrow,
     highest,
     signed,
+    write_csv,
     write_tables,
 )
 from synmask.reporting.runs import ATTACHMENT, DEPENDENCIES, PARSE_SCORES, check_once, parse_rows, read_counts
@@ -85,8 +86,7 @@ def write_parse_table(
         for name, part in runs.groupby("protocol", sort=False)
     ]
     write_tables(output, tables, more=[_diagnostics(parses, systems, directions)])
-    with writing(output.with_name(f"{output.name}.csv")) as handle:
-        runs.to_csv(handle, index=False, lineterminator="\n")
+    write_csv(output, runs)
 
 
 def as_text(result: dict) -> str:
@@ -95,28 +95,26 @@ def as_text(result: dict) -> str:
     for name, protocol in result["protocols"].items():
         sentences = f"{protocol['sentences']} sentences"
         lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], PARSE_SCORES), ""]
-        for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
-            if name == "words":
-                shown = {part: row for part, row in list(protocol[key].items())[:10]}
+        if name == "words":
+            for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
+                shown = dict(list(protocol[key].items())[:10])
                 keys = [*next(iter(shown.values()), {})]
                 lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, keys), ""]
     if result["dependencies"]:
         lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
         lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
-    cut, ties = result["cut_words"], result["ties"]
     if result["unparsed"]:
         lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
-    if cut is None:
-        return "\n".join(lines).rstrip("\n")
-    lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
-    lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
-    explained = result["explained_by_labels_within_sentences"]
-    if explained is not None:
+    if cut := result["cut_words"]:
+        lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
+    if ties := result["ties"]:
+        lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
+    if (explained := result["explained_by_labels_within_sentences"]) is not None:
         lines.append(
             f"{100 * explained:.1f}% of the distances' variance within sentences is explained by the BPE "
             "labels beside each gap"
         )
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip("\n")
 
 
 def _lines(rows: dict[str, dict[str, float]], keys: Sequence[str]) -> list[str]:
@@ -175,7 +173,8 @@ def _table(
         *((label, "induced", system) for system, label in systems.items()),
         *((tree, tree, None) for tree in trivial),
     ]
-    columns, notes = [], []
+    table.rows = [([name], []) for name, *_ in rows]
+    notes = []
     for direction in directions:
         here = runs[runs["direction"] == direction]
         tests, differences = _significance(spans, protocol, direction, systems)
@@ -188,10 +187,8 @@ def _table(
                 test = tests.get(system, {}) if metric == "f1" and len(scores) else {}
                 column.append(Value.over_seeds(scores, run=run, **test))
             rivals = (None if row[1] == "oracle" else one.mean for row, one in zip(rows, column, strict=True))
-            best = zip(column, highest(rivals, 2), strict=True)
-            columns.append([replace(one, best=is_best) for one, is_best in best])
-    cells = zip(*columns, strict=True)
-    table.rows = [([name], list(row)) for (name, *_), row in zip(rows, cells, strict=True)]
+            for (_, cells), one, best in zip(table.rows, column, highest(rivals, 2), strict=True):
+                cells.append(replace(one, best=best))
     table.notes = [_how_to_read(runs, protocol, directions), *_missing(runs, systems, directions), *notes]
     return table
 
@@ -268,17 +265,16 @@ def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequenc
 
 def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions: Sequence[str]) -> Layout:
     """A table for the page alone: the diagnostics `RESTS` of induced trees."""
-    read = {(run["direction"], run["system"], run["seed"]): run for run in map(read_json, parses)}
+    read = [*map(read_json, parses)]
     table = Layout(
         "What the trees rest on", ["Trees"], [(arrow(name), head) for name in directions for head in RESTS]
     )
     for system, label in systems.items():
         row = []
         for direction in directions:
-            runs = [run for (where, name, _), run in read.items() if (where, name) == (direction, system)]
-            for shares in zip(*map(_rests_on, runs), strict=True) if runs else [()] * len(RESTS):
-                values = pd.Series([share for share in shares if share is not None], dtype=float)
-                row.append(Value.over_seeds(values, digits=1))
+            runs = [run for run in read if (run["direction"], run["system"]) == (direction, system)]
+            shares = pd.DataFrame([_rests_on(run) for run in runs], columns=[*RESTS], dtype=float)
+            row += [Value.over_seeds(shares[head].dropna(), digits=1) for head in RESTS]
         table.rows.append(([label], row))
     table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
     return table

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from os.path import relpath
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from synmask.files import UserError, read_lines, writing
-from synmask.reporting.entries import TRANSLATION_SCORES, Run, read_runs, settings, summary
+from synmask.reporting.entries import RESULTS, TRANSLATION_SCORES, Run, read_runs, settings, summary
 from synmask.reporting.examples import Example, Name, examples
 from synmask.reporting.headline import findings, probability
 from synmask.reporting.html import part, policy
@@ -39,16 +40,13 @@ TITLES = {
 class Figure:
     """A figure of the page: its heading and an inline image."""
 
-    name: str
     title: str
     stem: Path
     caption: str
     image: str
 
 
-def write_report(
-    plan: Mapping[str, Any], output: Path, *, captions: Path, results: Path = Path("results")
-) -> None:
+def write_report(plan: Mapping[str, Any], output: Path, *, captions: Path) -> None:
     """Write the page from the files in `plan` that exist; list the others as missing.
 
     Args:
@@ -56,11 +54,10 @@ def write_report(
         output: the HTML file; the results are linked relative to it.
         captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
-        results: the folder that the runs lie in.
     Raises:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
-    experiments = [_experiment(entry, captions, results) for entry in plan["experiments"]]
+    experiments = [_experiment(entry, captions) for entry in plan["experiments"]]
     environment = Environment(
         loader=PackageLoader("synmask.reporting", "page"),
         autoescape=True,
@@ -70,7 +67,9 @@ def write_report(
     )
     environment.filters |= {
         "arrow": arrow,
-        "cards": lambda runs: [(key, list(group)) for key, group in groupby(runs, _card)],
+        "cards": lambda runs: [
+            (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
+        ],
         "code": lambda text: re.split(r"`([^`]+)`", text),
         "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
@@ -93,16 +92,16 @@ def write_report(
         handle.write(page)
 
 
-def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict[str, Any]:
+def _experiment(entry: Mapping[str, Any], captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
     entry = {**entry, "systems": dict(entry["systems"])}
     translates = "columns" not in entry
-    runs = read_runs(entry, results)
+    runs = read_runs(entry)
     numbers = [Path(path).with_suffix(".json") for path in entry["tables"]]
     tables = [(path, read_tables(path)) for path in numbers if path.exists()]
-    pages = [(heading, _body(Path(path))) for heading, path in entry.get("pages", []) if Path(path).exists()]
+    pages = entry.get("pages", [])
     translations = {
-        direction: _examples(results / entry["corpus"] / direction, direction, runs)
+        direction: _examples(RESULTS / entry["corpus"] / direction, direction, runs)
         for direction in (entry["directions"] if translates else ())
     }
     return {
@@ -120,17 +119,10 @@ def _experiment(entry: Mapping[str, Any], captions: Path, results: Path) -> dict
         "tables": tables,
         "findings": [found for _, each in tables for found in findings(each)],
         "figures": _figures(entry["figures"], entry["name"], captions),
-        "pages": pages,
-        "absent": _absent(
-            [*entry["tables"], *entry["figures"], *(path for _, path in entry.get("pages", []))]
-        ),
+        "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
+        "absent": _absent([*entry["tables"], *entry["figures"], *(path for _, path in pages)]),
         "translations": {direction: found for direction, found in translations.items() if found},
     }
-
-
-def _card(run: Run) -> tuple[str, str]:
-    """Runs of one system in one direction share a card."""
-    return run.direction, run.system
 
 
 def _absent(paths: Iterable[str]) -> list[str]:
@@ -149,7 +141,7 @@ def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figu
             caption = " ".join(read_lines(text)).strip() if text.exists() else ""
             title = ", ".join(filter(None, [TITLES.get(kind, kind), arrow(direction)]))
             image = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
-            figures.append(Figure(path.stem, title, path.with_suffix(""), caption, image))
+            figures.append(Figure(title, path.with_suffix(""), caption, image))
     return figures
 
 
@@ -161,15 +153,8 @@ def _body(page: Path) -> Markup:
     return Markup(re.sub(r"</?main>|<h1.*?</h1>", "", body[1], flags=re.DOTALL))
 
 
-@dataclass
-class Compared:
-    """Sentences of a direction, and the runs that translate them, the baseline's runs first."""
-
-    names: list[Name]
-    examples: list[Example]
-
-
-def _examples(folder: Path, direction: str, runs: Iterable[Run]) -> Compared | None:
+def _examples(folder: Path, direction: str, runs: Iterable[Run]) -> tuple[list[Name], list[Example]] | None:
+    """The runs that translate a direction, the baseline's first, and sentences that they translate."""
     source, target = direction.split("-")
     translated = [
         run for run in runs if run.direction == direction and (run.folder / "hypothesis.test.txt").exists()
@@ -180,4 +165,4 @@ def _examples(folder: Path, direction: str, runs: Iterable[Run]) -> Compared | N
     hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
     signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
     found = examples(*texts, hypotheses, language=target, lowercase="case:lc" in signature)
-    return Compared(list(hypotheses), found) if found else None
+    return (list(hypotheses), found) if found else None

@@ -1,4 +1,7 @@
-"""Read the results of runs as tables: scores.json, parse.json, tests against a baseline, peak memory."""
+"""Read the results of runs as tables: scores.json, parse.json, tests against a baseline, peak memory.
+
+All functions that read raise a UserError if a file is missing, is not JSON, or lacks a key.
+"""
 
 import json
 import math
@@ -35,7 +38,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     `device_hours` counts all devices.
 
     Raises:
-        UserError: a file is missing, is not JSON, or lacks a key; or there is no file.
+        UserError: there is no file.
     """
     rows = []
     for path in paths:
@@ -57,11 +60,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
 
 
 def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
-    """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`.
-
-    Raises:
-        UserError: a file is missing, is not JSON, or lacks a key.
-    """
+    """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`."""
     rows = []
     for path in paths:
         found = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
@@ -72,11 +71,7 @@ def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induce
 
 
 def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores.
-
-    Raises:
-        UserError: the file is missing, is not JSON, or lacks a key.
-    """
+    """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores."""
     run = read_json(path)
     with _complete(path):
         head = {key: run[key] for key in RUN}
@@ -90,11 +85,7 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_recalls(path: Path) -> dict[str, dict[str, float]]:
-    """Recall by label of a parse.json, by the protocol "words": label → kind of tree → percentage.
-
-    Raises:
-        UserError: the file is missing, is not JSON, or lacks a key.
-    """
+    """Recall by label of a parse.json, by the protocol "words": label → kind of tree → percentage."""
     run = read_json(path)
     with _complete(path):
         return {
@@ -104,11 +95,7 @@ def read_recalls(path: Path) -> dict[str, dict[str, float]]:
 
 
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
-    """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree.
-
-    Raises:
-        UserError: a file is missing, is not JSON, or lacks a key.
-    """
+    """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree."""
     found = {}
     for path in paths:
         run = _read(path, ["direction", "system", "seed", "counts"])
@@ -125,11 +112,7 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
 
 
 def read_head_scores(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
-    """Of each heads.json: metric → row → percentage, and counts of right heads.
-
-    Raises:
-        UserError: a file is missing, is not JSON, or lacks a key.
-    """
+    """Of each heads.json: metric → row → percentage, and counts of right heads."""
     found = []
     for path in paths:
         run = _read(path, ["counts", *OF_HEADS])
@@ -155,27 +138,24 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> p
     name of the column.
 
     Raises:
-        UserError: a file is missing, is not JSON, or lacks a key; runs of one system and task were trained
-            with different settings.
+        UserError: runs of one system and task were trained with different settings.
     """
     named, rows = _named(columns), []
     for path in paths:
         run = _read(path, ["corpus", "task", "scores"])
         whole = {run["system"]: run["scores"]} if "system" in run else run["scores"]
+        settings = json.dumps({key: run.get(key) for key in ("settings", "weights")}, sort_keys=True)
+        head = {"corpus": run["corpus"], "seed": run.get("seed", 0), "settings": settings}
+        head |= {key: run.get(key) for key in COSTS}
         for system, parts in whole.items():
             for part, scores in parts.items():
                 place = (run["corpus"], run["task"], part)
                 if place not in named:
                     raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
-                row = {"corpus": run["corpus"], "direction": named[place], "system": system}
-                row |= {"seed": run.get("seed", 0)} | {key: run.get(key) for key in COSTS}
-                row |= {
-                    "settings": json.dumps(
-                        {key: run.get(key) for key in ("settings", "weights")}, sort_keys=True
-                    )
-                }
-                _require(scores, [TASK_METRICS[run["task"]][0]], path, f"scores.{part}")
-                rows.append(row | {"glue": _finite(scores[TASK_METRICS[run["task"]][0]])})
+                metric = TASK_METRICS[run["task"]][0]
+                _require(scores, [metric], path, f"scores.{part}")
+                row = {"direction": named[place], "system": system, "glue": _finite(scores[metric])}
+                rows.append(head | row)
     table = pd.DataFrame(rows)
     for _, group in table.groupby(["corpus", "direction", "system"]):
         _same(group, "settings")
@@ -216,9 +196,6 @@ def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]
 
     Args:
         columns: of a benchmark's table; `direction` is then the name of a task's column.
-
-    Raises:
-        UserError: a file is missing, is not JSON, or lacks a key.
     """
     rows, named = [], _named(columns)
     for path in paths:

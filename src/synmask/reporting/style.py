@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -62,9 +63,15 @@ def seed_dots(axes: Axes, values: Sequence[float], row: float, colour: str) -> N
     axes.plot(values, [row + 0.2] * len(values), "o", **style)
 
 
-def beside(axes: Axes, text: str, x: float, row: float, gap: float) -> None:
-    """Write a number `gap` points to the right of x."""
-    axes.annotate(text, (x, row), xytext=(gap, 0), textcoords="offset points", va="center")
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Rows 0, 1, … with these names, from the top down."""
+    axes.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
+    axes.grid(visible=False, axis="y")
+
+
+def beside(axes: Axes, text: str, x: float, row: float, gap: float, **options: Any) -> None:
+    """Write a text `gap` points to the right of x."""
+    axes.annotate(text, (x, row), xytext=(gap, 0), textcoords="offset points", va="center", **options)
 
 
 def text_width(text: str) -> float:

@@ -10,9 +10,9 @@ import pandas as pd
 
 from synmask.config.published import Published
 from synmask.config.tables import Plan, asked_runs
-from synmask.files import UserError, writing
+from synmask.files import UserError
 from synmask.reporting.cells import METRICS, Cell, build_cells, value_of
-from synmask.reporting.layout import Layout, Value, arrow, write_tables
+from synmask.reporting.layout import Layout, Value, arrow, write_csv, write_tables
 from synmask.reporting.notes import notes
 from synmask.reporting.runs import (
     COSTS,
@@ -54,12 +54,8 @@ def write_table(
     runs = _gather(plan, scores, parses, tasks)
     tests = read_comparisons(comparisons, plan["columns"])
     cells = build_cells(plan, published, runs, tests)
-    with writing(f"{out}.csv") as handle:
-        pd.DataFrame(map(asdict, cells)).drop(columns="published_text").to_csv(
-            handle, index=False, lineterminator="\n"
-        )
-    with writing(f"{out}.runs.csv") as handle:
-        _run_table(runs, tests).to_csv(handle, index=False, lineterminator="\n")
+    write_csv(out, pd.DataFrame(map(asdict, cells)).drop(columns="published_text"))
+    write_csv(f"{out}.runs", _run_table(runs, tests))
     table = _layout(plan, cells)
     name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(out))  # of a storage, what a user calls it
     table.notes = notes(plan, published, cells, runs, tests, make=f"snakemake {name}.md")
@@ -82,34 +78,30 @@ def _gather(
     if tasks:
         runs = read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
     order = {tuple(run.values()): position for position, run in enumerate(asked_runs(plan))}
-    for _, run in runs.iterrows():
-        if tuple(run[RUN]) not in order:
-            raise UserError(f"{describe(run)}: not in this table; leave the file out")
-    places = [order[tuple(run)] for run in runs[RUN].itertuples(index=False)]
-    runs = runs.assign(place=places).sort_values("place").drop(columns="place").reset_index(drop=True)
+    places = [order.get(run) for run in runs[RUN].itertuples(index=False, name=None)]
+    if None in places:
+        raise UserError(f"{describe(runs.iloc[places.index(None)])}: not in this table; leave the file out")
+    runs = runs.iloc[sorted(range(len(places)), key=places.__getitem__)].reset_index(drop=True)
     return averaged(runs, plan["columns"]) if tasks else runs
 
 
 def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
     """The runs, with the p-value of each metric's test against the baseline's run of the same seed."""
     wide = tests.pivot_table(index=RUN, columns="metric", values="p").add_prefix("p_").reset_index()
-    if not len(wide):
-        return runs
-    return runs.merge(wide, on=RUN, how="left")
+    return runs.merge(wide, on=RUN, how="left") if len(wide) else runs
 
 
 def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
     """Per system, a row of published numbers and a row of numbers measured here."""
-    with_published = any(cell.published_text for cell in cells)
     places = [(column, metric) for column in plan["columns"] for metric in plan["metrics"]]
     heads = [
         (column["group"], arrow(column["column"]), _named(metric, plan["metrics"]))
         for column, metric in places
     ]
     nothing_asked = not any(cell.asked for cell in cells)
-    with_kinds = with_published or "glue" in plan["metrics"]
+    with_kinds = any(cell.published_text for cell in cells) or "glue" in plan["metrics"]
     table = Layout(plan["title"], ["System", *([""] if with_kinds else [])], heads)
-    table.baseline = dict(map(tuple, plan["rows"])).get(plan["baseline"], "")
+    table.baseline = dict(plan["rows"]).get(plan["baseline"], "")
     rows = {system: [cell for cell in cells if cell.system == system] for system, _ in plan["rows"]}
     baseline = [cell.mean for cell in rows.get(plan["baseline"], ())] or [None] * len(places)
     for system, label in plan["rows"]:

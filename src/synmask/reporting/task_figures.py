@@ -6,7 +6,7 @@ import pandas as pd
 
 from synmask.config.tables import BASELINES
 from synmask.files import UserError
-from synmask.reporting.style import COLOURS, GREY, beside, in_style, panels, save, seed_dots
+from synmask.reporting.style import COLOURS, GREY, beside, in_style, name_rows, panels, save, seed_dots
 
 
 @in_style
@@ -29,21 +29,22 @@ def task_dots(table: Path, out: Path) -> None:
         1, len(tasks), width=max(1.6, 6.4 / len(tasks)), height=1.2 + 0.4 * len(systems), sharey=True
     )
     for axes, task in zip(rows[0], tasks, strict=True):
-        for _, cell in cells[cells["column"] == task].iterrows():
+        means, scores = cells[cells["column"] == task], runs[runs["direction"] == task]
+        for _, cell in means.iterrows():
             place = systems.index(cell["label"])
             trivial = cell["system"] in BASELINES
             colour = GREY if trivial else COLOURS[place % len(COLOURS)]
             axes.plot(cell["mean"], place - 0.1, "o", color=colour, markersize=6)
-            seeds = runs[(runs["direction"] == task) & (runs["system"] == cell["system"])]["glue"]
+            seeds = scores[scores["system"] == cell["system"]]["glue"]
             if not trivial:
                 seed_dots(axes, seeds, place, colour)
             beside(axes, f"{cell['mean']:.1f}", max(cell["mean"], seeds.max()), place, gap=6)
-        axes.set(title=task, yticks=range(len(systems)), yticklabels=systems, ylim=(len(systems) - 0.5, -0.5))
-        drawn = pd.concat([cells[cells["column"] == task]["mean"], runs[runs["direction"] == task]["glue"]])
+        axes.set_title(task)
+        name_rows(axes, systems)
+        drawn = pd.concat([means["mean"], scores["glue"]])
         room = max(drawn.max() - drawn.min(), 1)
         axes.set_xlim(drawn.min() - 0.15 * room, drawn.max() + 0.6 * room)
         axes.locator_params(axis="x", nbins=3)
-        axes.grid(visible=False, axis="y")
     save(figure, out, cells[["column", "system", "label", "mean", "sd", "median", "seeds"]])
 
 

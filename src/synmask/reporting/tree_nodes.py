@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
-
-import numpy as np
 
 from synmask.evaluation.protocols import counted_words
 from synmask.syntax.parses import Parse
@@ -144,13 +142,12 @@ def _induced_spans(
     keep: Sequence[bool],
     expected: set[tuple[int, int]],
 ) -> list[tuple]:
-    first = {start: number for number, (start, _) in enumerate(words)}
-    last = {end: number + 1 for number, (_, end) in enumerate(words)}
-    before = np.concatenate(([0], np.cumsum(keep))).tolist()
+    before = list(accumulate(keep, initial=0))  # of each word: how many words before it count
+    first = {start: before[number] for number, (start, _) in enumerate(words)}
+    last = {end: before[number + 1] for number, (_, end) in enumerate(words)}
     spans = []
     for start, end in spans_of_distances(distances).tolist():
-        whole = start in first and end in last
-        span = (before[first[start]], before[last[end]]) if whole else None
+        span = (first.get(start), last.get(end))  # None: the node cuts a word
         spans.append((start, end, "", span if span in expected else None))
     return spans
 

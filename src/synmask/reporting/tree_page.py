@@ -14,6 +14,11 @@ FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels per level
 BAR = 26  # pixels of the largest height or distance
+STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:90rem}"
+    "h1{font-size:1.4rem}"
+)
 KEY = (
     '<p class="tree-key">Green: constituents that the gold tree has. '
     '<span class="tree-key-split">Underlined</span>: pieces of one word. '
@@ -57,23 +62,17 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str
 
 def page(title: str, fragment: str) -> str:
     """A whole page around `section`."""
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en">',
-            '<head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy(part("tree_page.js"))}">',
-            f"<title>{escape(title)}</title>",
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            "<style>:root{color-scheme:light dark}"
-            "body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:90rem}"
-            "h1{font-size:1.4rem}</style></head>",
-            f"<body><main><h1>{escape(title)}</h1>",
-            fragment,
-            "</main></body></html>",
-            "",
-        ]
-    )
+    return f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy(part("tree_page.js"))}">
+<title>{escape(title)}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{STYLE}</style></head>
+<body><main><h1>{escape(title)}</h1>
+{fragment}
+</main></body></html>
+"""
 
 
 def _controls(labels: list[str]) -> str:
