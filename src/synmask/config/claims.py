@@ -37,11 +37,6 @@ class Contrast(Section):
         return self
 
     @property
-    def tested_by_pairs(self) -> bool:
-        """Whether it needs a test of each pair of translations."""
-        return self.metric == "sacrebleu"
-
-    @property
     def probed(self) -> bool:
         """Whether it is about heads (`synmask probe`)."""
         return self.metric in OF_HEADS
