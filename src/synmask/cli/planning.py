@@ -4,15 +4,14 @@ import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from synmask.cli.options import ConfigFile, Whole
+from synmask.config import Config, Fault, as_json, check_sweeps, fault, load, merge, read_yaml
+from synmask.config.machine import check_sizes
 from synmask.files import UserError
-
-if TYPE_CHECKING:
-    from synmask.config import Config
 
 
 def plan(
@@ -37,8 +36,6 @@ def plan(
         gpus: Also give the hours on this many GPUs.
         force: Also plan models that do not fit into memory or onto the disk.
     """
-    from synmask.config import Fault, check_sweeps, fault
-    from synmask.config.machine import check_sizes
     from synmask.translation import plan as planning
 
     own = [path.absolute() for path in configfile if path.suffix]
@@ -80,18 +77,15 @@ def _checkout(folder: Path) -> Path:
     )
 
 
-def _laid_over(files: list[Path]) -> tuple["Config", dict]:
+def _laid_over(files: list[Path]) -> tuple[Config, dict]:
     """The configuration from these files, each overriding those before it, and its values as read."""
-    from synmask.config import load, read_yaml
-    from synmask.config.base import merge
-
     values: dict = {}
     for path in files:
         values = merge(values, read_yaml(path))
     return load(values, files), values
 
 
-def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) -> None:
+def _check_targets(config: Config, targets: Iterable[str], files: list[Path]) -> None:
     """Reject a target that is not in the configuration, and name the nearest."""
     from synmask.workflow.terminal import similar
 
@@ -111,8 +105,6 @@ def settings(*, config: ConfigFile = Path("config.yaml"), corpus: str, direction
         direction: Source-target.
         system: A system of the configuration.
     """
-    from synmask.config import as_json, load, read_yaml
-
     checked = load(read_yaml(config), [config])
     for kind, name in (("corpora", corpus), ("systems", system)):
         if name not in getattr(checked, kind):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from synmask.cli.options import Count, Json, Some, Threads
+from synmask.config import load, read_yaml
 from synmask.config.base import WITH_JARS
 from synmask.config.sections import ParserSettings
 from synmask.files import UserError
@@ -54,8 +55,6 @@ def corenlp_parser(path: Path, threads: int) -> Callable[[str, Path, Path, Path]
     """
 
     def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
-        from synmask.config import load, read_yaml
-
         config = load(read_yaml(path), [path])
         if language not in config.corenlp.languages:
             raise UserError(f"{path}: corenlp.languages has no {language!r}; use a system without a parser")
@@ -73,8 +72,6 @@ def tokeniser_jars(path: Path) -> Callable[[str], list[Path]]:
     """A function from tokeniser to the jars it needs; reads the configuration `path` only for some."""
 
     def jars(tokeniser: str) -> list[Path]:
-        from synmask.config import load, read_yaml
-
         if tokeniser not in WITH_JARS:
             return []
         return [Path(jar) for jar in load(read_yaml(path), [path]).tokeniser_jars(tokeniser)]

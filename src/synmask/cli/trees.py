@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from synmask.cli.options import ConfigFile, Count, Figure, Some
+from synmask.config import Config, load, read_yaml
 from synmask.config.base import Line
-from synmask.files import UserError
+from synmask.files import UserError, writing
 
 if TYPE_CHECKING:
-    from synmask.config import Config
     from synmask.syntax.parses import Parse
     from synmask.syntax.treebank import Tree
 
@@ -102,7 +102,6 @@ def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: 
         title: Heading of the page.
         output: The page, .html.
     """
-    from synmask.files import writing
     from synmask.reporting.tree_page import page, section
 
     top, induced = _read(gold, _by_label(labels, trees))
@@ -114,8 +113,6 @@ def _models(
     path: Path, systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
-    from synmask.config import load, read_yaml
-
     config = load(read_yaml(path), [path])
     corpus, direction = _experiment(path, config, corpus, direction)
     models = {}
@@ -131,7 +128,7 @@ def _models(
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 
-def _experiment(path: Path, config: "Config", corpus: str | None, direction: str | None) -> tuple[str, str]:
+def _experiment(path: Path, config: Config, corpus: str | None, direction: str | None) -> tuple[str, str]:
     """Corpus and direction: as given, or from the first experiment that fits."""
     if corpus is not None and corpus not in config.corpora:
         raise UserError(f"{path}: no {corpus!r} among the corpora: {', '.join(config.corpora)}")
