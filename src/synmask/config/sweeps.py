@@ -104,7 +104,6 @@ def _valid(entry: Any) -> bool:
 
 
 def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, dict]:
-    """The systems of a sweep by their names."""
     *outer, key = sweep.setting.split(".")
     stem = "-".join([first, *sweep.setting.removeprefix("options.").split(".")])
     systems = {}
@@ -114,7 +113,7 @@ def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, d
             changed = {name: changed}
         whole = merge(entry, {**changed, "label": f"{entry.get('label') or first}, {key} {text}"})
         system = validated(System, whole, path)
-        check_known(path, "guide", system.guide, GUIDES)
+        check_known((*path, "guide"), "guide", system.guide, GUIDES)
         validated(system.kind, system.options, (*path, "options"))
         systems[f"{stem}-{text}".replace("_", "-")] = whole
     return systems
