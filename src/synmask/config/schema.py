@@ -112,7 +112,6 @@ class Config(Section):
         return self.benchmarks[benchmark].seeds or self.seeds
 
     def label(self, system: str) -> str:
-        """A system's label in tables and figures."""
         return self.systems[system].label or system
 
     def raw_file(self, corpus: str, split: str, language: str) -> str:
@@ -222,7 +221,6 @@ class Config(Section):
         return next((url for url in urls if _file(url) == file), None), entry.sha256.get(file)
 
     def tokeniser(self, corpus: str, language: str) -> str:
-        """The tokeniser of one of a corpus' languages."""
         setting = self.corpora[corpus].text.tokeniser
         return setting if isinstance(setting, str) else setting[language]
 

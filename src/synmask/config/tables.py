@@ -79,7 +79,6 @@ def table_names(config: Config) -> list[str]:
 
 
 def plan(config: Config, published: Published, name: str) -> Plan:
-    """The plan of the table `name`."""
     table = config.all_tables.get(name) or _own_table(config.plain_experiments[name], name)
     rows = [[system, label_of(config, published, system)] for system in table.systems]
     if table.benchmark:

@@ -157,7 +157,6 @@ class Jobs:
         return as_json(self.config.template_cut(*_run_of(wildcards)))
 
     def template_settings(self, wildcards: Wildcards) -> str:
-        """`run_settings` of the model that predicts templates."""
         return as_json(self.config.template_settings(*_run_of(wildcards)))
 
     def template_text(self, wildcards: Wildcards) -> str:
@@ -171,7 +170,6 @@ class Jobs:
         )
 
     def template_run(self, wildcards: Wildcards) -> str:
-        """The description of a run for the scores of templates, as JSON."""
         return self.run(wildcards, settings=self.config.template_settings(*_run_of(wildcards)).plain())
 
     # ---- language understanding ----------------------------------------------------------------------------
@@ -266,7 +264,6 @@ class Jobs:
         return as_json({"seed": self.benchmark(wildcards).generate, **self.task(wildcards).rows})
 
     def task_parses(self, wildcards: Wildcards) -> list[str]:
-        """Prefixes of the parsed sentences of a part."""
         return self.config.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
 
     def parse_files(self, wildcards: Wildcards) -> list[str]:
@@ -293,11 +290,9 @@ class Jobs:
         return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
     def compared_task(self, wildcards: Wildcards) -> str:
-        """The run and its baseline, as JSON."""
         return as_json(_task_run_of(wildcards) | {"baseline": wildcards.baseline})
 
     def finetuned_run(self, wildcards: Wildcards) -> str:
-        """The description of a fine-tuning for score files, as JSON."""
         settings, weights = self._finetuning(wildcards).plain(), self.weights(wildcards)
         return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": weights})
 

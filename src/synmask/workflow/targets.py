@@ -49,7 +49,6 @@ class Targets:
         return [name for name, table in self.config.all_tables.items() if table.benchmark]
 
     def plan(self, table: str) -> Plan:
-        """The plan of a table: see `config.tables.plan`."""
         if table not in self._plans:
             self._plans[table] = plan(self.config, self.published, table)
         return self._plans[table]
@@ -71,7 +70,6 @@ class Targets:
         return [f"results/report-{target}.html"] if paged and not self.config.partial else []
 
     def target_tables(self, target: str) -> list[str]:
-        """The tables of a target."""
         own = [path for name in self.config.own_experiments(target) for path in self.experiment_tables(name)]
         return list(dict.fromkeys([*own, *map(table_file, self.config.tables_of(target))]))
 
@@ -191,7 +189,6 @@ class Targets:
         return [[name, self.config.label(name)] for name in systems]
 
     def experiment_tables(self, experiment: str) -> list[str]:
-        """The tables of one experiment."""
         chosen = self.entry(experiment).tables
         parsed = "parsing" in chosen and self.run_files(experiment, "parse.json", self.inducing(experiment))
         return [
@@ -201,7 +198,6 @@ class Targets:
         ]
 
     def figures(self, experiment: str) -> list[str]:
-        """The figures of one experiment."""
         stem = f"results/figures/{experiment}"
         files = [f"{stem}-bleu.svg"]
         if self.config.swept_setting(experiment):
@@ -306,7 +302,6 @@ class Targets:
         return files
 
     def page_plan(self, page: str) -> str:
-        """The plan of a page, as JSON."""
         parts = [self._experiment_part(name) for name in self._page_experiments(page)]
         parts += map(self._benchmark_part, self._page_benchmarks(page))
         titles = [part["title"] for part in parts]
