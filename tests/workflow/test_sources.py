@@ -63,7 +63,7 @@ def test_the_digest_changes_with_the_content_of_the_sources_alone(tmp_path, monk
 
     def digests():
         workflow.sources.checksum.cache_clear()
-        workflow.sources._digest.cache_clear()
+        workflow.sources.digest.cache_clear()
         return [digest(verb) for verb in ("train", "score-run")]
 
     train, score = digests()
@@ -160,7 +160,7 @@ def test_unknown_verbs_and_modules_are_faults():
     with pytest.raises(ValueError, match="trian: no function of this name"):
         sources("trian")
     with pytest.raises(ValueError, match=r"synmask\.guides\.no: no such module"):
-        sources("train", {"synmask.guides": ["synmask.guides.no"]})
+        sources("train", frozenset({("synmask.guides", "synmask.guides.no")}))
 
 
 @pytest.mark.xdist_group("demo")

@@ -18,6 +18,7 @@ from synmask.config import (
     read_claims,
     read_published,
 )
+from synmask.config.sections import DEMO_LANGUAGES
 from synmask.corpora.tasks import SUBMISSION
 from synmask.files import UserError
 from synmask.workflow import hours, terminal

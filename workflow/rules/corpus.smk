@@ -6,7 +6,7 @@ rule demo_corpus:
         expand(
             "results/{{corpus}}/raw/{split}.{language}{kind}",
             split=SPLITS,
-            language=("de", "en"),
+            language=DEMO_LANGUAGES,
             kind=("", ".trees", ".heads"),
         ),
     log:

@@ -64,7 +64,7 @@ rule encode_task:
 rule finetune:
     input:
         train="results/{benchmark}/{task}/ids/train.npz",
-        valid=lambda wildcards: JOBS.of_parts("results/{benchmark}/{task}/ids/{part}.npz")(wildcards)[0],
+        valid=lambda w: f"results/{w.benchmark}/{w.task}/ids/{JOBS.task(w).parts[0]}.npz",
         syntax=JOBS.task_syntax("train", "valid"),
         weights=JOBS.weights_files,
     output:

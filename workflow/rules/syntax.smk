@@ -59,7 +59,7 @@ rule constituency:
         code=JOBS.code("constituency"),
         settings=lambda wildcards: as_json(CONFIG.corenlp_settings(wildcards.language)),
         language="{language}",
-        prefix=lambda wildcards, output: output.trees.removesuffix(".trees"),
+        prefix=stem,
     shell:
         "synmask constituency --input {input.cased:q} --tokens {input.tokens:q} --output {params.prefix:q}"
         " --language {params.language} --settings {params.settings:q} --jars {input.jars:q}"

@@ -8,8 +8,8 @@ rule significance:
             "results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.tok",
         ],
         baseline=[
-            f"results/{{corpus}}/{{source}}-{{target}}/{{baseline}}/seed{{seed}}/hypothesis.test.{kind}"
-            for kind in ("txt", "tok")
+            "results/{corpus}/{source}-{target}/{baseline}/seed{seed}/hypothesis.test.txt",
+            "results/{corpus}/{source}-{target}/{baseline}/seed{seed}/hypothesis.test.tok",
         ],
         reference="results/{corpus}/{source}-{target}/text/test.{target}",
         reference_tokens="results/{corpus}/{source}-{target}/tokens/test.{target}",

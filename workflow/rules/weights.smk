@@ -53,7 +53,7 @@ rule demo_text:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("demo-text"),
-        settings=JOBS.generated_text,
+        settings=lambda wildcards: as_json(JOBS.pretraining(wildcards).generate),
     shell:
         "synmask demo-text --split {wildcards.split} --settings {params.settings:q} --output {output:q} 2> {log:q}"
 
@@ -147,7 +147,7 @@ rule pretrain:
 rule encode_parses:
     input:
         parses=JOBS.continued_parses,
-        weights=JOBS.base_files,
+        weights=JOBS.weights_files,
     output:
         data="results/weights/{weights}/ids/{split}.npz",
         syntax="results/weights/{weights}/ids/syntax.{split}.npy",
@@ -163,7 +163,7 @@ rule encode_parses:
     params:
         code=JOBS.code("encode-parses"),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
-        weights=JOBS.base_folder,
+        weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,
     shell:
         "synmask encode-parses --parses {params.prefixes:q} --weights {params.weights:q} --max-tokens {params.most}"
@@ -176,7 +176,7 @@ rule continue_pretraining:
         syntax=expand(
             "results/weights/{weights}/ids/syntax.{split}.npy", split=("train", "valid"), allow_missing=True
         ),
-        weights=JOBS.base_files,
+        weights=JOBS.weights_files,
     output:
         MODEL,
         summary="results/weights/{weights}/train.json",
@@ -197,7 +197,7 @@ rule continue_pretraining:
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
-        weights=JOBS.base_folder,
+        weights=JOBS.weights_folder,
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
         "trap : TERM; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"

@@ -20,7 +20,7 @@ from synmask.cli.options import (
 )
 from synmask.config.base import Language
 from synmask.config.runs import RunInfo, TranslationInfo
-from synmask.files import UserError
+from synmask.files import UserError, all_writing, json_text, read_object, write_json
 from synmask.gpus import lease
 
 
@@ -72,7 +72,6 @@ def score_run(
             split words of the source.
     """
     from synmask.evaluation.bleu import COUNTS, SOURCE, score, sentence_counts
-    from synmask.files import all_writing, json_text, read_object
 
     found, how = {}, {"lowercase": lowercase, "language": run.target}
     parts = together(
@@ -107,7 +106,6 @@ def score_templates(
         output: scores.json.
     """
     from synmask.evaluation.templates import score_templates
-    from synmask.files import write_json
 
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
@@ -136,7 +134,6 @@ def significance(
     """
     from synmask.evaluation.bleu import bleu
     from synmask.evaluation.significance import compare
-    from synmask.files import write_json
 
     metrics = {}
     for metric, kind, gold in (("sacrebleu", "txt", reference), ("bleu_tokenised", "tok", reference_tokens)):
@@ -206,7 +203,6 @@ def parseval(
         counts: Output: counts per sentence, for significance tests.
     """
     from synmask.evaluation.parseval import evaluate_files
-    from synmask.files import all_writing, json_text
     from synmask.reporting.parse_tables import as_text
 
     info = run.given() if run else {}
@@ -241,7 +237,6 @@ def probe(
         output: heads.json.
     """
     from synmask.evaluation.probe import evaluate_files
-    from synmask.files import write_json
 
     info = run.given() if run else {}
     write_json(output, info | evaluate_files(gold, heads, predicted) | _made())
@@ -267,7 +262,6 @@ def nlu_score(
     """
     from synmask.corpora.tasks import read_task
     from synmask.evaluation.nlu import read_predictions, score
-    from synmask.files import write_json
 
     scores = {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
@@ -297,7 +291,6 @@ def nlu_significance(
     """
     from synmask.corpora.tasks import read_task
     from synmask.evaluation.nlu import compare, read_predictions
-    from synmask.files import write_json
 
     tests = {}
     for part, path, *answers in together(parts=parts, gold=gold, predicted=predicted, baseline=baseline):
@@ -320,7 +313,6 @@ def nlu_baselines(
     """
     from synmask.corpora.tasks import read_task
     from synmask.evaluation import nlu
-    from synmask.files import write_json
 
     known = read_task(task, train)
     asked = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
@@ -369,8 +361,6 @@ def _by_split(found: dict[str, dict]) -> dict:
 
 def _of_run(run: RunInfo, train: Path, scores: dict) -> dict:
     """The contents of a run's scores.json."""
-    from synmask.files import read_object
-
     return run.given() | read_object(train) | scores | _made() | {"command": shlex.join(sys.argv)}
 
 

@@ -22,7 +22,7 @@ from synmask.cli.options import (
 )
 from synmask.config.base import LengthPenalty, Line
 from synmask.config.sections import Decoding, RunSettings, Tokens
-from synmask.files import UserError
+from synmask.files import UserError, read_lines
 from synmask.gpus import lease
 
 CORES = os.cpu_count() or 1
@@ -94,7 +94,6 @@ def average(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove the checkpoints afterwards.
     """
-    from synmask.files import read_lines
     from synmask.text.bpe import frequent
     from synmask.training.checkpoints import average_file, retire
     from synmask.training.lock import locked

@@ -16,6 +16,7 @@ from synmask.cli.options import (
     together,
 )
 from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
+from synmask.files import all_writing, json_text, read_lines
 from synmask.gpus import lease
 
 
@@ -53,7 +54,6 @@ def learn_gpt2_bpe(*, text: Some[Path], merges: Count, output: Path) -> None:
         merges: How many merge operations.
         output: Folder for encoder.json, vocab.bpe and dict.txt.
     """
-    from synmask.files import read_lines
     from synmask.text.gpt2 import learn
 
     learn([line for path in text for line in read_lines(path)], merges, output)
@@ -242,7 +242,6 @@ def predict_test(
         chosen: Output: the seed, and the scores of all, as JSON.
     """
     from synmask.evaluation.submission import best_seed
-    from synmask.files import all_writing, json_text
     from synmask.roberta.finetune import predictions
 
     runs = together(models=models, scores=scores)

@@ -4,15 +4,14 @@ import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from synmask.cli.options import Whole, laid_over
+from synmask.config import Config, Fault, as_json, check_sweeps, fault
+from synmask.config.machine import check_sizes
 from synmask.files import UserError
-
-if TYPE_CHECKING:
-    from synmask.config import Config
 
 
 def plan(
@@ -37,8 +36,6 @@ def plan(
         gpus: Also give the hours on this many GPUs.
         force: Also plan models that do not fit into memory or onto the disk.
     """
-    from synmask.config import Fault, check_sweeps, fault
-    from synmask.config.machine import check_sizes
     from synmask.translation import plan as planning
 
     own = [path.absolute() for path in configfile if path.suffix]
@@ -79,7 +76,7 @@ def _checkout(folder: Path) -> Path:
     )
 
 
-def _check_targets(config: "Config", targets: Iterable[str], files: list[Path]) -> None:
+def _check_targets(config: Config, targets: Iterable[str], files: list[Path]) -> None:
     """Reject a target that is not in the configuration, and name the nearest."""
     from synmask.workflow.terminal import similar
 
@@ -100,8 +97,6 @@ def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path
         system: A system of the configuration.
         configfile: Your own files; each overrides config.yaml and the files before it.
     """
-    from synmask.config import as_json
-
     config, _, files = laid_over(configfile)
     for kind, name in (("corpora", corpus), ("systems", system)):
         if name not in getattr(config, kind):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from synmask.cli.options import Figure, Json, Labels, Some, labels_of, together
+from synmask.config import read_claims, read_published
 from synmask.config.base import Line
 from synmask.config.tables import Plan
 from synmask.files import UserError
@@ -45,7 +46,6 @@ def table(
         comparisons: Output of `significance`.
         output: Prefix of .csv, .runs.csv, .md and .tex.
     """
-    from synmask.config import read_published
     from synmask.reporting.tables import write_table
 
     write_table(plan, read_published(published), scores, parses, tasks, comparisons, output)
@@ -214,7 +214,6 @@ def verdict(*, claims: Path, results: Path, output: Path) -> None:
         results: The folder with the runs, such as results/.
         output: Prefix of .md, .csv, .svg and .pdf.
     """
-    from synmask.config import read_claims
     from synmask.reporting.verdict import write_verdict
 
     write_verdict(read_claims(claims), results, output)

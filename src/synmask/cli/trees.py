@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from synmask.cli.options import Count, Figure, Some, laid_over
+from synmask.config import Config
 from synmask.config.base import Line
-from synmask.files import UserError
+from synmask.files import UserError, writing
 
 if TYPE_CHECKING:
-    from synmask.config import Config
     from synmask.syntax.parses import Parse
     from synmask.syntax.treebank import Tree
 
@@ -104,7 +104,6 @@ def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: 
         title: Heading of the page.
         output: The page, .html.
     """
-    from synmask.files import writing
     from synmask.reporting.tree_page import page, section
 
     top, induced = _read(gold, _by_label(labels, trees))
@@ -133,7 +132,7 @@ def _models(
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 
-def _experiment(path: Path, config: "Config", corpus: str | None, direction: str | None) -> tuple[str, str]:
+def _experiment(path: Path, config: Config, corpus: str | None, direction: str | None) -> tuple[str, str]:
     """Corpus and direction: as given, or from the first experiment that fits."""
     if corpus is not None and corpus not in config.corpora:
         raise UserError(f"{path}: no {corpus!r} among the corpora: {', '.join(config.corpora)}")

@@ -181,8 +181,6 @@ def merge(base: Mapping, over: Mapping) -> dict:
     """`base`, overridden by the keys of `over`, recursively."""
     merged = dict(base)
     for key, value in over.items():
-        inner = merged.get(key)
-        merged[key] = (
-            merge(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
-        )
+        nested = isinstance(merged.get(key), Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(merged[key], value) if nested else value
     return merged

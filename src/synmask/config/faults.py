@@ -3,11 +3,13 @@
 import difflib
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from synmask.config.sources import holds
+
+S = TypeVar("S", bound=BaseModel)
 
 # pydantic's type of error → the message.
 WORDS = {
@@ -37,8 +39,6 @@ WORDS = {
     "recursion_loop": "must not contain itself",
     "value_error": "{error}",
 }
-
-
 MISMATCH = ("model_type", "dict_type", "list_type", "tuple_type", "int_type", "float_type", "string_type")
 
 
@@ -72,6 +72,21 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(known)}" if known else ""
 
 
+def validated(kind: type[S], values: Any, at: tuple = ()) -> S:
+    """These values as a section of this kind.
+
+    Args:
+        at: their place in the configuration.
+
+    Raises:
+        Fault: the `first_fault` that pydantic found.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise first_fault(error, values, kind, at) from None
+
+
 def one_line(error: ValidationError, values: Any, kind: Any) -> str:
     """`first_fault` as one line that begins with the keys that lead to it."""
     found = first_fault(error, values, kind)
@@ -93,10 +108,9 @@ def first_fault(error: ValidationError, values: Any, kind: Any, at: tuple = ()) 
         return Fault((*at, *path), f"unknown key {str(path[-1])!r}{known}")
     path = max((path for path, _ in faults), key=len)  # the branch of a union that fits best
     here = [fault for other, fault in faults if other == path]
-    if any(
-        fault["type"] not in (*MISMATCH, "literal_error") for fault in here
-    ):  # the right type, but a wrong value
-        here = [fault for fault in here if fault["type"] not in MISMATCH]
+    fitting = [fault for fault in here if fault["type"] not in MISMATCH]
+    if any(fault["type"] != "literal_error" for fault in fitting):  # the right type, but a wrong value
+        here = fitting
     said = list(dict.fromkeys(map(_words, here)))
     message = said[0] + "".join(f" or {text.removeprefix('must be ')}" for text in said[1:])
     given = here[0]["input"]

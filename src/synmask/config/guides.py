@@ -39,8 +39,6 @@ class HeadOptions(GuideOptions):
 
 
 class GrammarOptions(GuideOptions):
-    """Options of the guide `grammar`."""
-
     induces = frozenset({"distances", "heads"})
 
     bpe: Literal["none", "add", "concatenate"] = "add"
@@ -73,8 +71,6 @@ class GrammarOptions(GuideOptions):
 
 
 class StructformerOptions(GuideOptions):
-    """Options of the guide `structformer`."""
-
     induces = GrammarOptions.induces
 
     conv_layers: Annotated[int, Field(ge=0, lt=1024)] = 3
@@ -83,8 +79,6 @@ class StructformerOptions(GuideOptions):
 
 
 class PascalOptions(HeadOptions):
-    """Options of the guide `pascal`."""
-
     reads = frozenset({"heads"})
 
     sigma: Positive = 1.0
@@ -92,24 +86,18 @@ class PascalOptions(HeadOptions):
 
 
 class LisaOptions(GuideOptions):
-    """Options of the guide `lisa`."""
-
     reads = frozenset({"heads"})
 
     parse_weight: Weight = 1.0
 
 
 class DistanceOptions(HeadOptions):
-    """Options of the guide `distance`."""
-
     reads = frozenset({"distances"})
 
     temperature: Positive = 10.0
 
 
 class LpsiOptions(HeadOptions):
-    """Options of the guide `lpsi`."""
-
     induces = frozenset({"distances"})
 
     temperature: Positive = 10.0
@@ -119,8 +107,6 @@ class LpsiOptions(HeadOptions):
 
 
 class SlaOptions(GuideOptions):
-    """Options of the guide `sla`."""
-
     reads = frozenset({"words"})
 
     edges: Count = 3
@@ -128,8 +114,6 @@ class SlaOptions(GuideOptions):
 
 
 class SyntaxOptions(GuideOptions):
-    """Options of the guide `syntax`."""
-
     reads = frozenset({"words"})
 
     distance: Count = 4

@@ -5,23 +5,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
 from synmask.config.base import Section, merge
-from synmask.config.checks import (
-    check_corpora,
-    check_depth,
-    check_folders,
-    check_labels,
-    check_runs,
-    check_vocabulary,
-)
+from synmask.config.checks import check
 from synmask.config.claims import Claims
-from synmask.config.faults import Fault, NameFault, first_fault
-from synmask.config.names import check_benchmarks, check_names, check_options, check_tables, check_weights
+from synmask.config.faults import Fault, NameFault, validated
 from synmask.config.published import Published
 from synmask.config.schema import Config
-from synmask.config.sources import COMMON, Source, where
+from synmask.config.sources import COMMON, Source, read_yaml, where
 from synmask.config.sweeps import expand_sweeps
 from synmask.files import UserError
 
@@ -40,41 +30,21 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     """
     files = list(files)
     try:
-        return _checked(values)
+        config = validated(Config, _inherit(expand_sweeps(values)))
+        if not os.path.isfile(config.published):
+            raise Fault(("published",), f"{config.published}: no such file")
+        check(config, read_published(config.published))
+        return config
     except Fault as found:
         raise fault(found.path, str(found), values, files) from None
     except RecursionError:
-        raise UserError(
-            f"{', '.join(map(str, files))}: an alias (*name) stands inside what it names"
-        ) from None
+        names = ", ".join(map(str, files))
+        raise UserError(f"{names}: an alias (*name) stands inside what it names") from None
 
 
 def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str | Path]) -> UserError:
     """The one line that says what is wrong with the value at `path`, and in which line of which file."""
     return UserError(f"{where(path, values, [Source(file) for file in files])}: {what}")
-
-
-def _checked(values: Mapping[str, Any]) -> Config:
-    full = _inherit(expand_sweeps(values))
-    try:
-        config = Config.model_validate(full)
-    except ValidationError as error:
-        raise first_fault(error, full, Config) from None
-    check_options(config)
-    check_names(config)
-    if not os.path.isfile(config.published):
-        raise Fault(("published",), f"{config.published}: no such file")
-    published = read_published(config.published)
-    check_tables(config, published)
-    check_weights(config)
-    check_benchmarks(config)
-    check_folders(config)
-    check_corpora(config)
-    check_runs(config)
-    check_depth(config)
-    check_vocabulary(config)
-    check_labels(config, published)
-    return config
 
 
 def read_published(path: str | Path) -> Published:
@@ -93,12 +63,11 @@ def _read(path: str | Path, kind: type[S]) -> S:
     Raises:
         UserError: no such file, an unknown key, or a wrong or repeated value (one line).
     """
-    source = Source(path)
+    values = read_yaml(path)
     try:
-        return kind.model_validate(source.values)
-    except ValidationError as error:
-        fault = first_fault(error, source.values, kind)
-        raise UserError(f"{where(fault.path, source.values, [source])}: {fault}") from None
+        return validated(kind, values)
+    except Fault as found:
+        raise fault(found.path, str(found), values, [path]) from None
 
 
 def _inherit(values: Mapping[str, Any]) -> dict:
@@ -107,16 +76,15 @@ def _inherit(values: Mapping[str, Any]) -> dict:
     Likewise benchmarks, and their tasks over what these share.
     """
     values = dict(values)
+    common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
     if isinstance(values.get("benchmarks"), Mapping):
         values["benchmarks"] = {
-            name: _inherit_tasks(entry, values.get("resources"))
+            name: _inherit_tasks(entry, common.get("resources", {}))
             for name, entry in values["benchmarks"].items()
         }
     corpora = values.get("corpora")
     if not isinstance(corpora, Mapping):
         return values
-    common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
-    full: dict[str, Any] = {}
 
     def resolve(name: str, chain: tuple[str, ...]) -> Any:
         entry = corpora[name]
@@ -134,20 +102,16 @@ def _inherit(values: Mapping[str, Any]) -> dict:
             raise Fault(("corpora", base), "must be keys and values")
         return merge(resolve(base, (*chain, name)), {k: v for k, v in entry.items() if k != "based_on"})
 
-    for name in corpora:
-        full[name] = resolve(name, ())
-    values["corpora"] = full
+    values["corpora"] = {name: resolve(name, ()) for name in corpora}
     return values
 
 
-def _inherit_tasks(entry: Any, resources: Any) -> Any:
-    """A benchmark whose tasks have its `finetuning` below them."""
+def _inherit_tasks(entry: Any, resources: Mapping[str, Any]) -> Any:
+    """A benchmark with these resources below its own, whose tasks have its `finetuning` below them."""
     if not isinstance(entry, Mapping):
         return entry
     shared, tasks = entry.get("finetuning", {}), entry.get("tasks")
     if isinstance(shared, Mapping) and isinstance(tasks, Mapping):
-        full = {
-            name: merge(shared, task) if isinstance(task, Mapping) else task for name, task in tasks.items()
-        }
+        full = {n: merge(shared, task) if isinstance(task, Mapping) else task for n, task in tasks.items()}
         entry = {**entry, "tasks": full}
-    return merge({"resources": resources} if isinstance(resources, Mapping) else {}, entry)
+    return merge({"resources": resources}, entry)

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from synmask.config.faults import Fault
@@ -34,10 +34,9 @@ def check_machine(config: Config, words: Iterable[str]) -> None:
         targets = list(config.targets)
         pairs = _pairs(config, (), targets)
     names = {config.corpora[corpus].download for corpus, _ in pairs}
-    for table in (config.all_tables[name] for target in targets for name in config.tables_of(target)):
-        if table.benchmark:
-            names |= {table.benchmark, config.benchmarks[table.benchmark].weights}
-            _check_benchmark(config, table.benchmark)
+    for benchmark in (table.benchmark for target in targets for table in config.benchmark_tables(target)):
+        names |= {benchmark, config.benchmarks[benchmark].weights}
+        _check_benchmark(config, benchmark)
     if any(config.corpora[corpus].trees == "corenlp" for corpus, _ in pairs):
         names.add("corenlp")
     _check_mirrors(config, names)
@@ -60,13 +59,9 @@ def _pairs(config: Config, words: Iterable[str], targets: Iterable[str]) -> dict
 def _check_mirrors(config: Config, names: Iterable[str]) -> None:
     for name in sorted({*config.mirrors} & {*names}):
         folder = config.mirrors[name]
-        if (
-            "://" in folder
-            or os.path.isdir(os.path.expanduser(folder))
-            or os.path.exists(f"{config.data_dir}/{name}")
-        ):
-            continue
-        raise Fault(("mirrors", name), f"{folder}: no such folder")
+        there = "://" in folder or os.path.isdir(os.path.expanduser(folder))
+        if not there and not os.path.exists(f"{config.data_dir}/{name}"):
+            raise Fault(("mirrors", name), f"{folder}: no such folder")
 
 
 def _check_texts(config: Config, corpus: str, direction: str) -> None:
@@ -86,22 +81,18 @@ def _check_texts(config: Config, corpus: str, direction: str) -> None:
 
 def _check_benchmark(config: Config, benchmark: str) -> None:
     """The user's own folders and files of a benchmark and its weights must exist."""
-    for key, path in _own_paths(config, benchmark):
-        if not os.path.exists(path):
-            raise Fault(key, f"{path}: no such file or folder")
-
-
-def _own_paths(config: Config, benchmark: str) -> Iterator[tuple[tuple, str]]:
     entry = config.benchmarks[benchmark]
-    source = config.weights[entry.weights]
-    if entry.folder is not None:
-        yield ("benchmarks", benchmark, "folder"), entry.folder
-    if source.huggingface is not None:
-        yield ("weights", entry.weights, "huggingface"), source.huggingface
+    weights, source = ("weights", entry.weights), config.weights[entry.weights]
+    own = [
+        (("benchmarks", benchmark, "folder"), entry.folder),
+        ((*weights, "huggingface"), source.huggingface),
+    ]
+    made = ("results/", f"{config.data_dir}/")  # by the workflow
     for split, paths in source.pretrain.text.items() if source.pretrain else ():
-        for path in paths:
-            if not path.startswith(("results/", f"{config.data_dir}/")):  # else the workflow makes it
-                yield ("weights", entry.weights, "pretrain", "text", split), path
+        own += [((*weights, "pretrain", "text", split), path) for path in paths if not path.startswith(made)]
+    for key, path in own:
+        if path is not None and not os.path.exists(path):
+            raise Fault(key, f"{path}: no such file or folder")
 
 
 def least_parameters(model: Model, source: int, target: int) -> int:
@@ -122,9 +113,8 @@ def check_sizes(config: Config, targets: Iterable[str]) -> None:
     for target in targets:
         for experiment in config.members(target):
             check_size(config, experiment)
-        for table in (config.all_tables[name] for name in config.tables_of(target)):
-            if table.benchmark:
-                check_pretraining(config, table.benchmark)
+        for table in config.benchmark_tables(target):
+            check_pretraining(config, table.benchmark)
 
 
 def check_size(config: Config, experiment: str) -> None:

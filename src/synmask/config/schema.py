@@ -100,11 +100,18 @@ class Config(Section):
         covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
         return list(dict.fromkeys([*listed, *covered]))
 
+    def benchmark_tables(self, target: str) -> list[Table]:
+        """The tables of a target that show a benchmark."""
+        tables = (self.all_tables[name] for name in self.tables_of(target))
+        return [table for table in tables if table.benchmark]
+
     def experiment_seeds(self, name: str) -> tuple[int, ...]:
         return self.plain_experiments[name].seeds or self.seeds
 
+    def benchmark_seeds(self, benchmark: str) -> tuple[int, ...]:
+        return self.benchmarks[benchmark].seeds or self.seeds
+
     def label(self, system: str) -> str:
-        """A system's label in tables and figures."""
         return self.systems[system].label or system
 
     def raw_file(self, corpus: str, split: str, language: str) -> str:
@@ -170,9 +177,6 @@ class Config(Section):
         tasks = {name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())}
         return corpora | tasks | {name for name, entry in self.weights.items() if entry.archive}
 
-    def benchmark_seeds(self, benchmark: str) -> tuple[int, ...]:
-        return self.benchmarks[benchmark].seeds or self.seeds
-
     @cached_property
     def all_tables(self) -> dict[str, Table]:
         """The entries of `tables`, and for each benchmark table one table per task, named TABLE-TASK."""
@@ -212,14 +216,11 @@ class Config(Section):
             entry = self.weights[download]
             urls = [entry.archive, *entry.bpe]
         else:
-            entry, urls = None, []
-        if entry is not None:
-            return next(url for url in urls if url.endswith(f"/{file}")), entry.sha256.get(file)
-        corpus = next(c for c in self.corpora.values() if c.download == download)
-        return corpus.url and f"{corpus.url}/{file}", corpus.sha256.get(file)
+            entry = next(c for c in self.corpora.values() if c.download == download)
+            urls = [f"{entry.url}/{file}"] if entry.url else []
+        return next((url for url in urls if _file(url) == file), None), entry.sha256.get(file)
 
     def tokeniser(self, corpus: str, language: str) -> str:
-        """The tokeniser of one of a corpus' languages."""
         setting = self.corpora[corpus].text.tokeniser
         return setting if isinstance(setting, str) else setting[language]
 
@@ -289,7 +290,9 @@ class Config(Section):
         return {self._jar_path(jar): (jar, sum_) for jar, sum_ in jars.items()}
 
     def _jar_path(self, coordinates: str) -> str:
-        return f"{self.data_dir}/corenlp/{_jar_file(coordinates)}"
+        """The path of group:artifact:version:jar[:classifier], under the file name that Maven gives to it."""
+        _, artifact, version, _, *classifier = coordinates.split(":")
+        return f"{self.data_dir}/corenlp/{'-'.join([artifact, version, *classifier])}.jar"
 
     def corenlp_settings(self, language: str) -> ParserSettings:
         """CoreNLP's models for a language, and its limit."""
@@ -380,12 +383,6 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _file(url: str) -> str:
     return url.rpartition("/")[2]
-
-
-def _jar_file(coordinates: str) -> str:
-    """The file name that Maven gives to group:artifact:version:jar[:classifier]."""
-    _, artifact, version, _, *classifier = coordinates.split(":")
-    return "-".join([artifact, version, *classifier]) + ".jar"
 
 
 def as_json(settings: Any) -> str:

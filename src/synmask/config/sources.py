@@ -119,29 +119,27 @@ def _child(node: yaml.Node | None, part: Any, line: int) -> tuple[int, yaml.Node
     return next(((key.start_mark.line + 1, value) for key, value in found), (line, None))
 
 
-def holds(values: Any, path: Sequence) -> bool:
-    """Whether nested mappings and lists have a value at `path`."""
-    return bool(path) and all(step is not None for step in _steps(values, path))
-
-
 def at(values: Any, path: Sequence) -> Any:
-    """The value at `path` in nested mappings and lists, if `holds` is true of it."""
+    """The value at `path` in nested mappings and lists.
+
+    Raises:
+        LookupError: they have none.
+    """
     for part in path:
+        indexed = isinstance(values, list | tuple) and isinstance(part, int)
+        if not indexed and not isinstance(values, Mapping):
+            raise LookupError(part)
         values = values[part]
     return values
 
 
-def _steps(values: Any, path: Sequence) -> Iterator[bool | None]:
-    for part in path:
-        if isinstance(values, Mapping):
-            there = part in values
-        else:
-            there = isinstance(values, list | tuple) and isinstance(part, int) and part < len(values)
-        if not there:
-            yield None
-            return
-        values = values[part]
-        yield True
+def holds(values: Any, path: Sequence) -> bool:
+    """Whether nested mappings and lists have a value at `path`."""
+    try:
+        at(values, path)
+    except LookupError:
+        return False
+    return bool(path)
 
 
 def where(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from synmask.config.base import merge
-from synmask.config.faults import Fault, first_fault
+from synmask.config.faults import Fault, check_known, validated
 from synmask.config.guides import GUIDES
 from synmask.config.schema import Config
 from synmask.config.sections import Experiment, Sweep, System
@@ -97,15 +97,13 @@ def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
 
 def _valid(entry: Any) -> bool:
     try:
-        system = System.model_validate(entry)
-        system.guide_options()
+        System.model_validate(entry).guide_options()
     except (ValidationError, KeyError):  # KeyError: an unknown guide
         return False
     return True
 
 
 def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, dict]:
-    """The systems of a sweep by their names."""
     *outer, key = sweep.setting.split(".")
     options_there = GUIDES[entry.get("guide", "none")].model_fields
     if sweep.setting in options_there and sweep.setting not in System.model_fields:
@@ -120,15 +118,9 @@ def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, d
         for name in reversed(outer):
             changed = {name: changed}
         whole = merge(entry, {**changed, "label": f"{entry.get('label') or first}, {key} {text}"})
-        try:
-            options = System.model_validate(whole).options
-        except ValidationError as error:
-            raise first_fault(error, whole, System, path) from None
-        guide = GUIDES[whole.get("guide", "none")]
-        try:
-            guide.model_validate(options)
-        except ValidationError as error:
-            raise first_fault(error, options, guide, (*path, "options")) from None
+        system = validated(System, whole, path)
+        check_known((*path, "guide"), "guide", system.guide, GUIDES)
+        validated(system.kind, system.options, (*path, "options"))
         systems[f"{stem}-{text}".replace("_", "-")] = whole
     return systems
 

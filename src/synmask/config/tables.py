@@ -1,5 +1,6 @@
 """The plan of a table: its rows, its columns, and the runs that fill them."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, NotRequired, get_args
 
 from pydantic import AfterValidator, ConfigDict, Field
@@ -78,9 +79,8 @@ def table_names(config: Config) -> list[str]:
 
 
 def plan(config: Config, published: Published, name: str) -> Plan:
-    """The plan of the table `name`."""
     table = config.all_tables.get(name) or _own_table(config.plain_experiments[name], name)
-    rows = [[system, _label(config, published, system)] for system in table.systems]
+    rows = [[system, label_of(config, published, system)] for system in table.systems]
     if table.benchmark:
         columns, notes = _task_columns(config, table), list(BASELINE_NOTES)
         rows += [[name, label] for name, label in BASELINES.items()]
@@ -104,39 +104,43 @@ def plan(config: Config, published: Published, name: str) -> Plan:
     }
 
 
+def _cells(plan: Plan) -> Iterator[tuple[Column, str, int]]:
+    """Column, system and seed of every run that a table asks for, in its order."""
+    for column in plan["columns"]:
+        for system, _ in plan["rows"]:
+            for seed in column["runs"].get(system, ()):
+                yield column, system, seed
+
+
+def _task_folder(column: Column) -> str:
+    return f"results/{column['corpus']}/{column['task']}"
+
+
 def asked_runs(plan: Plan) -> list[Run]:
     """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
     return [
         {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}
-        for column in plan["columns"]
-        for system, _ in plan["rows"]
-        for seed in column["runs"].get(system, ())
+        for column, system, seed in _cells(plan)
     ]
 
 
 def task_files(plan: Plan) -> list[str]:
     """Paths that a benchmark's table reads: the scores of each run, and of the baselines of each task."""
     paths = []
-    for column in plan["columns"]:
-        for system, _ in plan["rows"]:
-            for seed in column["runs"].get(system, ()):
-                folder = f"results/{column['corpus']}/{column['task']}"
-                run = f"{system}/seed{seed}/scores.json" if system not in BASELINES else "baselines.json"
-                paths.append(f"{folder}/{run}")
+    for column, system, seed in _cells(plan):
+        run = f"{system}/seed{seed}/scores.json" if system not in BASELINES else "baselines.json"
+        paths.append(f"{_task_folder(column)}/{run}")
     return list(dict.fromkeys(paths))
 
 
 def task_comparisons(plan: Plan) -> list[tuple[str, str]]:
     """Folders of the runs that a benchmark's table tests, each with the baseline's of that seed."""
+    first = plan["baseline"]
     return [
-        (f"{folder}/{system}/seed{seed}", f"{folder}/{plan['baseline']}/seed{seed}")
-        for column in plan["columns"]
-        if column.get("task")
-        for folder in [f"results/{column['corpus']}/{column['task']}"]
-        for system, _ in plan["rows"]
-        if system != plan["baseline"] and system not in BASELINES
-        for seed in column["runs"].get(system, ())
-        if seed in column["runs"].get(plan["baseline"], ())
+        (f"{_task_folder(column)}/{system}/seed{seed}", f"{_task_folder(column)}/{first}/seed{seed}")
+        for column, system, seed in _cells(plan)
+        if column.get("task") and system not in (first, *BASELINES)
+        if seed in column["runs"].get(first, ())
     ]
 
 
@@ -204,5 +208,6 @@ def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[s
     return list(columns.values()), list(dict.fromkeys(notes))
 
 
-def _label(config: Config, published: Published, system: str) -> str:
+def label_of(config: Config, published: Published, system: str) -> str:
+    """The label of a system that runs, or that only papers report."""
     return config.label(system) if system in config.systems else published.systems[system].label

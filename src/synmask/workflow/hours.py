@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -68,7 +68,7 @@ class Clock:
         entry, known = self.config.benchmarks[benchmark], REFERENCE["finetuning"]
         settings, pretrain = entry.tasks[task], self.config.weights[entry.weights].pretrain
         share = settings.total_updates * settings.sentences / known["examples"]
-        size = _size(pretrain.model) / _size(BASE) if pretrain else 1.0
+        size = least_roberta(pretrain.model, 0) / least_roberta(BASE, 0) if pretrain else 1.0
         gpu = known["hours"] * share * size
         least = settings.total_updates * REFERENCE["gpu"]["least"]["none"] / 3600
         core = max(gpu * _cores_for_gpu(), settings.total_updates * known["least"] / 3600)
@@ -86,7 +86,7 @@ class Clock:
         guess = Hours(None, None)
         if tokens is not None:
             times = REFERENCE["pretraining"]["losses"] if entry.continued and entry.continued.losses else 1.0
-            batch, size = settings.training.batch.tokens, _size(self._shape(weights))
+            batch, size = settings.training.batch.tokens, least_roberta(self._shape(weights), 0)
             gpu, cpu = (_seconds("none", machine, batch, size) * times for machine in ("gpu", "cpu"))
             batches = tokens / (batch * REFERENCE["filled"])
             core = max(cpu * REFERENCE["cpu"]["cores"], REFERENCE["pretraining"]["least"] * times)
@@ -210,11 +210,6 @@ def _cores_for_gpu() -> float:
     return (cpu["seconds"]["none"] * cpu["cores"] / cpu["tokens"]) / (gpu["seconds"]["none"] / gpu["tokens"])
 
 
-def _size(model: RobertaSize) -> int:
-    """Number of parameters in RoBERTa's layers."""
-    return least_roberta(model, 0)
-
-
 def _lines(path: str) -> int | None:
     """Number of lines of a text (.gz or plain); None if it cannot be read."""
     try:
@@ -267,27 +262,18 @@ def read_record(path: Path, *numbers: str, **others: type) -> dict[str, Any]:
     return record
 
 
-def saying(config: Config) -> Callable[[Iterable[tuple[str, Mapping[str, str]]]], str]:
-    """A function from the rules and wildcards of a dry run's jobs to a line on their hours."""
-
-    def say(jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-        clock, each = Clock(config), []
-        for rule, wildcards in jobs:
-            if rule in ("train", "train_templates"):
-                direction = f"{wildcards['source']}-{wildcards['target']}"
-                part = "template" if rule == "train_templates" else ""
-                each.append(clock.training(wildcards["corpus"], direction, wildcards["system"], part))
-            elif rule == "finetune":
-                each.append(clock.finetuning(wildcards["benchmark"], wildcards["task"]))
-            elif rule in ("pretrain", "continue_pretraining"):
-                each.append(clock.pretraining(wildcards["weights"]))
-        return totals(each)
-
-    return say
-
-
-def totals(each: list[Hours]) -> str:
-    """One line on the total of these trainings; empty if no hours are known."""
+def of_jobs(config: Config, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+    """One line on the hours of a dry run's jobs, given as rule and wildcards; empty if none are known."""
+    clock, each = Clock(config), []
+    for rule, wildcards in jobs:
+        if rule in ("train", "train_templates"):
+            direction = f"{wildcards['source']}-{wildcards['target']}"
+            part = "template" if rule == "train_templates" else ""
+            each.append(clock.training(wildcards["corpus"], direction, wildcards["system"], part))
+        elif rule == "finetune":
+            each.append(clock.finetuning(wildcards["benchmark"], wildcards["task"]))
+        elif rule in ("pretrain", "continue_pretraining"):
+            each.append(clock.pretraining(wildcards["weights"]))
     gpu = sum(hours.gpu for hours in each if hours.gpu is not None)
     cores = sum(hours.cores for hours in each if hours.cores is not None) / (os.cpu_count() or 1)
     if not gpu:

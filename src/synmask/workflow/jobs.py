@@ -9,7 +9,7 @@ from synmask.config.nlu import Benchmark, Continued, FinetuningSettings, NluTask
 from synmask.config.sections import Corpus, Resources, RunSettings
 from synmask.corpora.tasks import SUBMISSION
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
-from synmask.workflow.sources import digest
+from synmask.workflow.sources import Chosen, digest
 
 Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
@@ -31,21 +31,21 @@ class Jobs:
 
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
-        return lambda wildcards: digest(verb, self.loaded_by_name(wildcards) if guided else {})
+        return lambda wildcards: digest(verb, self.loaded_by_name(wildcards) if guided else frozenset())
 
-    def loaded_by_name(self, wildcards: Wildcards) -> dict[str, set[str]]:
-        """Modules that load others by name → the modules that they load for this job."""
-        systems = [self.config.systems[name] for name in self._systems(wildcards)]
-        templated = any(system.kind.templates for system in systems)
-        guides = {system.guide for system in systems if not system.kind.templates} - {"none"}
-        annotated = any(system.kind.reads for system in systems)
-        formats = {self.corpus(wildcards).format} - {None} if hasattr(wildcards, "corpus") else ()
-        return {
-            "synmask.guides": {f"synmask.guides.{guide}" for guide in guides},
-            "synmask.translation.task": {"synmask.translation.templates"} if templated else set(),
-            "synmask.translation.train": {"synmask.syntax.annotations"} if annotated else set(),
-            "synmask.corpora.prepare": {f"synmask.corpora.{name}" for name in formats},
-        }
+    def loaded_by_name(self, wildcards: Wildcards) -> Chosen:
+        """The modules that are loaded by name for this job."""
+        chosen = set()
+        for system in (self.config.systems[name] for name in self._systems(wildcards)):
+            if system.kind.templates:
+                chosen.add(("synmask.translation.task", "synmask.translation.templates"))
+            elif system.guide != "none":
+                chosen.add(("synmask.guides", f"synmask.guides.{system.guide}"))
+            if system.kind.reads:
+                chosen.add(("synmask.translation.train", "synmask.syntax.annotations"))
+        if hasattr(wildcards, "corpus") and (name := self.corpus(wildcards).format):
+            chosen.add(("synmask.corpora.prepare", f"synmask.corpora.{name}"))
+        return frozenset(chosen)
 
     def _systems(self, wildcards: Wildcards) -> Iterable[str]:
         """The system of a run, or those of an experiment."""
@@ -87,11 +87,8 @@ class Jobs:
         expected = self.corpus(wildcards).pairs.get(wildcards.split)
         return None if expected is None else as_json(expected)
 
-    def tokeniser(self, wildcards: Wildcards) -> str:
-        return self.config.tokeniser(wildcards.corpus, wildcards.language)
-
     def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
-        return self.config.tokeniser_jars(self.tokeniser(wildcards))
+        return self.config.tokeniser_jars(self.config.tokeniser(wildcards.corpus, wildcards.language))
 
     def clean_tokens(self, wildcards: Wildcards) -> str:
         """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
@@ -160,7 +157,6 @@ class Jobs:
         return as_json(self.config.template_cut(*_run_of(wildcards)))
 
     def template_settings(self, wildcards: Wildcards) -> str:
-        """`run_settings` of the model that predicts templates."""
         return as_json(self.config.template_settings(*_run_of(wildcards)))
 
     def template_text(self, wildcards: Wildcards) -> str:
@@ -174,7 +170,6 @@ class Jobs:
         )
 
     def template_run(self, wildcards: Wildcards) -> str:
-        """The description of a run for the scores of templates, as JSON."""
         return self.run(wildcards, settings=self.config.template_settings(*_run_of(wildcards)).plain())
 
     # ---- language understanding ----------------------------------------------------------------------------
@@ -187,32 +182,14 @@ class Jobs:
         entry = self.pretraining(wildcards)
         return as_json(entry.model_dump(mode="json", include={"model", "training", "losses"}))
 
-    def pretraining_text(self, split: str) -> Callable[[Wildcards], list[str]]:
+    def pretraining_text(self, split: str) -> Told:
         """The text of a pre-training: files of the user's, or generated."""
-
-        def files(wildcards: Wildcards) -> list[str]:
-            text = self.pretraining(wildcards).text
-            return (
-                list(text[split]) if text else [f"results/weights/{wildcards.weights}/generated/{split}.txt"]
-            )
-
-        return files
-
-    def generated_text(self, wildcards: Wildcards) -> str:
-        """Numbers of documents and seed of the text that is generated, as JSON."""
-        return as_json(self.pretraining(wildcards).generate.model_dump())
-
-    def base_folder(self, wildcards: Wildcards) -> str:
-        """The weights that continued pre-training starts from."""
-        return f"results/weights/{self.pretraining(wildcards).weights}"
-
-    def base_files(self, wildcards: Wildcards) -> list[str]:
-        return [path.format(weights=self.pretraining(wildcards).weights) for path in MODEL]
+        generated = [f"{WEIGHTS}generated/{split}.txt"]
+        return lambda wildcards: [*self.pretraining(wildcards).text.get(split, generated)]
 
     def continued_parses(self, wildcards: Wildcards) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
-        prefixes = self.pretraining(wildcards).parses[wildcards.split]
-        return [f"{prefix}.{kind}" for prefix in prefixes for kind in PARSES]
+        return _files_of(self.pretraining(wildcards).parses[wildcards.split])
 
     def weights_from(self, kind: str) -> list[str]:
         """Names of the weights from an `archive`, from `huggingface`, from `pretrain` or from `continued`."""
@@ -230,7 +207,9 @@ class Jobs:
         return self.benchmark(wildcards).tasks[wildcards.task]
 
     def weights(self, wildcards: Wildcards) -> str:
-        """The weights that a system starts from; without a system, those that define the vocabulary."""
+        """The weights that a training starts from; without a system, those that define the vocabulary."""
+        if hasattr(wildcards, "weights"):  # that are pre-trained further
+            return self.pretraining(wildcards).weights
         entry = self.benchmark(wildcards)
         return entry.weights_of.get(getattr(wildcards, "system", None), entry.weights)
 
@@ -285,11 +264,10 @@ class Jobs:
         return as_json({"seed": self.benchmark(wildcards).generate, **self.task(wildcards).rows})
 
     def task_parses(self, wildcards: Wildcards) -> list[str]:
-        """Prefixes of the parsed sentences of a part."""
         return self.config.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
 
     def parse_files(self, wildcards: Wildcards) -> list[str]:
-        return [f"{prefix}.{kind}" for prefix in self.task_parses(wildcards) for kind in PARSES]
+        return _files_of(self.task_parses(wildcards))
 
     def sentence_files(self, wildcards: Wildcards) -> int:
         """The number of files that a task's sentences, or those of its test sets, are parsed in."""
@@ -312,13 +290,16 @@ class Jobs:
         return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
     def compared_task(self, wildcards: Wildcards) -> str:
-        """The run and its baseline, as JSON."""
         return as_json(_task_run_of(wildcards) | {"baseline": wildcards.baseline})
 
     def finetuned_run(self, wildcards: Wildcards) -> str:
-        """The description of a fine-tuning for score files, as JSON."""
         settings, weights = self._finetuning(wildcards).plain(), self.weights(wildcards)
         return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": weights})
+
+
+def _files_of(parses: Iterable[str]) -> list[str]:
+    """The files of parsed sentences with these prefixes."""
+    return [f"{prefix}.{kind}" for prefix in parses for kind in PARSES]
 
 
 def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:

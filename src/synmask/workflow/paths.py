@@ -20,7 +20,6 @@ def table_file(name: str) -> str:
 
 
 def task_figure(table: str) -> str:
-    """The figure of a benchmark's table."""
     return f"results/figures/{table}-tasks.svg"
 
 

@@ -8,10 +8,9 @@ they are choices made while the step runs, and callers that know the choice name
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 from synmask.files import sha256
 
@@ -32,42 +31,20 @@ PLUMBING = frozenset(
         "synmask.training.stopping",  # signals
     }
 )
+Chosen = frozenset[tuple[str, str]]  # a module that loads others by name, and one that it loads
 DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js))["']""")  # files that a module names
 
 
-def sources(verb: str, chosen: Mapping[str, Iterable[str]] = MappingProxyType({})) -> list[str]:
+@cache
+def sources(verb: str, chosen: Chosen = frozenset()) -> tuple[str, ...]:
     """Paths of the source files that a step's results depend on.
 
     Args:
-        chosen: module that loads others by name → the modules that it loads here, such as
-            {"synmask.guides": ["synmask.guides.grammar"]}; they count if the step loads the former.
+        chosen: modules that are loaded by name here; they count if the step loads those that load them.
 
     Raises:
         ValueError: there is no verb or module of this name.
     """
-    return list(_sources(verb, _pairs(chosen)))
-
-
-def digest(verb: str, chosen: Mapping[str, Iterable[str]] = MappingProxyType({})) -> str:
-    """A checksum of the names and the content of `sources(verb, chosen)`."""
-    return _digest(verb, _pairs(chosen))
-
-
-def _pairs(chosen: Mapping[str, Iterable[str]]) -> frozenset[tuple[str, str]]:
-    return frozenset((loader, module) for loader, modules in chosen.items() for module in modules)
-
-
-@cache
-def _digest(verb: str, chosen: frozenset[tuple[str, str]]) -> str:
-    lines = "\n".join(f"{path} {checksum(path)}" for path in _sources(verb, chosen))
-    return hashlib.sha256(lines.encode()).hexdigest()[:16]
-
-
-checksum = cache(sha256)  # each file is a source of many steps
-
-
-@cache
-def _sources(verb: str, chosen: frozenset[tuple[str, str]]) -> tuple[str, ...]:
     found: set[str] = set()
     left = {*_imports_of_verb(verb)}
     while left:
@@ -76,6 +53,16 @@ def _sources(verb: str, chosen: frozenset[tuple[str, str]]) -> tuple[str, ...]:
         loaded |= {module for loader, module in chosen if loader in left}
         left = {module for module in loaded - found if not _is_plumbing(module)}
     return tuple(sorted({path for module in found if not _is_plumbing(module) for path in _files(module)}))
+
+
+@cache
+def digest(verb: str, chosen: Chosen = frozenset()) -> str:
+    """A checksum of the names and the content of `sources(verb, chosen)`."""
+    lines = "\n".join(f"{path} {checksum(path)}" for path in sources(verb, chosen))
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+
+checksum = cache(sha256)  # each file is a source of many steps
 
 
 def _is_plumbing(module: str) -> bool:

@@ -10,6 +10,7 @@ from synmask.config import Config, as_json
 from synmask.config.claims import Claims
 from synmask.config.faults import nearest
 from synmask.config.published import Published
+from synmask.config.schema import PARSED
 from synmask.config.sections import Experiment, Table
 from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_comparisons, task_files
 from synmask.corpora.tasks import SUBMISSION
@@ -48,7 +49,6 @@ class Targets:
         return [name for name, table in self.config.all_tables.items() if table.benchmark]
 
     def plan(self, table: str) -> Plan:
-        """The plan of a table: see `config.tables.plan`."""
         if table not in self._plans:
             self._plans[table] = plan(self.config, self.published, table)
         return self._plans[table]
@@ -58,17 +58,11 @@ class Targets:
         if self.config.partial:
             return self.target_tables(target)
         drawn = [task_figure(n) for n in self.config.tables_of(target) if n in self.benchmark_tables]
-        whole = (
-            path
-            for name in self.config.own_experiments(target)
-            for path in [
-                *self.figures(name),
-                *self._pages(name),
-                *self.run_files(name, "average.pt"),
-                *self.run_files(name, "template/scores.json", self._templated(name)),
-            ]
-        )
-        return [*self.target_tables(target), *drawn, *whole]
+        files = [*self.target_tables(target), *drawn]
+        for name in self.config.own_experiments(target):
+            files += [*self.figures(name), *self._pages(name), *self.run_files(name, "average.pt")]
+            files += self.run_files(name, "template/scores.json", self._templated(name))
+        return files
 
     def page(self, target: str) -> list[str]:
         """The page of a target; with `partial`, only if requested by name."""
@@ -76,7 +70,6 @@ class Targets:
         return [f"results/report-{target}.html"] if paged and not self.config.partial else []
 
     def target_tables(self, target: str) -> list[str]:
-        """The tables of a target."""
         own = [path for name in self.config.own_experiments(target) for path in self.experiment_tables(name)]
         return list(dict.fromkeys([*own, *map(table_file, self.config.tables_of(target))]))
 
@@ -87,17 +80,14 @@ class Targets:
         tasks and RoBERTa's weights.
         """
         config, files = self.config, set()
-        for table in (config.all_tables[name] for name in config.tables_of(target)):
-            if table.benchmark:
-                benchmark = config.benchmarks[table.benchmark]
-                files.update(config.weights_sources(benchmark.weights))
-                continued = {*self._continued_on(table)}
-                if benchmark.generate is None and (continued or config.reads_words(table)):
-                    files.update(config.corenlp_jars("en"))
-                if benchmark.folder is None:
-                    own = {*config.tasks_of(table)}
-                    for task in own | continued:
-                        files.update(config.task_sources(table.benchmark, task, test=task in own))
+        for table in config.benchmark_tables(target):
+            benchmark = config.benchmarks[table.benchmark]
+            files.update(config.weights_sources(benchmark.weights))
+            own, continued = {*config.tasks_of(table)}, {*self._continued_on(table)}
+            if benchmark.generate is None and (continued or config.reads_words(table)):
+                files.update(config.corenlp_jars(PARSED))
+            for task in own | continued if benchmark.folder is None else ():
+                files.update(config.task_sources(table.benchmark, task, test=task in own))
         for name in config.members(target):
             entry = self.entry(name)
             languages = {language for direction in entry.directions for language in direction.split("-")}
@@ -132,18 +122,16 @@ class Targets:
             if task not in tasks or part not in tasks[task].test_rows:
                 key = f"benchmarks.{name}.tasks.{task}.test_rows.{part}"
                 raise UserError(f"{key}: missing; GLUE's server wants the answers to all test sets")
-        systems = (
-            system for system in self.config.all_tables[table].systems if system in self.config.systems
-        )
+        systems = [one for one in self.config.all_tables[table].systems if one in self.config.systems]
         return [f"results/{name}/submission/{system}.zip" for system in systems]
 
     def submitted_tables(self) -> list[str]:
         """The benchmark tables whose tasks are GLUE's, all of them."""
-        whole = ((name, table) for name, table in self.config.tables.items() if table.benchmark)
         return [
             name
-            for name, table in whole
-            if table.tasks is None and self.config.benchmarks[table.benchmark].generate is None
+            for name, table in self.config.tables.items()
+            if table.benchmark and table.tasks is None
+            if self.config.benchmarks[table.benchmark].generate is None
         ]
 
     # ---- an experiment -------------------------------------------------------------------------------------
@@ -166,13 +154,12 @@ class Targets:
     ) -> list[str]:
         """This file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
         corpus = self.entry(experiment).corpus
-        return self.available(
-            [
-                f"results/{corpus}/{pair}/{system}/seed{seed}/{name}"
-                for pair, system, seed in self.runs(experiment, direction)
-                if systems is None or system in systems
-            ]
-        )
+        files = [
+            f"results/{corpus}/{pair}/{system}/seed{seed}/{name}"
+            for pair, system, seed in self.runs(experiment, direction)
+            if systems is None or system in systems
+        ]
+        return self.available(files)
 
     def first_runs(self, experiment: str, direction: str, name: str, systems: Iterable[str]) -> list[str]:
         """This file of the first seed of each of `systems`, in one direction of an experiment."""
@@ -185,13 +172,13 @@ class Targets:
 
     def inducing(self, experiment: str, what: str = "distances") -> list[str]:
         """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
-        systems, known = self.entry(experiment).systems, self.config.systems
-        return [name for name in systems if what in known[name].kind.induces]
+        known = self.config.systems
+        return [name for name in self.entry(experiment).systems if what in known[name].kind.induces]
 
     def _templated(self, experiment: str) -> list[str]:
         """The systems of an experiment that read templates of the target."""
-        systems, known = self.entry(experiment).systems, self.config.systems
-        return [name for name in systems if known[name].kind.templates]
+        known = self.config.systems
+        return [name for name in self.entry(experiment).systems if known[name].kind.templates]
 
     def gold_trees(self, experiment: str, direction: str) -> str | None:
         """The gold trees of the validation set's source side."""
@@ -202,7 +189,6 @@ class Targets:
         return [[name, self.config.label(name)] for name in systems]
 
     def experiment_tables(self, experiment: str) -> list[str]:
-        """The tables of one experiment."""
         chosen = self.entry(experiment).tables
         parsed = "parsing" in chosen and self.run_files(experiment, "parse.json", self.inducing(experiment))
         return [
@@ -212,7 +198,6 @@ class Targets:
         ]
 
     def figures(self, experiment: str) -> list[str]:
-        """The figures of one experiment."""
         stem = f"results/figures/{experiment}"
         files = [f"{stem}-bleu.svg"]
         if self.config.swept_setting(experiment):
@@ -227,13 +212,10 @@ class Targets:
 
     def tree_pages(self, experiment: str) -> list[tuple[str, str]]:
         """Heading and path of the pages of trees."""
+        drawn = [name for name in self.entry(experiment).directions if self._drawn(experiment, name)]
         return [
-            (
-                "Trees, " + "→".join(map(str.capitalize, direction.split("-"))),
-                f"results/figures/{experiment}-{direction}-trees.html",
-            )
-            for direction in self.entry(experiment).directions
-            if self._drawn(experiment, direction)
+            (f"Trees, {name.title().replace('-', '→')}", f"results/figures/{experiment}-{name}-trees.html")
+            for name in drawn
         ]
 
     def _pages(self, experiment: str) -> list[str]:
@@ -313,7 +295,6 @@ class Targets:
         return files
 
     def page_plan(self, page: str) -> str:
-        """The plan of a page, as JSON."""
         parts = [self._experiment_part(name) for name in self._page_experiments(page)]
         parts += map(self._benchmark_part, self._page_benchmarks(page))
         titles = [part["title"] for part in parts]
