@@ -179,7 +179,7 @@ def test_the_command_prints_a_row_per_metric(tmp_path, capsys):
     ("words", "said"),
     [
         (["a"], 'Command "score" parameter REFERENCES requires an argument.'),
-        (["a", "a", "a"], "Unused Tokens: ['a']."),
+        (["a", "a", "a"], "unexpected: 'a'; see --help"),
         (["a", "a", "--splits", "x"], "Unknown option: --splits."),
         ([], 'Command "score" parameter HYPOTHESES requires an argument.'),
         (["a", "b"], "a has 1 lines, b 2; give one hypothesis per reference"),

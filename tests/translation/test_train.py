@@ -418,3 +418,16 @@ def test_bf16_trains_on_a_cpu_and_averages_in_float32(corpus, tmp_path, settings
     with (tmp_path / "run/history.csv").open() as handle:
         losses = [float(row["valid_loss"]) for row in csv.DictReader(handle)]
     assert losses[-1] < losses[0]
+
+
+def test_a_worker_with_one_batch_less_counts_the_others(corpus, tmp_path, settings):
+    """Of 19 batches, four per update, the second worker has one and an empty one in the last update."""
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 2, "tokens": 27}, "dropout": 0.0}
+    first = []
+    for name, processes in (("a", 1), ("b", 2)):
+        run(corpus, tmp_path / name, settings, processes=processes)
+        first.append(next(csv.DictReader((tmp_path / name / "history.csv").open())))
+    alone, together = first
+    assert together["updates"] == alone["updates"]
+    assert float(together["train_loss"]) == pytest.approx(float(alone["train_loss"]), abs=2e-4)
+    assert float(together["valid_loss"]) == pytest.approx(float(alone["valid_loss"]), abs=2e-4)

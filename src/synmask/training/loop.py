@@ -246,6 +246,8 @@ class _Loop:
 
     def _step(self, samples: list[dict]) -> None:
         self.updates += 1
+        # A worker with one batch less has an empty one, after which fairseq counts none of its tokens
+        samples = [batch for batch in samples if batch] or samples[:1]
         try:
             self.trainer.train_step(samples, raise_oom=True)  # else fairseq skips the batch
         except FloatingPointError:
