@@ -155,8 +155,9 @@ def test_a_beam_holds_no_more_than_its_size(models):
     assert len(next(Translator([models / "plain.pt"], Decoding(beam=3), nbest=3)(["a"]))) == 3
 
 
-def test_too_long_a_line_is_named_and_nothing_is_written(models, written, tmp_path):
+def test_too_long_a_line_is_named_before_any_is_translated(models, written, tmp_path, monkeypatch):
     (tmp_path / "out").write_text("before\n")
+    monkeypatch.setattr(Translator, "_translated", None)
     with pytest.raises(UserError, match=r"^line 5: longer than 1024 sub-words; split the sentence$"):
         written([models / "plain.pt"], ["a", "", "bb", "d", "a " * 1100, "a"], batch=2)
     assert (tmp_path / "out").read_text() == "before\n"

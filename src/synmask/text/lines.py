@@ -1,5 +1,6 @@
 """Answer text line by line: from a file, an open pipe or a terminal."""
 
+import itertools
 import os
 import queue
 import stat
@@ -15,25 +16,36 @@ from synmask.files import read_lines, writing
 
 STDIN = Path("/dev/stdin")
 Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
+Check = Callable[[list[str], int], object]  # likewise
+CHECKED = 10_000  # lines together
 
 
-def answer(reply: Reply, *, input: Path | None, output: Path | None, most: int | None, prompt: str) -> None:
+def answer(
+    reply: Reply,
+    *,
+    input: Path | None,
+    output: Path | None,
+    most: int | None,
+    prompt: str,
+    check: Check | None = None,
+) -> None:
     """Write the answer to each line as soon as it is available.
 
-    At a terminal, `prompt` asks for each line. A file is read once in advance, to find damaged lines early;
-    if it takes long, stderr shows the progress.
+    At a terminal, `prompt` asks for each line. A file is read and checked once in advance, so that a bad line
+    costs no answers to others; if it takes long, stderr shows the progress.
 
     Args:
         input: a file, .gz or plain; None: standard input.
         output: a file, written as a whole or not at all; None: standard output.
         most: maximum number of available lines answered together; None: all lines, after the last has
             arrived.
+        check: raises a UserError for lines that have no answer.
     Raises:
         UserError: the input is missing, damaged or not UTF-8.
     """
     asked = input is None and os.isatty(0)
     path = input or STDIN
-    total = None if asked or not _is_file(path) else sum(1 for _ in read_lines(path))
+    total = None if asked or not _is_file(path) else _checked(path, check)
     groups = ([line] for line in _prompted(prompt)) if asked else as_they_come(read_lines(path), most)
     seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no moving bar
     quiet = total is None or (output is None and os.isatty(1))
@@ -79,6 +91,16 @@ def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
             yield some
     if not isinstance(end, StopIteration):
         raise end
+
+
+def _checked(path: Path, check: Check | None) -> int:
+    """The number of lines of a file, after a check of all."""
+    lines, count = read_lines(path), 0
+    while some := list(itertools.islice(lines, CHECKED)):
+        if check:
+            check(some, count + 1)
+        count += len(some)
+    return count
 
 
 def _prompted(prompt: str) -> Iterator[str]:

@@ -73,8 +73,10 @@ def translate(
         for number, found in enumerate(translator(lines, first, batch), start=first):
             yield "\n".join("\t".join(_columns(number, one, nbest)) for one in found)
 
-    together = None if translator.starts_programs else batch
-    answer(reply, input=input, output=output, most=together, prompt=f"{translator.text['source']}>")
+    # all lines that a program prepares come together, and are checked before the first is translated
+    together, check = (None, None) if translator.starts_programs else (batch, translator.encoded)
+    prompt = f"{translator.text['source']}>"
+    answer(reply, input=input, output=output, most=together, prompt=prompt, check=check)
 
 
 def _columns(number: int, found: Candidate, nbest: int) -> list[str]:
@@ -142,9 +144,7 @@ class Translator:
         Raises:
             UserError: a line is too long; the message gives its number, counted from `first`.
         """
-        plain, tokens, split = prepared(lines, self.text, self.splitter, self.jars)
-        limit = min(model.encoder.max_positions() for model in self.models)
-        sentences = encoded(split, limit, self.task, first)
+        plain, tokens, split, sentences = self.encoded(lines, first)
         syntax = None
         if self.task.parsed:
             cased = tokens_of(plain, self.text, self.jars, lowercase=False)
@@ -158,6 +158,14 @@ class Translator:
             part = slice(start, start + together)
             rows = [rows and rows[part] for rows in (syntax, templates)]
             yield from self._translated(sentences[part], *rows)
+
+    def encoded(
+        self, lines: list[str], first: int = 1
+    ) -> tuple[list[str], list[str], list[str], list[torch.Tensor]]:
+        """Lines with single spaces, as tokens, in BPE, and as ids with `</s>`; raises as `__call__` does."""
+        texts = prepared(lines, self.text, self.splitter, self.jars)
+        limit = min(model.encoder.max_positions() for model in self.models)
+        return *texts, encoded(texts[-1], limit, self.task, first)
 
     def _translated(
         self,
