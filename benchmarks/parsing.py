@@ -12,7 +12,7 @@ import numpy as np
 
 import machine
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import Corpus, counted_words
+from synmask.evaluation.protocols import ParsedCorpus, counted_words
 from synmask.syntax.parses import Parse
 from synmask.syntax.tree import spans_of_distances
 from synmask.syntax.treebank import Tree
@@ -72,7 +72,7 @@ def main() -> None:
     for seed in range(arguments.seeds):
         trees, parses = corpus(arguments.sentences, seed)
         start = time.process_time()
-        result, _ = evaluate(Corpus(trees, parses))
+        result, _ = evaluate(ParsedCorpus(trees, parses))
         middle = time.process_time()
         f1 = with_sets(trees, parses)
         ours.append(middle - start)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import SENTENCE_ENDS, Corpus, keys_of, paper
+from synmask.evaluation.protocols import SENTENCE_ENDS, ParsedCorpus, keys_of, paper
 from synmask.files import read_lines
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree, read_trees
@@ -92,7 +92,7 @@ def main() -> None:
         theirs = [joined(line, trees) for line in lines]
     rows = [row for row in zip(own, theirs, parses, strict=True) if row[1] is not None]
     own, theirs, parses = zip(*rows, strict=True)
-    corpora = [Corpus(own, parses), Corpus(theirs, parses)]
+    corpora = [ParsedCorpus(own, parses), ParsedCorpus(theirs, parses)]
     print(f"{len(rows)} lines that have no Moses' escapes and that CoreNLP tokenises alike")
     for name, corpus in zip(("the corpus' own", "as published"), corpora, strict=True):
         rows = evaluate(corpus)[0]["protocols"]["paper"]["rows"]

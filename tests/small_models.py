@@ -188,7 +188,7 @@ def small_tuned():
     """Write best.pt of a fine-tuning that never began: a plain system with a random head for each seed."""
     import torch
 
-    from synmask.config.nlu import FinetuningSettings
+    from synmask.config.benchmarks import FinetuningSettings
     from synmask.corpora.tasks import TASKS
     from synmask.roberta.model import GuidedRoberta
     from synmask.roberta.weights import load_weights

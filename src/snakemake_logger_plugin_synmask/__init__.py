@@ -17,7 +17,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from synmask.workflow import terminal
-from synmask.workflow.terminal import Job, Run
+from synmask.workflow.terminal import Job, WorkflowRun
 
 EVERY = 1.0  # seconds between two reads of the logs
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.
@@ -55,7 +55,7 @@ class LogHandler(LogHandlerBase):
         plain = {"markup": False, "highlight": False, "emoji": False, "force_jupyter": False}
         colour = {"no_color": True} if common.nocolor else {}
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
-        self.run, self.live, self.ended = Run(), None, threading.Event()
+        self.run, self.live, self.ended = WorkflowRun(), None, threading.Event()
         self.executing, self.reasons = False, ""
         self.planned: list[tuple[str, dict[str, str]]] = []  # rule and wildcards of a dry run's jobs
         self.handlers = {
@@ -193,7 +193,7 @@ class LogHandler(LogHandlerBase):
                     self.live.update(picture(self.run, self.console.size.height), refresh=True)
 
 
-def picture(run: Run, height: int) -> Any:
+def picture(run: WorkflowRun, height: int) -> Any:
     """One line per training, as many as fit, and one for the whole run."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar

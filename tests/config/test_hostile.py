@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from synmask.config import load, merge, read_yaml
-from synmask.config.sources import Source
+from synmask.config.yaml_source import Source
 from synmask.files import UserError
 
 ROOT = Path(__file__).parents[2]

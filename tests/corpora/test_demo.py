@@ -11,9 +11,9 @@ from sacremoses import MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.corpora.demo import generate, grammar, lexicon, linearise, write_corpus
+from synmask.corpora.demo import generate, lexicon, linearise, sampling, write_corpus
 from synmask.corpora.demo.abstract import Clause, Complement, Nominal
-from synmask.corpora.demo.grammar import Grammar
+from synmask.corpora.demo.sampling import Grammar
 from synmask.files import UserError, read_lines
 from synmask.syntax.treebank import read_trees
 
@@ -131,8 +131,8 @@ def test_a_source_sentence_has_one_translation(monkeypatch):
     monkeypatch.setattr(lexicon, "SHADES", [("", "")])
     monkeypatch.setattr(lexicon, "MODALS", {"werden": "will"})
     monkeypatch.setattr(lexicon, "ADVERBS", dict.fromkeys(lexicon.ADVERBS, (("oft", "often"),)))
-    monkeypatch.setattr(grammar, "DETERMINERS", {"der": 1})
-    monkeypatch.setattr(grammar, "FRAMES", {**dict.fromkeys(grammar.FRAMES, 1), "perception": 40})
+    monkeypatch.setattr(sampling, "DETERMINERS", {"der": 1})
+    monkeypatch.setattr(sampling, "FRAMES", {**dict.fromkeys(sampling.FRAMES, 1), "perception": 40})
     drawing = Grammar(random.Random(5))
     translations = {}
     for number in range(12_000):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synmask.evaluation.protocols import Corpus
+from synmask.evaluation.protocols import ParsedCorpus
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree, read_trees
 
@@ -25,7 +25,7 @@ def parse():
 @pytest.fixture
 def corpus(gold):
     """Bracketed trees and a parse of each → a corpus."""
-    return lambda trees, parses: Corpus(gold(*trees), parses)
+    return lambda trees, parses: ParsedCorpus(gold(*trees), parses)
 
 
 def random_tree(rng, size):

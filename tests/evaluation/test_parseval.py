@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from synmask.evaluation.parseval import evaluate, evaluate_files
-from synmask.evaluation.protocols import Corpus, counted_words
+from synmask.evaluation.protocols import ParsedCorpus, counted_words
 from synmask.files import UserError, write_lines
 from synmask.reporting.parse_tables import as_text
 from synmask.syntax.parses import Parse
@@ -103,7 +103,7 @@ def test_the_oracle_is_the_best_of_all_binary_trees(random_sentences):
         expected += len(spans)
         total += max(sum(keep) - 2, 0)
     assert expected > 50
-    oracle = evaluate(Corpus(trees, parses))[0]["protocols"]["words"]["rows"]["oracle"]
+    oracle = evaluate(ParsedCorpus(trees, parses))[0]["protocols"]["words"]["rows"]["oracle"]
     assert oracle["precision"] == pytest.approx(100 * best / total)
     assert oracle["recall"] == pytest.approx(100 * best / expected)
 
@@ -145,11 +145,11 @@ def test_how_much_of_the_distances_within_sentences_the_labels_explain(corpus, p
 
 def test_no_sentence_disturbs_another(random_sentences):
     trees, parses = random_sentences
-    _, together = evaluate(Corpus(trees[:40], parses[:40]))
+    _, together = evaluate(ParsedCorpus(trees[:40], parses[:40]))
     for number in range(40):
         if len(trees[number].leaves()) > 1 and "NN" in trees[number].tags():
             try:
-                _, alone = evaluate(Corpus([trees[number]], [parses[number]]))
+                _, alone = evaluate(ParsedCorpus([trees[number]], [parses[number]]))
             except UserError:
                 continue  # nothing to score in it
             for protocol, counts in alone.items():
@@ -164,7 +164,7 @@ def test_long_sentences_need_no_recursion(parse):
     for _ in range(words - 1):
         tree = Tree("X", (Tree("N", ("w",)), tree))
     falling = parse("w " * words, *range(words - 1, 0, -1), eos=words)
-    result, _ = evaluate(Corpus([tree], [falling]))
+    result, _ = evaluate(ParsedCorpus([tree], [falling]))
     for protocol in ("words", "evalb"):
         assert result["protocols"][protocol]["rows"]["induced"]["f1"] == 100
     assert len(spans_of_distances(falling.distances)) == words - 1
@@ -284,7 +284,7 @@ def test_trees_in_brackets_score_as_the_distances_that_make_them(random_sentence
         made.append(Parse(tree.leaves(), distances, 0.0))
     write_lines(tmp_path / "labelled", lines)
     write_lines(tmp_path / "bare", (line.replace("(X ", "(") for line in lines))
-    expected, their_counts = evaluate(Corpus(trees, made))
+    expected, their_counts = evaluate(ParsedCorpus(trees, made))
     for name in ("labelled", "bare"):
         found, counts = evaluate_files(tmp_path / "gold.mrg", tmp_path / name)
         assert found["protocols"].keys() == {"words", "evalb"}

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import check_grad
 
 from synmask.evaluation import probe
-from synmask.evaluation.probe import Sentence, evaluate, evaluate_files, sentence_of
+from synmask.evaluation.probe import SentenceWords, evaluate, evaluate_files, sentence_of
 from synmask.files import UserError
 from synmask.syntax.parses import Parse
 
@@ -17,7 +17,7 @@ HEADS = "2 3 0 3\n" * 3 + "2 0 2\n"
 
 def sentence(gold, letters=None, induced=None, parser=None):
     count = len(gold)
-    return Sentence(
+    return SentenceWords(
         np.array(letters or [1] * count),
         np.array(gold),
         np.array(induced or gold),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import Corpus, counted_words
+from synmask.evaluation.protocols import ParsedCorpus, counted_words
 from synmask.syntax.tree import balanced, left_branching, right_branching
 from synmask.syntax.treebank import same_word
 
@@ -279,7 +279,7 @@ def slow_rows(trees, parses, protocol):
 @pytest.mark.parametrize("protocol", ["words", "paper", "evalb"])
 def test_against_loops(random_sentences, protocol):
     trees, parses = random_sentences
-    result, counts = evaluate(Corpus(trees, parses))
+    result, counts = evaluate(ParsedCorpus(trees, parses))
     found = result["protocols"][protocol]
     for name, expected in slow_rows(trees, parses, protocol).items():
         matched, predicted, gold = np.sum(expected, axis=0)
@@ -299,7 +299,7 @@ def test_against_loops(random_sentences, protocol):
 def test_right_factoring(gold, parse):
     trees = gold("(S (A a) (X (B b) (C c) (D d)) (Y (Z (E e) (F f))))", "(S (A a))", "(S (A a) (B b))")
     parses = [parse("a b c d e f", 1, 1, 1, 1, 1), parse("a"), parse("a b", 1)]
-    found = Corpus(trees, parses).binary
+    found = ParsedCorpus(trees, parses).binary
     assert sorted(map(tuple, found.tolist())) == [(0, 6), (1, 4), (1, 6), (2, 4), (4, 6), (7, 9)]
 
 

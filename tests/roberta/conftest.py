@@ -8,7 +8,7 @@ import synmask.training  # noqa: F401 - makes fairseq importable for the tests t
 @pytest.fixture(scope="session")
 def demo_lines(tmp_path_factory):
     """Text of a task generated from the demo's grammar, one example per line."""
-    from synmask.corpora.demo.tasks import write_part
+    from synmask.corpora.demo.nlu_tasks import write_part
     from synmask.corpora.tasks import read_task
 
     path = tmp_path_factory.mktemp("text") / "text.tsv"

@@ -12,8 +12,8 @@ from fairseq.data import TokenBlockDataset
 from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
+from synmask.config.benchmarks import FinetuningSettings, PretrainingRun
 from synmask.config.guides import GrammarOptions
-from synmask.config.nlu import FinetuningSettings, PretrainingRun
 from synmask.config.sections import Guidance
 from synmask.corpora.tasks import Examples
 from synmask.files import TryAgain, UserError

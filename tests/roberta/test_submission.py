@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from synmask.cli import main
-from synmask.config.nlu import FinetuningSettings
+from synmask.config.benchmarks import FinetuningSettings
 from synmask.corpora.tasks import SUBMISSION, TASKS, write_task
-from synmask.evaluation.nlu import TASK_METRICS
 from synmask.evaluation.submission import best_seed, check_submission
+from synmask.evaluation.task_scores import TASK_METRICS
 from synmask.files import UserError, read_lines, write_json
 from synmask.roberta.encoded import read_encoded
 from synmask.roberta.finetune import finetune

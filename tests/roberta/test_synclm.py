@@ -9,8 +9,8 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from synmask.config.nlu import ContinuedRun, FinetuningSettings
-from synmask.corpora.demo.tasks import write_part
+from synmask.config.benchmarks import ContinuedRun, FinetuningSettings
+from synmask.corpora.demo.nlu_tasks import write_part
 from synmask.corpora.tasks import read_task
 from synmask.files import UserError
 from synmask.roberta import synclm

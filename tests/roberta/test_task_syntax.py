@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from synmask.config.benchmarks import FinetuningSettings
 from synmask.config.guides import GUIDES
-from synmask.config.nlu import FinetuningSettings
 from synmask.config.sections import Guidance
-from synmask.corpora.demo.tasks import write_part
+from synmask.corpora.demo.nlu_tasks import write_part
 from synmask.corpora.tasks import read_task, write_sentences, write_task
 from synmask.files import UserError, read_lines, write_lines
 from synmask.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded

@@ -1,13 +1,13 @@
 import pytest
 
-from synmask.search import operators
+from synmask.search import extension
 
 
 @pytest.fixture(params=["C++", "PyTorch"])
 def implementation(request, monkeypatch):
     """Both implementations, one after the other."""
     if request.param == "PyTorch":
-        monkeypatch.setattr(operators, "LOADED", False)
+        monkeypatch.setattr(extension, "LOADED", False)
     else:
-        assert operators.LOADED, "the C++ operators were not built"
+        assert extension.LOADED, "the C++ operators were not built"
     return request.param

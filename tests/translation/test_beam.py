@@ -6,7 +6,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from small_models import typed
 from synmask.config.sections import Decoding
-from synmask.search import operators
+from synmask.search import extension
 from synmask.training.binarise import encode, read_dictionary
 from synmask.translation import beam
 from synmask.translation.beam import BeamSearch
@@ -33,7 +33,7 @@ def built(corpus, settings_of):
 
 @pytest.fixture(params=["C++", "PyTorch"])
 def implementation(request, monkeypatch):
-    monkeypatch.setattr(operators, "LOADED", request.param == "C++")
+    monkeypatch.setattr(extension, "LOADED", request.param == "C++")
 
 
 def batch_of(task, lines, templates=None):

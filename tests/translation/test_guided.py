@@ -8,8 +8,8 @@ from small_models import typed
 from synmask.config.guides import GUIDES
 from synmask.config.sections import Decoding
 from synmask.files import UserError
-from synmask.search.paths import Paths
 from synmask.search.products import Products
+from synmask.search.slots import Paths
 from synmask.syntax.annotations import annotate_file
 from synmask.translation.average import average, save_model
 from synmask.translation.decode import decode_files

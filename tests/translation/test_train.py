@@ -279,7 +279,7 @@ SYSTEMS = load(read_yaml(CONFIG) | {"published": str(CONFIG.parent / "workflow/p
 
 
 # A system whose name ends in a digit is one of a sweep, and differs from its neighbours in a number alone; one with a
-# `training` of its own has the model of another; one that reads words is a RoBERTa; test_templates.py trains what reads
+# `training` of its own has the model of another; one that reads words is a RoBERTa; test_st_nmt.py trains what reads
 # templates.
 @pytest.mark.parametrize(
     "system",

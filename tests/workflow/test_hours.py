@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from synmask.config import load, read_yaml
+from synmask.config.benchmarks import WeightsSource
 from synmask.config.guides import GUIDES
-from synmask.config.nlu import WeightsSource
 from synmask.config.sections import Batch
 from synmask.files import UserError
 from synmask.workflow.hours import PARAMETERS, REFERENCE, Clock, as_text, side_by_side

@@ -95,7 +95,7 @@ def test_a_system_has_its_own_guide_alone(jobs):
 
 
 def test_training_does_not_depend_on_beam_search(jobs):
-    search = {"translation/beam", "translation/steps", "search/paths", "search/kernel.cpp"}
+    search = {"translation/beam", "translation/steps", "search/slots", "search/kernel.cpp"}
     assert not search & behind(jobs, "train", corpus="demo", system="st-nmt")
     assert search <= behind(jobs, "decode", corpus="demo", system="transformer")
 
@@ -111,7 +111,7 @@ def test_only_systems_that_read_a_parser_are_trained_by_what_reads_annotations(j
 def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_has_none(jobs):
     run = {"corpus": "demo", "system": "st-nmt"}
     plain = behind(jobs, "train", corpus="demo", system="transformer")
-    assert behind(jobs, "train", **run) - plain == {"translation/templates"}
+    assert behind(jobs, "train", **run) - plain == {"translation/st_nmt"}
     assert jobs.code("train", guided=False)(SimpleNamespace(**run)) == jobs.code("train")(
         SimpleNamespace(corpus="demo", system="transformer")
     )

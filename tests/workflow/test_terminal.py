@@ -17,7 +17,7 @@ import pytest
 from synmask.files import UserError
 from synmask.training.progress import Progress
 from synmask.workflow import terminal
-from synmask.workflow.terminal import Job, Run
+from synmask.workflow.terminal import Job, WorkflowRun
 
 ROOT = Path(__file__).parents[2]
 TEXT = "results/demo/de-en/text/valid.de"
@@ -277,7 +277,7 @@ def test_the_log_of_an_earlier_training_says_nothing(job):
 def test_time_left_counts_those_that_run_and_those_that_wait(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    run = Run(counts={"train": 6, "table": 1})
+    run = WorkflowRun(counts={"train": 6, "table": 1})
     assert run.left() is None
     for number in range(2):
         run.start(number, Job("train", ["results/a/train.json"], [], started=900.0))

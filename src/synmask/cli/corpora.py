@@ -6,7 +6,7 @@ from typing import Literal
 
 from synmask.cli.options import Count, Json, Some, Threads
 from synmask.config.base import Format, Split
-from synmask.config.nlu import GenerateTask, GenerateText
+from synmask.config.benchmarks import GenerateTask, GenerateText
 from synmask.config.sections import Generate, Pairs
 
 
@@ -34,7 +34,7 @@ def demo_task(
         output: TSV: sentence1, sentence2 if there are two, label.
         parses: Prefix; if given, also writes PREFIX.text, .tokens, .trees and .heads of its sentences.
     """
-    from synmask.corpora.demo.tasks import write_part
+    from synmask.corpora.demo.nlu_tasks import write_part
 
     sizes = settings.model_dump(exclude={"seed"})
     write_part(task, part, output, sizes=sizes, seed=settings.seed, parses=parses)
@@ -48,7 +48,7 @@ def demo_text(*, split: Literal["train", "valid"], settings: Json[GenerateText],
         settings: Numbers of documents and seed: '{"seed": 1, "train": 16000, "valid": 300}'.
         output: One sentence per line, an empty line after each document.
     """
-    from synmask.corpora.demo.text import write_text
+    from synmask.corpora.demo.documents import write_text
 
     write_text(output, split, getattr(settings, split), settings.seed)
 

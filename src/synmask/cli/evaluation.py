@@ -19,7 +19,7 @@ from synmask.cli.options import (
     together,
 )
 from synmask.config.base import Language
-from synmask.config.runs import RunInfo, TranslationInfo
+from synmask.config.run_info import RunInfo, TranslationInfo
 from synmask.files import UserError, all_writing, json_text, read_object, write_json
 from synmask.gpus import lease
 
@@ -105,7 +105,7 @@ def score_templates(
         run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
     """
-    from synmask.evaluation.templates import score_templates
+    from synmask.evaluation.template_scores import score_templates
 
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
@@ -167,7 +167,7 @@ def parse(
         sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
         configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
     """
-    from synmask.cli.syntax import tokeniser_jars
+    from synmask.cli.constituency import tokeniser_jars
     from synmask.translation.parse import parse_file, print_trees
 
     files = [path for path in (input, output, distribution) if path is not None]
@@ -261,7 +261,7 @@ def nlu_score(
         output: scores.json.
     """
     from synmask.corpora.tasks import read_task
-    from synmask.evaluation.nlu import read_predictions, score
+    from synmask.evaluation.task_scores import read_predictions, score
 
     scores = {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
@@ -290,7 +290,7 @@ def nlu_significance(
         output: significance-BASELINE.json.
     """
     from synmask.corpora.tasks import read_task
-    from synmask.evaluation.nlu import compare, read_predictions
+    from synmask.evaluation.task_scores import compare, read_predictions
 
     tests = {}
     for part, path, *answers in together(parts=parts, gold=gold, predicted=predicted, baseline=baseline):
@@ -312,13 +312,13 @@ def nlu_baselines(
         output: baselines.json.
     """
     from synmask.corpora.tasks import read_task
-    from synmask.evaluation import nlu
+    from synmask.evaluation import task_scores
 
     known = read_task(task, train)
     asked = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
     scores = {
         name: {part: answer(task, known, examples) for part, examples in asked.items()}
-        for name, answer in (("majority", nlu.majority), ("bag-of-words", nlu.bag_of_words))
+        for name, answer in (("majority", task_scores.majority), ("bag-of-words", task_scores.bag_of_words))
     }
     write_json(output, run.given() | {"task": task, "scores": scores} | _made())
 

@@ -215,7 +215,7 @@ def translate(
             systems that read parses and for text that CoreNLP tokenised; CoreNLP then starts once, after the
             last line.
     """
-    from synmask.cli.syntax import corenlp_parser, tokeniser_jars
+    from synmask.cli.constituency import corenlp_parser, tokeniser_jars
     from synmask.translation.translate import translate
 
     settings = Decoding(beam=beam, length_penalty=length_penalty, precision=precision)
@@ -238,10 +238,10 @@ def export(*, model: Path, output: Path, weights: Path | None = None) -> None:
         weights: Of a fine-tuned RoBERTa, the weights that it was trained from.
     """
     if weights is not None:
-        from synmask.roberta.export import export_roberta
+        from synmask.roberta.exported import export_roberta
 
         return export_roberta(model, weights, output)
-    from synmask.translation.export import export_translation
+    from synmask.translation.fsmt import export_translation
 
     if missing := export_translation(model, output):
         print(f"{output}: without a tokenizer: {missing}", file=sys.stderr)

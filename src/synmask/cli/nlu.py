@@ -15,7 +15,7 @@ from synmask.cli.options import (
     tell,
     together,
 )
-from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
+from synmask.config.benchmarks import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.files import all_writing, json_text, read_lines
 from synmask.gpus import lease
 

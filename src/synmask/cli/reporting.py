@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from synmask.cli.options import Figure, Json, Labels, Some, labels_of, together
 from synmask.config import read_claims, read_published
 from synmask.config.base import Line
-from synmask.config.tables import Plan
+from synmask.config.table_plan import Plan
 from synmask.files import UserError
-from synmask.reporting.plan import PagePlan
+from synmask.reporting.page_plan import PagePlan
 
 if TYPE_CHECKING:
     from synmask.evaluation.sentences import Run

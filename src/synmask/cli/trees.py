@@ -62,7 +62,7 @@ def tree(
         models, gold = _models(configfile, system, seed, corpus, direction)
     top = None
     if number is None:
-        from synmask.cli.syntax import tokeniser_jars
+        from synmask.cli.constituency import tokeniser_jars
         from synmask.syntax.parses import parse_of
         from synmask.translation.parse import parse_text
 

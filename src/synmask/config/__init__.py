@@ -6,8 +6,8 @@ from synmask.config.loading import fault, load, merge, read_claims, read_publish
 from synmask.config.machine import check_machine
 from synmask.config.schema import Config, as_json
 from synmask.config.sections import SPLITS
-from synmask.config.sources import read_yaml
 from synmask.config.sweeps import asked_sweeps, check_sweeps
+from synmask.config.yaml_source import read_yaml
 
 __all__ = [
     "GUIDES",

@@ -12,7 +12,7 @@ from synmask.config.nlu_checks import check_benchmark_table, check_benchmarks, c
 from synmask.config.published import Published
 from synmask.config.schema import Config
 from synmask.config.sections import Corpus, Experiment, Model
-from synmask.config.tables import BASELINES, label_of
+from synmask.config.table_plan import BASELINES, label_of
 
 # Rows of parsing tables and figures beside those of systems.
 TRIVIAL = ("gold", "right-branching", "left-branching", "balanced", "random", "oracle")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from synmask.config.sources import holds
+from synmask.config.yaml_source import holds
 
 S = TypeVar("S", bound=BaseModel)
 

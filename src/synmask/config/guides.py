@@ -136,7 +136,7 @@ class TemplateCut(Section):
 
 
 class TemplatesOptions(TemplateCut, GuideOptions):
-    """Options of the guide `templates`, which guides translation itself: translation/templates.py."""
+    """Options of the guide `templates`, which guides translation itself: translation/st_nmt.py."""
 
     templates = True
 

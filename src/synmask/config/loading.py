@@ -11,8 +11,8 @@ from synmask.config.claims import Claims
 from synmask.config.faults import Fault, NameFault, validated
 from synmask.config.published import Published
 from synmask.config.schema import Config
-from synmask.config.sources import COMMON, Source, read_yaml, where
 from synmask.config.sweeps import expand_sweeps
+from synmask.config.yaml_source import COMMON, Source, read_yaml, where
 from synmask.files import UserError
 
 S = TypeVar("S", bound=Section)

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from synmask.config.benchmarks import RobertaSize
 from synmask.config.faults import Fault
-from synmask.config.nlu import RobertaSize
 from synmask.config.schema import Config
 from synmask.config.sections import SPLITS, Model, Resources
 

@@ -3,7 +3,7 @@
 from synmask.config.faults import Fault, check_known
 from synmask.config.schema import PARSED, Config
 from synmask.config.sections import Table
-from synmask.config.tables import BASELINES
+from synmask.config.table_plan import BASELINES
 from synmask.corpora.tasks import GENERATED, GLUE
 
 

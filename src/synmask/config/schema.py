@@ -22,8 +22,8 @@ from synmask.config.base import (
     distinct,
     merge,
 )
+from synmask.config.benchmarks import Benchmark, Finetuning, FinetuningSettings, NluTask, WeightsSource
 from synmask.config.guides import GuideOptions, TemplateCut
-from synmask.config.nlu import Benchmark, Finetuning, FinetuningSettings, NluTask, WeightsSource
 from synmask.config.sections import (
     SPLITS,
     CoreNLP,

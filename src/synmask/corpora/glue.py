@@ -11,7 +11,7 @@ from synmask.files import UserError, read_lines
 
 
 @dataclass(frozen=True)
-class Layout:
+class TaskFormat:
     """The format of a task's TSV files; all have a header, unless columns are given by number."""
 
     folder: str  # in its archive, and in the folder that GLUE's download scripts make
@@ -23,14 +23,14 @@ class Layout:
 
 
 LAYOUTS = {
-    "cola": Layout("CoLA", (3,), 1, columns=4, test_text="sentence"),
-    "sst-2": Layout("SST-2", ("sentence",), "label"),
-    "mnli": Layout("MNLI", ("sentence1", "sentence2"), "gold_label"),
-    "qnli": Layout("QNLI", ("question", "sentence"), "label"),
-    "rte": Layout("RTE", ("sentence1", "sentence2"), "label"),
-    "mrpc": Layout("MRPC", ("#1 String", "#2 String"), "Quality"),
-    "qqp": Layout("QQP", ("question1", "question2"), "is_duplicate", drop_odd_rows=True),
-    "sts-b": Layout("STS-B", ("sentence1", "sentence2"), "score"),
+    "cola": TaskFormat("CoLA", (3,), 1, columns=4, test_text="sentence"),
+    "sst-2": TaskFormat("SST-2", ("sentence",), "label"),
+    "mnli": TaskFormat("MNLI", ("sentence1", "sentence2"), "gold_label"),
+    "qnli": TaskFormat("QNLI", ("question", "sentence"), "label"),
+    "rte": TaskFormat("RTE", ("sentence1", "sentence2"), "label"),
+    "mrpc": TaskFormat("MRPC", ("#1 String", "#2 String"), "Quality"),
+    "qqp": TaskFormat("QQP", ("question1", "question2"), "is_duplicate", drop_odd_rows=True),
+    "sts-b": TaskFormat("STS-B", ("sentence1", "sentence2"), "score"),
 }
 MRPC_PAIRS, MRPC_DEV = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv"
 MRPC_IDS = ("#1 ID", "#2 ID")
@@ -104,7 +104,7 @@ def _named(task: str, sources: Sequence[Path], name: str) -> Path:
     raise UserError(f"glue: {task} needs {name}; name it in benchmarks.glue.tasks.{task}.{key}")
 
 
-def _test_rows(layout: Layout, path: Path) -> Iterator[list[str]]:
+def _test_rows(layout: TaskFormat, path: Path) -> Iterator[list[str]]:
     """The sentences of each row of a test set, all of whose files have a header."""
     lines = enumerate(read_lines(path), start=1)
     header = next(lines, (1, ""))[1].split("\t")
@@ -114,7 +114,7 @@ def _test_rows(layout: Layout, path: Path) -> Iterator[list[str]]:
         yield [fields[place] for place in places]
 
 
-def _places(path: Path, header: list[str], wanted: Sequence[str | int], layout: Layout) -> list[int]:
+def _places(path: Path, header: list[str], wanted: Sequence[str | int], layout: TaskFormat) -> list[int]:
     """Where the wanted columns stand in the header."""
     if missing := [name for name in wanted if name not in header]:
         raise UserError(

@@ -36,7 +36,7 @@ GLUE = {
     "qqp": Task(2, BINARY),
     "sts-b": Task(2, ()),
 }
-GENERATED = {  # corpora/demo/tasks.py
+GENERATED = {  # corpora/demo/nlu_tasks.py
     "acceptability": Task(1, BINARY),
     "paraphrase": Task(2, BINARY),
     "entailment": Task(2, INFERENCE),

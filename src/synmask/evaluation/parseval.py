@@ -10,7 +10,7 @@ import numpy as np
 
 from synmask.evaluation import attachment, protocols
 from synmask.evaluation.attachment import RANDOM_SEEDS, by_name
-from synmask.evaluation.protocols import Corpus, View, keys_of, spans_of_keys
+from synmask.evaluation.protocols import ParsedCorpus, View, keys_of, spans_of_keys
 from synmask.files import UserError
 from synmask.syntax.parses import check_words, read_predictions
 from synmask.syntax.tree import balanced, left_branching, right_branching, spans_of_distances, spans_of_forest
@@ -20,7 +20,7 @@ WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
 SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # minimum of each bin
 SENTENCE_LENGTHS = [1, 11, 21, 31, 41]
-PROTOCOLS: dict[str, Callable[[Corpus], View]] = {
+PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
     "words": protocols.words,
     "paper": protocols.paper,
     "evalb": protocols.evalb,
@@ -45,7 +45,7 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
         parsed = [number for number, tree in enumerate(trees) if tree.label != FLAT]
         if not parsed:
             raise UserError("no sentence has a gold tree; parse them again")
-        corpus = Corpus([trees[number] for number in parsed], [parses[number] for number in parsed])
+        corpus = ParsedCorpus([trees[number] for number in parsed], [parses[number] for number in parsed])
         result, counts = evaluate(corpus)
         result |= {"unparsed": len(trees) - len(parsed), "dependencies": None}
         if heads is not None:
@@ -57,7 +57,7 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
     return result, counts
 
 
-def evaluate(corpus: Corpus) -> tuple[dict, dict]:
+def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
     """Precision, recall and F1 of binary trees against n-ary gold trees, by each protocol of `protocols`.
 
     `precision`, `recall` and `f1` are computed from the corpus' span counts; `sentence_f1` is the mean of the
@@ -223,7 +223,7 @@ def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[
     }
 
 
-def _sub_words(corpus: Corpus) -> dict:
+def _sub_words(corpus: ParsedCorpus) -> dict:
     """Words that trees over sub-words (without `</s>`) cut, and splits that are ties."""
     if corpus.predicted is not None:
         return {"cut_words": None, "ties": None, "explained_by_labels_within_sentences": None}
@@ -241,7 +241,7 @@ def _sub_words(corpus: Corpus) -> dict:
     }
 
 
-def _explained_by_labels(corpus: Corpus) -> float | None:
+def _explained_by_labels(corpus: ParsedCorpus) -> float | None:
     """R² of the two labels beside a gap (four kinds of gaps) within sentences.
 
     Distances and indicators of the kinds are centred per sentence before the effects are fitted by least

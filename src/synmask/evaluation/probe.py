@@ -32,7 +32,7 @@ PROBES = {  # name → the features that it reads
 
 
 @dataclass
-class Sentence:
+class SentenceWords:
     """The m words of a sentence that count, without punctuation.
 
     Attributes:
@@ -89,11 +89,13 @@ def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
     return evaluate([sentence for sentence in sentences if len(sentence.gold) > 1])
 
 
-def sentence_of(words: Sequence[str], counted: np.ndarray, gold: Sequence[int], parse: Parse) -> Sentence:
+def sentence_of(
+    words: Sequence[str], counted: np.ndarray, gold: Sequence[int], parse: Parse
+) -> SentenceWords:
     """The words that count, of all n words of a tree: (n,) `counted`, and n heads from 1 or 0."""
     renumbered = np.concatenate(([0], np.where(counted, np.cumsum(counted), -1)))
     keep = np.flatnonzero(counted)
-    return Sentence(
+    return SentenceWords(
         np.array([len(words[place]) for place in keep]),
         renumbered[np.asarray(gold, dtype=int)][keep],
         renumbered[np.asarray(parse.heads, dtype=int)][keep],
@@ -122,7 +124,7 @@ def _features_of(parse: Parse) -> np.ndarray:
     return np.stack([p, p.T, high, between, between < high, between < high.T], axis=2)
 
 
-def evaluate(sentences: Sequence[Sentence]) -> dict:
+def evaluate(sentences: Sequence[SentenceWords]) -> dict:
     """`evaluate_files` for sentences of two words or more."""
     train, test = sentences[::2], sentences[1::2]
     if not test:
@@ -143,7 +145,7 @@ def evaluate(sentences: Sequence[Sentence]) -> dict:
     } | {kind: {name: _percent(right) for name, right in rows.items()} for kind, rows in found.items()}
 
 
-def _heads(rule: str, sentence: Sentence) -> np.ndarray:
+def _heads(rule: str, sentence: SentenceWords) -> np.ndarray:
     """(m,) the words' heads by a rule; 0, the root, if it finds none."""
     count = len(sentence.gold)
     place = np.arange(1, count + 1)
@@ -162,14 +164,16 @@ def _heads(rule: str, sentence: Sentence) -> np.ndarray:
     return np.where(longer.any(1), count - longer.argmax(1), 0)
 
 
-def _right(sentence: Sentence, heads: np.ndarray) -> np.ndarray:
+def _right(sentence: SentenceWords, heads: np.ndarray) -> np.ndarray:
     """(m,) whether a word's head is right, or the word is its head's gold head."""
     place = np.arange(1, len(heads) + 1)
     back = (heads > 0) & (sentence.gold[np.maximum(heads, 1) - 1] == place)
     return (heads == sentence.gold) | back
 
 
-def _probe(features: Sequence[str], train: Sequence[Sentence], test: Sequence[Sentence]) -> list[np.ndarray]:
+def _probe(
+    features: Sequence[str], train: Sequence[SentenceWords], test: Sequence[SentenceWords]
+) -> list[np.ndarray]:
     """Train on some sentences; of each of the others: which of its words' heads are found."""
     from scipy.optimize import minimize
 
@@ -198,7 +202,7 @@ def _loss(
 
 
 def _block(
-    features: Sequence[str], sentences: Sequence[Sentence]
+    features: Sequence[str], sentences: Sequence[SentenceWords]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
     """(W, M, F) features of each word whose head is a word and each candidate; (W, M) which candidates there
     are; (W,) the right one; and the number of such words of each sentence."""
@@ -224,7 +228,7 @@ def _moments(x: np.ndarray, open_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return there.mean(0), np.where(scale > 0, scale, 1.0)
 
 
-def _position(sentence: Sentence) -> np.ndarray:
+def _position(sentence: SentenceWords) -> np.ndarray:
     count = len(sentence.gold)
     offset = np.clip(np.arange(count)[None] - np.arange(count)[:, None], -REACH, REACH)
     edges = np.zeros((count, count, 2))
@@ -232,7 +236,7 @@ def _position(sentence: Sentence) -> np.ndarray:
     return np.concatenate([np.eye(2 * REACH + 1)[offset + REACH], edges], axis=2)
 
 
-def _length(sentence: Sentence) -> np.ndarray:
+def _length(sentence: SentenceWords) -> np.ndarray:
     letters = np.minimum(sentence.letters, LONGEST)
     longer = sentence.letters[None] > sentence.letters[:, None]
     sizes = np.broadcast_to(np.eye(LONGEST + 1)[letters], (len(letters), len(letters), LONGEST + 1))

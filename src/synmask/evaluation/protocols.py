@@ -92,7 +92,7 @@ class View:
         return np.bincount(sentence, times, minlength=len(self.lengths)).astype(np.int64)
 
 
-class Corpus:
+class ParsedCorpus:
     """Gold trees and parses of the same sentences, as flat arrays.
 
     Words are numbered across all sentences, and so are sub-words. Trees and parses must have equal words
@@ -138,7 +138,7 @@ def counted_words(tree: Tree) -> list[bool]:
     ]
 
 
-def words(corpus: Corpus) -> View:
+def words(corpus: ParsedCorpus) -> View:
     """The convention of PRPN, ON-LSTM and StructFormer: trees over words (`counted_words`).
 
     The distance between two words is the largest of the gaps between them; gaps inside words are dropped. So
@@ -169,7 +169,7 @@ def words(corpus: Corpus) -> View:
     )
 
 
-def evalb(corpus: Corpus) -> View:
+def evalb(corpus: ParsedCorpus) -> View:
     """EVALB's scores with COLLINS.prm on unlabelled brackets (LABELED 0).
 
     The tree over words, with its punctuation, has one bracket per constituent, none around single words. Then
@@ -189,7 +189,7 @@ def evalb(corpus: Corpus) -> View:
     )  # fmt: skip
 
 
-def paper(corpus: Corpus) -> View:
+def paper(corpus: ParsedCorpus) -> View:
     """The protocol of the scripts of Kai et al. 2024: binary trees over sub-words and `</s>`, all spans of at
     least two leaves.
 
@@ -212,7 +212,7 @@ def paper(corpus: Corpus) -> View:
     return View(lengths, slots, np.ones(top[-1], bool), spans, spans, trivial=True, extra=1, high=high)
 
 
-def _published_slots(corpus: Corpus) -> Iterator[list[float]]:
+def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
     """For each sentence the gold distances after each of its m words, the last of them before `</s>`.
 
     As in the published script, except that the tree is the gold one, not a parse of each part. The line is

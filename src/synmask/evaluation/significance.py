@@ -15,7 +15,7 @@ logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # keep stderr for erro
 TRIALS = 10_000  # sacreBLEU's own number
 
 
-class Difference(NamedTuple):
+class Certainty(NamedTuple):
     """The certainty of a difference between two systems: `p` is the larger of the other two."""
 
     p: float
@@ -55,7 +55,7 @@ def compare(
 
 def over_seeds(
     pairs: Sequence[tuple[float, float]], system: Sequence[float], baseline: Sequence[float]
-) -> Difference:
+) -> Certainty:
     """Test K pairs of runs, one per seed, by `over_test_set` and `seeds_differ`; significance requires both.
 
     Args:
@@ -63,7 +63,7 @@ def over_seeds(
         system, baseline: the K scores of each.
     """
     p_test_set, p_seeds = over_test_set(pairs), seeds_differ(system, baseline)
-    return Difference(p_test_set if p_seeds is None else max(p_test_set, p_seeds), p_test_set, p_seeds)
+    return Certainty(p_test_set if p_seeds is None else max(p_test_set, p_seeds), p_test_set, p_seeds)
 
 
 def over_test_set(pairs: Sequence[tuple[float, float]]) -> float:

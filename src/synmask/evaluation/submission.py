@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.corpora.tasks import SUBMISSION, TASKS, task_named
-from synmask.evaluation.nlu import TASK_METRICS, read_predictions
+from synmask.evaluation.task_scores import TASK_METRICS, read_predictions
 from synmask.files import UserError, all_writing, json_text, read_object
 
 HEADER = "index\tprediction"

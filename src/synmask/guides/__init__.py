@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from synmask.config.guides import GUIDES, GuideOptions
 
 if TYPE_CHECKING:
-    from synmask.search.paths import Paths
+    from synmask.search.slots import Paths
 
 Drop = Callable[[Tensor], Tensor]
 

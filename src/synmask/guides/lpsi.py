@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from synmask.config.guides import LpsiOptions
 from synmask.guides import Done, Guide, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
-from synmask.search.attention import SelfAttention
-from synmask.search.paths import Paths
+from synmask.search.cached_attention import CachedSelfAttention
+from synmask.search.slots import Paths
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class WallSteps:
         self.guide = guide
         attention = guide.tower.self_attn
         project = partial(F.linear, weight=attention.in_proj_weight, bias=attention.in_proj_bias)
-        self.own = SelfAttention(project, attention.num_heads)
+        self.own = CachedSelfAttention(project, attention.num_heads)
         self.distance: Tensor | None = None  # (rows, slots, G)
 
     def __call__(self, x: Tensor, paths: Paths) -> Tensor:

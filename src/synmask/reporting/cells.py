@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from synmask.config.published import Number, Published
-from synmask.config.tables import Plan
-from synmask.evaluation.significance import Difference, over_seeds
+from synmask.config.table_plan import Plan
+from synmask.evaluation.significance import Certainty, over_seeds
 from synmask.reporting.layout import Value, highest
 from synmask.reporting.runs import chosen
 
@@ -149,7 +149,7 @@ def _values(runs: pd.DataFrame, metric: str, **cell: str | None) -> pd.Series:
     return _where(runs, **cell).set_index("seed")[metric].astype(float).dropna() * METRICS[metric].scale
 
 
-def _test(tests: pd.DataFrame, ours: pd.Series, theirs: pd.Series) -> Difference | None:
+def _test(tests: pd.DataFrame, ours: pd.Series, theirs: pd.Series) -> Certainty | None:
     """Scores by seed against the baseline's, over the tested seeds that both have; None if there are none."""
     tests = tests[tests["seed"].isin(ours.index) & tests["seed"].isin(theirs.index)]
     if tests.empty:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.config.schema import flat
-from synmask.evaluation.nlu import TASK_METRICS
+from synmask.evaluation.task_scores import TASK_METRICS
 from synmask.files import UserError, read_json, read_lines
 
 TRANSLATION_SCORES = {
@@ -32,7 +32,7 @@ FILES = {  # that a run's entry links to, if they exist
 
 
 @dataclass
-class Run:
+class TrainingRun:
     """One training of an experiment; `scores` is empty if it has not been scored."""
 
     direction: str
@@ -77,7 +77,7 @@ class Run:
         return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
 
 
-def read_runs(experiment: Mapping[str, Any]) -> list[Run]:
+def read_runs(experiment: Mapping[str, Any]) -> list[TrainingRun]:
     """The runs of an experiment, in the order direction, system, seed.
 
     Args:
@@ -87,14 +87,14 @@ def read_runs(experiment: Mapping[str, Any]) -> list[Run]:
     """
     corpus = RESULTS / experiment["corpus"]
     return [
-        _read(Run(direction, system, label, seed, corpus / direction / system / f"seed{seed}"))
+        _read(TrainingRun(direction, system, label, seed, corpus / direction / system / f"seed{seed}"))
         for direction in experiment["directions"]
         for system, label in experiment["systems"].items()
         for seed in experiment["seeds"]
     ]
 
 
-def _read(run: Run) -> Run:
+def _read(run: TrainingRun) -> TrainingRun:
     path = run.folder / "scores.json"
     if path.exists():
         scores = read_json(path)
@@ -108,7 +108,7 @@ def _read(run: Run) -> Run:
     return run
 
 
-def summary(runs: list[Run]) -> dict[str, Any]:
+def summary(runs: list[TrainingRun]) -> dict[str, Any]:
     """How many runs exist, and when, on which devices and with which versions they were made."""
     there = [run for run in runs if run.there]
     times = [run.when for run in there if run.when]
@@ -124,11 +124,11 @@ def summary(runs: list[Run]) -> dict[str, Any]:
     }
 
 
-def _all(runs: list[Run], key: str) -> list[str]:
+def _all(runs: list[TrainingRun], key: str) -> list[str]:
     return list(dict.fromkeys(str(run.scores[key]) for run in runs if run.scores.get(key)))
 
 
-def _versions(runs: list[Run]) -> dict[str, str]:
+def _versions(runs: list[TrainingRun]) -> dict[str, str]:
     """Package → version, or all versions if runs differ."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
@@ -146,7 +146,7 @@ class Settings:
     differing: dict[str, list[str]]  # one value per system, "–" if it has no such setting
 
 
-def settings(runs: list[Run]) -> Settings:
+def settings(runs: list[TrainingRun]) -> Settings:
     """Settings by dotted name, from each system's first run that exists."""
     found: dict[str, dict[str, str]] = {}
     for run in runs:

@@ -19,7 +19,7 @@ Name = tuple[str, int]  # a system's label and a seed
 
 
 @dataclass
-class Translation:
+class ShownTranslation:
     """One run's translation: stretches of words, and whether the reference lacks them; scores and gains."""
 
     words: list[tuple[str, bool]]
@@ -39,7 +39,7 @@ class Example:
     number: int
     source: str
     reference: list[tuple[str, list[int]]]
-    translations: list[Translation]
+    translations: list[ShownTranslation]
 
 
 def examples(
@@ -77,7 +77,7 @@ def examples(
         for line, own, base in zip(found, scores, baselines, strict=True):
             words = _runs(line.split(), _differing(line, expected))
             gains = [None, None] if base is None else map(sub, own, scores[base])
-            translations.append(Translation(words, *own, *gains))
+            translations.append(ShownTranslation(words, *own, *gains))
         lacking = [_differing(expected, line) for line in found]
         flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
         shown.append(Example(index + 1, text, _runs(expected.split(), flags), translations))

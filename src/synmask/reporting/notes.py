@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pandas as pd
 
 from synmask.config.published import Published
-from synmask.config.tables import Plan, asked_runs
+from synmask.config.table_plan import Plan, asked_runs
 from synmask.reporting.cells import METRICS, Cell
 from synmask.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
 from synmask.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from synmask.files import UserError, read_lines, writing
-from synmask.reporting.entries import RESULTS, TRANSLATION_SCORES, Run, read_runs, settings, summary
+from synmask.reporting.entries import RESULTS, TRANSLATION_SCORES, TrainingRun, read_runs, settings, summary
 from synmask.reporting.examples import Example, Name, examples
 from synmask.reporting.headline import findings, probability
 from synmask.reporting.html import part, policy
@@ -153,7 +153,9 @@ def _body(page: Path) -> Markup:
     return Markup(re.sub(r"</?main>|<h1.*?</h1>", "", body[1], flags=re.DOTALL))
 
 
-def _examples(folder: Path, direction: str, runs: Iterable[Run]) -> tuple[list[Name], list[Example]] | None:
+def _examples(
+    folder: Path, direction: str, runs: Iterable[TrainingRun]
+) -> tuple[list[Name], list[Example]] | None:
     """The runs that translate a direction, the baseline's first, and sentences that they translate."""
     source, target = direction.split("-")
     translated = [

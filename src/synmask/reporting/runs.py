@@ -15,9 +15,9 @@ import pandas as pd
 
 from synmask.config.base import Parsing, Translation, Validation
 from synmask.config.claims import OF_HEADS
-from synmask.config.tables import AVERAGE
+from synmask.config.table_plan import AVERAGE
 from synmask.evaluation.bootstrap import Counts
-from synmask.evaluation.nlu import TASK_METRICS
+from synmask.evaluation.task_scores import TASK_METRICS
 from synmask.files import UserError, read_json
 
 RUN = ["corpus", "direction", "system", "seed"]

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from synmask.config.published import Published
-from synmask.config.tables import Plan, asked_runs
+from synmask.config.table_plan import Plan, asked_runs
 from synmask.files import UserError
 from synmask.reporting.cells import METRICS, Cell, build_cells, value_of
 from synmask.reporting.layout import Layout, Value, arrow, write_csv, write_tables
@@ -43,7 +43,7 @@ def write_table(
     """Write a table from the given runs: OUT.md, .tex and .json; .csv (a row per cell), .runs.csv (per run).
 
     Args:
-        plan: rows, columns and the runs that are asked for (`config.tables.plan`).
+        plan: rows, columns and the runs that are asked for (`config.table_plan.plan`).
         scores, parses: scores.json and parse.json of the runs that exist.
         tasks: scores.json and baselines.json of tasks of language understanding.
         comparisons: their tests against the baseline (`synmask significance`, `nlu-significance`).

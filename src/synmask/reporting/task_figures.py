@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from synmask.config.tables import BASELINES
+from synmask.config.table_plan import BASELINES
 from synmask.files import UserError
 from synmask.reporting.style import COLOURS, GREY, beside, in_style, name_rows, panels, save, seed_dots
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from synmask.reporting.style import DISTANCE, GREY, HEIGHT, PIECE, RIGHT, in_style, save, text_width
-from synmask.reporting.tree_nodes import Drawing, Sentence, bars, branches, sentence_of
+from synmask.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
 
@@ -96,7 +96,7 @@ def _draw_bars(axes: Axes, parse: Parse, centres: np.ndarray, width: float) -> N
     axes.legend(loc="upper right", ncols=2, fontsize=8, borderaxespad=0, handlelength=1)
 
 
-def _token_centres(sentence: Sentence) -> tuple[np.ndarray, float]:
+def _token_centres(sentence: SentenceTrees) -> tuple[np.ndarray, float]:
     """x of each sub-word in inches, far enough apart for sub-words and labels; and the total width."""
     widths = np.array([text_width(token) for token in sentence.tokens])
     for drawing in sentence.drawings.values():
@@ -107,7 +107,7 @@ def _token_centres(sentence: Sentence) -> tuple[np.ndarray, float]:
     return (edges[:-1] + edges[1:]) / 2, float(edges[-1]) + 0.2
 
 
-def _data(sentence: Sentence, induced: Mapping[str, Parse]) -> pd.DataFrame:
+def _data(sentence: SentenceTrees, induced: Mapping[str, Parse]) -> pd.DataFrame:
     """One row per node, with the distance at its split, and one per sub-word, with its height."""
     rows = []
     for title, drawing in sentence.drawings.items():

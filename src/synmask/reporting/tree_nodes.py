@@ -39,7 +39,7 @@ class Drawing:
 
 
 @dataclass
-class Sentence:
+class SentenceTrees:
     """A sentence's trees, the gold one first (if there is one), by title.
 
     Attributes:
@@ -96,7 +96,7 @@ def bars(parse: Parse) -> dict[str, list[float]]:
     return {name: [(value - low) / span for value in column] for name, column in columns.items()}
 
 
-def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> Sentence:
+def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTrees:
     """The gold tree and the induced trees of one sentence.
 
     A node of an induced tree is right if it cuts no word and, in words that count, is a constituent of the
@@ -124,7 +124,7 @@ def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> Sentence:
         check_fit(parse.distances, tokens, "tokens")
         spans = _induced_spans(parse.distances, words, keep, expected or set())
         drawings[title] = Drawing(tokens, pieces, _connected(spans, pieces))
-    return Sentence(tokens, words, drawings, expected, sum(keep))
+    return SentenceTrees(tokens, words, drawings, expected, sum(keep))
 
 
 def _gold_spans(gold: Tree, words: list[tuple[int, int]]) -> list[tuple]:

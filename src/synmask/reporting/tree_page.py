@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from synmask.reporting.html import part, policy, spread
-from synmask.reporting.tree_nodes import Drawing, Sentence, bars, branches, sentence_of
+from synmask.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
 from synmask.syntax.parses import Parse
 from synmask.syntax.treebank import Tree
 
@@ -89,7 +89,7 @@ def _controls(labels: list[str]) -> str:
     )
 
 
-def _sentence(number: int, sentence: Sentence, parses: Mapping[str, Parse], *, shown: bool) -> str:
+def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse], *, shown: bool) -> str:
     f1 = [round(sentence.f1(label), 1) for label in parses]
     headings = {"gold": sentence.heading("gold", "")}
     headings |= {
@@ -107,7 +107,7 @@ def _sentence(number: int, sentence: Sentence, parses: Mapping[str, Parse], *, s
     )
 
 
-def _svg(drawing: Drawing, sentence: Sentence, parse: Parse | None, name: str) -> str:
+def _svg(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
     """One tree: paths for its constituents, leaves, lines under split words, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)

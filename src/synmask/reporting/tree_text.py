@@ -1,13 +1,13 @@
 """Trees for the terminal: one line per leaf, the root at the left, bars for heights and distances."""
 
-from synmask.reporting.tree_nodes import Drawing, Sentence, bars
+from synmask.reporting.tree_nodes import Drawing, SentenceTrees, bars
 from synmask.syntax.parses import Parse
 
 THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: constituents of the gold tree
 BAR = 12  # characters of the longest bar
 
 
-def draw(sentence: Sentence, parses: dict[str, Parse]) -> str:
+def draw(sentence: SentenceTrees, parses: dict[str, Parse]) -> str:
     """All trees of a sentence.
 
     Beside each sub-word of an induced tree are bars for its height and the distance to the next one, scaled

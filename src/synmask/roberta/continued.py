@@ -12,8 +12,8 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
+from synmask.config.benchmarks import ContinuedRun
 from synmask.config.guides import GuideOptions
-from synmask.config.nlu import ContinuedRun
 from synmask.files import UserError
 from synmask.guides import Guide, Shape
 from synmask.guides.attention import masked_softmax

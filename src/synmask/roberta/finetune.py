@@ -11,9 +11,9 @@ import torch
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.config.nlu import FinetuningSettings
+from synmask.config.benchmarks import FinetuningSettings
 from synmask.corpora.tasks import TASKS
-from synmask.evaluation.nlu import TASK_METRICS, score
+from synmask.evaluation.task_scores import TASK_METRICS, score
 from synmask.files import UserError, machine_fault, write_lines
 from synmask.roberta.encoded import Encoded, read_fitting, read_syntax, syntax_file
 from synmask.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_words

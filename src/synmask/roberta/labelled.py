@@ -11,7 +11,7 @@ from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from synmask.config.nlu import DecayingTraining, FinetuningSettings
+from synmask.config.benchmarks import DecayingTraining, FinetuningSettings
 from synmask.corpora.tasks import TASKS
 from synmask.roberta.encoded import NONE, Encoded, read_encoded, read_syntax
 from synmask.roberta.model import HEAD, GuidedRoberta

@@ -14,7 +14,7 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.config.nlu import PretrainingRun, RobertaSize
+from synmask.config.benchmarks import PretrainingRun, RobertaSize
 from synmask.files import UserError, read_lines
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import RobertaShape, save_weights

@@ -19,7 +19,7 @@ from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 from torch import Tensor
 
-from synmask.config.nlu import RobertaTraining
+from synmask.config.benchmarks import RobertaTraining
 from synmask.corpora.archive import unpack
 from synmask.files import UserError, machine_fault, renamed
 from synmask.text.gpt2 import read_encoder, read_merges, tokenizer

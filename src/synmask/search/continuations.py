@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from synmask.search import operators
+from synmask.search import extension
 
 
 def best(logits: Sequence[Tensor], score: Tensor, count: int, never: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -22,7 +22,7 @@ def best(logits: Sequence[Tensor], score: Tensor, count: int, never: Tensor) -> 
         scores, tokens, and the hypotheses that they continue: (S, count), the best first. The score -inf
         stands for no continuation.
     """
-    if len(logits) == 1 and operators.serve(*logits, score):
+    if len(logits) == 1 and extension.serve(*logits, score):
         return torch.ops.synmask.best(logits[0], score, count, never)
     each = [one.log_softmax(-1, dtype=torch.float32) for one in logits]
     logs = each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))

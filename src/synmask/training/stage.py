@@ -10,7 +10,7 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.config.nlu import ContinuedRun, FinetuningSettings, PretrainingRun
+from synmask.config.benchmarks import ContinuedRun, FinetuningSettings, PretrainingRun
 from synmask.config.sections import RunSettings
 
 History = Sequence[Mapping[str, Any]]  # one row per epoch

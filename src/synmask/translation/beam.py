@@ -11,8 +11,8 @@ from torch import Tensor
 
 from synmask.config.sections import Decoding
 from synmask.search.continuations import best
-from synmask.search.paths import Paths
 from synmask.search.products import Products
+from synmask.search.slots import Paths
 from synmask.translation.steps import DecoderSteps
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default

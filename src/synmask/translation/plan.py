@@ -15,8 +15,8 @@ from fairseq.data import Dictionary
 from synmask.config import Config, as_json, read_published
 from synmask.config.machine import BYTES, free_bytes
 from synmask.config.sections import RunSettings, Table
-from synmask.config.tables import asked_runs
-from synmask.config.tables import plan as table_plan
+from synmask.config.table_plan import asked_runs
+from synmask.config.table_plan import plan as table_plan
 from synmask.files import read_object
 from synmask.translation.task import model_class, translation_arguments
 from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side

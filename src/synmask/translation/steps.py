@@ -7,9 +7,9 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from synmask.search.attention import SelfAttention, attended
-from synmask.search.paths import Paths
+from synmask.search.cached_attention import CachedSelfAttention, attended
 from synmask.search.products import Products
+from synmask.search.slots import Paths
 from synmask.translation.layers import DecoderLayer
 
 
@@ -35,7 +35,7 @@ class CrossAttention:
 
 
 class GatedSteps:
-    """`translation.templates.GatedAttention`: attention to source and template."""
+    """`translation.st_nmt.GatedAttention`: attention to source and template."""
 
     def __init__(self, attention: Any, source: CrossAttention, template: CrossAttention) -> None:
         self.attention, self.source, self.template = attention, source, template
@@ -53,10 +53,10 @@ class LayerSteps:
         self.products, self.layer, self.cross = products, layer, cross
         own = layer.self_attn
         project = partial(self._project, layers=(own.q_proj, own.k_proj, own.v_proj))
-        self.own = SelfAttention(project, own.num_heads)
+        self.own = CachedSelfAttention(project, own.num_heads)
 
     def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
-        """x (S, W, d) → same; paths, bias: as for `SelfAttention`."""
+        """x (S, W, d) → same; paths, bias: as for `CachedSelfAttention`."""
         layer, products = self.layer, self.products
         context = self.own(x, paths, bias)
         x = layer.self_attn_layer_norm(products(context, layer.self_attn.out_proj, plus=x))

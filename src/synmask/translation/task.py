@@ -154,7 +154,7 @@ def model_class(guide: str) -> type[GuidedTransformer]:
     """The model class that a guide needs; like guides, it is imported only when needed."""
     if not GUIDES[guide].templates:
         return GuidedTransformer
-    from synmask.translation.templates import TemplatedTransformer
+    from synmask.translation.st_nmt import TemplatedTransformer
 
     return TemplatedTransformer
 

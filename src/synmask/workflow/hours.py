@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from synmask.config import Config
+from synmask.config.benchmarks import RobertaSize
 from synmask.config.machine import least_parameters, least_roberta
-from synmask.config.nlu import RobertaSize
 from synmask.config.sections import Model
 from synmask.files import UserError, read_json
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from synmask.config import Config, as_json
+from synmask.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.config.guides import GuideOptions
-from synmask.config.nlu import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.config.sections import Corpus, Resources, RunSettings
 from synmask.corpora.tasks import SUBMISSION
 from synmask.workflow.paths import PAIR, TASK, WEIGHTS
@@ -38,7 +38,7 @@ class Jobs:
         chosen = set()
         for system in (self.config.systems[name] for name in self._systems(wildcards)):
             if system.kind.templates:
-                chosen.add(("synmask.translation.task", "synmask.translation.templates"))
+                chosen.add(("synmask.translation.task", "synmask.translation.st_nmt"))
             elif system.guide != "none":
                 chosen.add(("synmask.guides", f"synmask.guides.{system.guide}"))
             if system.kind.reads:

@@ -24,7 +24,7 @@ PLUMBING = frozenset(
         "synmask.files",  # writes whole files or none; errors
         "synmask.gpus",  # reserves GPUs
         "synmask.kernels",  # loads C++ operators, if they were built
-        "synmask.reporting.plan",  # types of command line arguments
+        "synmask.reporting.page_plan",  # types of command line arguments
         "synmask.provenance",  # the commit and versions in a score file
         "synmask.training.lock",  # one training at a time in a folder
         "synmask.training.progress",  # lines for logs

@@ -12,7 +12,15 @@ from synmask.config.faults import nearest
 from synmask.config.published import Published
 from synmask.config.schema import PARSED
 from synmask.config.sections import Experiment, Table
-from synmask.config.tables import Plan, asked_runs, compared, plan, table_names, task_comparisons, task_files
+from synmask.config.table_plan import (
+    Plan,
+    asked_runs,
+    compared,
+    plan,
+    table_names,
+    task_comparisons,
+    task_files,
+)
 from synmask.corpora.tasks import SUBMISSION
 from synmask.files import UserError
 from synmask.workflow.paths import METHOD, run_file, table_file, task_figure

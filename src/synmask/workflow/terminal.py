@@ -99,7 +99,7 @@ class Job:
 
 
 @dataclass
-class Run:
+class WorkflowRun:
     """A run of Snakemake: the number of jobs per rule, those that run, those that are done."""
 
     counts: dict[str, int] = field(default_factory=dict)

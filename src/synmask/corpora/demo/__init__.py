@@ -25,8 +25,8 @@ from pathlib import Path
 
 from synmask.corpora.demo import english, german
 from synmask.corpora.demo.abstract import Clause
-from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.phrases import Side, side_of
+from synmask.corpora.demo.sampling import Grammar
 from synmask.files import UserError, write_lines
 
 SPLITS = ("train", "valid", "test")

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from synmask.corpora.demo import lexicon
 from synmask.corpora.demo.abstract import Clause, Complement, Nominal
-from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.phrases import Phrase, Row, Side, side_of
+from synmask.corpora.demo.sampling import Grammar
 from synmask.corpora.demo.variants import adverb_first, english, passives, variants
 
 SYMMETRIC = {"meet", "marry"}  # same meaning with subject and object exchanged

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from safetensors.torch import save as packed
 from torch import Tensor
 
-from synmask.config.nlu import FinetuningSettings
+from synmask.config.benchmarks import FinetuningSettings
 from synmask.corpora.tasks import TASKS
 from synmask.files import UserError, json_text
 from synmask.roberta.huggingface import FIXED, NAMES, SPECIAL
@@ -17,7 +17,7 @@ from synmask.roberta.weights import MASK, Weights, load_weights
 from synmask.text.gpt2 import HEAD as MERGES_HEAD
 from synmask.text.gpt2 import read_encoder, read_merges
 from synmask.training.checkpoints import load
-from synmask.translation.export import check_plain, write_folder
+from synmask.translation.fsmt import check_plain, write_folder
 
 
 def export_roberta(path: Path, weights: Path, folder: Path) -> None:

@@ -7,7 +7,14 @@ import pytest
 
 from synmask.cli import main
 from synmask.corpora.tasks import TASKS, Examples, write_task
-from synmask.evaluation.nlu import TASK_METRICS, bag_of_words, compare, majority, read_predictions, score
+from synmask.evaluation.task_scores import (
+    TASK_METRICS,
+    bag_of_words,
+    compare,
+    majority,
+    read_predictions,
+    score,
+)
 from synmask.files import UserError
 
 

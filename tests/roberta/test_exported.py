@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from synmask.cli import main
-from synmask.config.nlu import FinetuningSettings
+from synmask.config.benchmarks import FinetuningSettings
 from synmask.corpora.tasks import TASKS, Examples
 from synmask.roberta.encoded import encode_file
 from synmask.roberta.finetune import model_outputs

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from synmask.corpora.demo.english import sentence
-from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.meaning import Definite, restated
+from synmask.corpora.demo.nlu_tasks import LONGEST
 from synmask.corpora.demo.phrases import side_of
-from synmask.corpora.demo.tasks import LONGEST
+from synmask.corpora.demo.sampling import Grammar
 from synmask.files import write_lines
 
 

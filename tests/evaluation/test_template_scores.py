@@ -1,7 +1,7 @@
 import pytest
 from sacrebleu.metrics import BLEU
 
-from synmask.evaluation.templates import score_templates
+from synmask.evaluation.template_scores import score_templates
 from synmask.files import UserError, write_lines
 
 

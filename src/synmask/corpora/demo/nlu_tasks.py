@@ -17,10 +17,10 @@ from typing import NamedTuple
 from synmask.corpora import tasks
 from synmask.corpora.demo.english import sentence
 from synmask.corpora.demo.entailment import entailment
-from synmask.corpora.demo.faults import acceptability
-from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.meaning import Definite, paraphrase
 from synmask.corpora.demo.phrases import Row, Side, side_of
+from synmask.corpora.demo.sampling import Grammar
+from synmask.corpora.demo.unacceptable import acceptability
 from synmask.files import UserError, write_all_lines
 
 PARTS = ("train", "dev")

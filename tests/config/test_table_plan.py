@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synmask.config import load, read_published, read_yaml
-from synmask.config.tables import asked_runs, compared, plan, table_names, task_files
+from synmask.config.table_plan import asked_runs, compared, plan, table_names, task_files
 from synmask.files import UserError
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from synmask.corpora.demo.abstract import Clause, Complement, Nominal
-from synmask.corpora.demo.grammar import Grammar
 from synmask.corpora.demo.phrases import Phrase, Row, Word, side_of, words
+from synmask.corpora.demo.sampling import Grammar
 from synmask.corpora.demo.variants import INFLECTIONS, child, english, lexical, replaced, variants
 
 # Verbs that need an object in every reading, and verbs that cannot have two.

@@ -20,8 +20,8 @@ from synmask.translation.average import average, load_model, load_template_model
 from synmask.translation.criterion import MixedLoss
 from synmask.translation.decode import decode_files, predict_templates
 from synmask.translation.plan import count_parameters
+from synmask.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer
 from synmask.translation.task import GuidedTranslation, read_templates, translation_config
-from synmask.translation.templates import GatedAttention, Sides, TemplatedTransformer
 from synmask.translation.train import Translation, train
 from synmask.translation.transformer import GuidedTransformer
 from synmask.translation.translate import Translator

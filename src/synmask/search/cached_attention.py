@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmask.search import operators
-from synmask.search.paths import Paths
+from synmask.search import extension
+from synmask.search.slots import Paths
 
 
 def attended(
@@ -31,7 +31,7 @@ def attended(
     Returns:
         (S, W, d).
     """
-    if operators.serve(query, memory):
+    if extension.serve(query, memory):
         return torch.ops.synmask.attend(query, memory, heads, rows, slots, bias)
     query = query.unflatten(-1, (heads, -1))  # (S, W, H, d_head)
     if slots is None:
@@ -44,7 +44,7 @@ def attended(
     return torch.einsum("shwt,swthd->swhd", weights, own[:, :, :, 1]).flatten(2)
 
 
-class SelfAttention:
+class CachedSelfAttention:
     """Self-attention with its cache: `project` makes query, key and value, (..., d) → (..., 3d)."""
 
     def __init__(self, project: Callable[[Tensor], Tensor], heads: int) -> None:
@@ -62,7 +62,7 @@ class SelfAttention:
         """
         made, d = self.project(x), x.size(-1)
         self.memory = memory = paths.roomy(self.memory, made[..., d:])
-        if operators.serve(made, memory):
+        if extension.serve(made, memory):
             return torch.ops.synmask.attend_own(made, memory, self.heads, paths.rows, paths.slots, bias)
         memory[paths.last()] = made[..., d:]
         return attended(made[..., :d], memory, self.heads, paths.rows, paths.slots, bias)

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from synmask.search.attention import SelfAttention, attended
-from synmask.search.paths import Paths
+from synmask.search.cached_attention import CachedSelfAttention, attended
+from synmask.search.slots import Paths
 
 
 def by_loops(query, memory, heads, rows, path, bias):
@@ -92,7 +92,7 @@ def test_a_search_with_caches_is_as_one_without(implementation):
     """Hypotheses change places and sentences end; each token still attends to its own hypothesis."""
     torch.manual_seed(1)
     weight, d = torch.randn(96, 32) / 6, 32
-    own = SelfAttention(lambda x: x @ weight.T, heads=2)
+    own = CachedSelfAttention(lambda x: x @ weight.T, heads=2)
     paths, said = Paths.start(6, torch.device("cpu")), torch.zeros(6, 1, 0, d)  # what each hypothesis is of
     for step in range(40):  # more tokens than a cache has room for at first
         paths, x = paths.longer(), torch.randn(*paths.slots.shape[:2], d)
