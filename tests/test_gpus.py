@@ -146,7 +146,7 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
         ),
         ("speed", "measure_files", "speed --models m --labels l --output o"),
         ("decode", "decode_files", "decode --model m --inputs i --outputs o --settings {}"),
-        ("decode", "parse_file", "parse --model m --input i --output o --distribution d"),
+        ("parse", "parse_file", "parse --model m --input i --output o --distribution d"),
     ],
 )
 def test_verbs_lease_before_they_work(monkeypatch, module, function, words):

@@ -38,7 +38,7 @@ VERBS = {
         "corpora:prepare",
         "corpora:text",
         "corpora:jar",
-        "syntax:constituency",
+        "constituency:constituency",
     ),
     "Text": (
         "text:tokenise",

@@ -78,6 +78,12 @@ class TemplatedEncoder(GuidedEncoder):
         template = read["encoder_out"][0], read["encoder_padding_mask"][0]
         return super().forward(src_tokens, *words, **more) | {"template": template}
 
+    def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
+        """The sentences `new_order` (B',) of the batch, for fairseq's beam search."""
+        states, padding = encoder_out["template"]
+        template = states.index_select(1, new_order), padding.index_select(0, new_order)
+        return super().reorder_encoder_out(encoder_out, new_order) | {"template": template}
+
 
 class TemplatedDecoder(GuidedDecoder):
     """The decoder; each layer attends to source and template."""
