@@ -49,7 +49,9 @@ class Project:
         self.folder = folder
         self.loaded = folder.with_name(f"{folder.name}-loaded")
         self.loaded.mkdir()
-        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(
+            ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
         shutil.copytree(ROOT / "workflow", folder / "workflow")
         (folder / "profiles").symlink_to("workflow/profiles")
         (folder / "slurm").symlink_to("workflow/profiles/slurm")
