@@ -131,7 +131,7 @@ def compare(rivals, steps):
         for rival in rivals[first:] + rivals[:first]:
             rival.timed_step()
     base, operations_base = statistics.median(rivals[0].times), operations[0]
-    print("| system | parameters | s a step | of stock | operations | of stock | MB a step |")
+    print("| system | parameters | s per step | of stock | operations | of stock | MB per step |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     costs = []
     for rival, count in zip(rivals, operations, strict=True):

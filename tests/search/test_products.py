@@ -32,10 +32,13 @@ def test_products(monkeypatch, packed, bias, shape):
 
 
 @pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("instructions", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
-def test_products_in_bf16(monkeypatch, packed, bias):
+def test_products_in_bf16(monkeypatch, packed, instructions, bias):
     if not packed:
         monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    if not instructions:
+        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     torch.manual_seed(1)
     one, last = nn.Linear(24, 40, bias=bias), nn.Linear(24, 8, bias=bias)
     rounded = [copy.deepcopy(one).to(torch.bfloat16), torch.randn(5, 24), torch.randn(5, 40)]

@@ -8,6 +8,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 
+from synmask.training import operators
 from synmask.training.operators import (
     Attention,
     Dropout,
@@ -16,6 +17,7 @@ from synmask.training.operators import (
     by_head,
     dropout,
     linear,
+    product,
     smoothed_cross_entropy,
     use_faster_modules,
 )
@@ -91,10 +93,33 @@ def test_linear_and_its_gradients_are_torchs(shape, width, bias):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
-def test_linear_in_another_precision_is_torchs_itself(kind):
-    x, weight = torch.randn(5, 7, dtype=kind), torch.randn(3, 7, dtype=kind)
+def test_linear_in_another_precision_is_torchs_itself():
+    x, weight = torch.randn(5, 7, dtype=torch.float64), torch.randn(3, 7, dtype=torch.float64)
     assert torch.equal(linear(x, weight, None), torch.nn.functional.linear(x, weight))
+
+
+def test_without_instructions_for_bf16_each_result_is_rounded_once(monkeypatch):
+    monkeypatch.setattr(operators, "_has_bf16", lambda: False)
+    torch.manual_seed(5)
+    convolution = torch.nn.Conv1d(64, 32, 9, padding="same")
+    use_faster_modules(convolution)
+    functions = {
+        "linear": (linear, (40, 64), (32, 64), (32,)),
+        "product": (product, (3, 4, 16, 64), (3, 4, 64, 8)),
+        "convolution": (convolution._conv_forward, (2, 64, 20), convolution.weight.shape, (32,)),
+    }
+    for function, *shapes in functions.values():
+        inputs = [torch.randn(shape).bfloat16() for shape in shapes]
+        found = []
+        for kind in (torch.bfloat16, torch.float64):
+            leaves = [value.to(kind, copy=True).requires_grad_() for value in inputs]
+            result = function(*leaves)
+            result.backward(torch.ones_like(result))
+            found.append([result.detach(), *(leaf.grad for leaf in leaves)])
+        for ours, exact in zip(*found, strict=True):
+            assert ours.dtype == torch.bfloat16
+            # half a unit in the last of 8 bits, and the sums' own rounding where they cancel
+            torch.testing.assert_close(ours.double(), exact, rtol=2**-8, atol=1e-4)
 
 
 def test_linear_may_be_changed_in_place_and_skips_gradients_that_nobody_needs():

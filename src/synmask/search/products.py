@@ -15,7 +15,8 @@ class Products:
     On a CPU, oneDNN multiplies faster than PyTorch's `linear` if it may order the weights first.
 
     Args:
-        precision: "fp32", or "bf16": inputs, weights and outputs are rounded to bfloat16.
+        precision: "fp32", or "bf16": inputs, weights and outputs are rounded to bfloat16. A CPU without
+            instructions for bf16 multiplies in float32, which differs in the order of the sums alone.
     """
 
     def __init__(self, precision: str = "fp32") -> None:
@@ -46,17 +47,19 @@ def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Produ
     bias = None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
     if rounded is None:
         return _prepared(weight, bias)
-    product = _prepared(weight.to(rounded), None if bias is None else bias.to(rounded))
+    lacking = weight.device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    kind = weight.dtype if lacking else rounded
+    product = _prepared(weight.to(rounded).to(kind), None if bias is None else bias.to(rounded).to(kind))
 
     def multiply(x: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
-        made = product(x.to(rounded), relu, None).to(x.dtype)
+        made = product(x.to(rounded).to(kind), relu, None).to(rounded).to(x.dtype)
         return made if plus is None else made + plus
 
     return multiply
 
 
 def _prepared(weight: Tensor, bias: Tensor | None) -> Product:
-    if not _orders(weight):
+    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return lambda x, relu, plus: _plain(F.linear(x, weight, bias), relu, plus)
     ordered = torch.ops.mkldnn._reorder_linear_weight(weight)
     product = torch.ops.mkldnn._linear_pointwise
@@ -67,14 +70,6 @@ def _prepared(weight: Tensor, bias: Tensor | None) -> Product:
         return product(x, ordered, bias, "relu" if relu else "none", [], "")
 
     return multiply
-
-
-def _orders(weight: Tensor) -> bool:
-    """Whether oneDNN multiplies with these weights on this machine."""
-    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
-        return False
-    half = weight.dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return half or weight.dtype == torch.float32
 
 
 def _plain(made: Tensor, relu: bool, plus: Tensor | None) -> Tensor:
