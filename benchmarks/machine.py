@@ -2,9 +2,8 @@
 
 import platform
 from importlib.metadata import version
-from pathlib import Path
 
-CPUS = Path("/proc/cpuinfo")
+from synmask.provenance import processor
 
 
 def described(*packages: str, device: str = "cpu", threads: int = 1) -> str:
@@ -14,11 +13,9 @@ def described(*packages: str, device: str = "cpu", threads: int = 1) -> str:
 
 
 def name(device: str) -> str:
-    """The name of the GPU if `device` is "cuda", else that of the processor, where Linux tells it."""
+    """The name of the GPU if `device` is "cuda", else that of the processor."""
     if device == "cuda":
         import torch
 
         return torch.cuda.get_device_name()
-    lines = CPUS.read_text().splitlines() if CPUS.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or "unknown processor"
+    return processor()

@@ -1,6 +1,7 @@
 """Where a result comes from: versions, commit, machine."""
 
 import platform
+import re
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -8,6 +9,10 @@ from pathlib import Path
 PACKAGES = (
     "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
 )  # fmt: skip
+CPUS = Path("/proc/cpuinfo")
+INSTRUCTIONS = {  # from the widest
+    "amx_bf16": "AMX", "avx512_bf16": "AVX-512 with bf16", "avx512f": "AVX-512", "avx2": "AVX2",
+}  # fmt: skip
 
 
 def versions() -> dict[str, str]:
@@ -19,6 +24,18 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "unknown"
     return found
+
+
+def processor() -> str:
+    """The name of the processor, and the widest vectors that it computes with, where Linux tells them.
+
+    Libraries choose their loops by these instructions, and each rounds in its own way.
+    """
+    lines = CPUS.read_text().splitlines() if CPUS.exists() else []
+    fields = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in reversed(lines) if ":" in line)
+    name = fields.get("model name") or platform.processor() or "unknown processor"
+    flags = fields.get("flags", "").split()
+    return ", ".join([name, *[said for flag, said in INSTRUCTIONS.items() if flag in flags][:1]])
 
 
 def commit() -> str:

@@ -1,6 +1,7 @@
 """P_D, in each of its implementations, and the calibration against loops over spans, in float64."""
 
 import math
+from hashlib import sha256
 
 import pytest
 import torch
@@ -331,6 +332,26 @@ def test_the_same_bytes_for_any_number_of_threads(implementation, n):
         torch.set_num_threads(before)
     for other in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "digest"), [(torch.float32, "e05be543a7e0a40f"), (torch.float64, "a82401e31a0cad7f")]
+)
+def test_the_operator_gives_the_same_bytes_on_any_x86_64_processor(dtype, digest):
+    """The digests were made on one; the arguments are exact, since torch's own random numbers are not."""
+
+    def exact(*shape):
+        numbers = torch.arange(math.prod(shape), dtype=torch.int64) * 40503 % 2**16
+        return (numbers.to(dtype) / 2**13 - 4).view(shape)
+
+    distance, height, upstream = exact(6, 40), exact(6, 41).flip(1), exact(6, 41, 41)
+    padding = torch.arange(41) >= torch.tensor([[41], [41], [40], [17], [2], [1]])
+    assert distribution.implementation(distance.device) == "C++", "not built: run `make`"
+    inputs = distance.requires_grad_(), height.requires_grad_()
+    found = dependency_distribution(*inputs, padding, distance_scale=1.5, height_scale=0.75)
+    gradients = torch.autograd.grad(found, inputs, upstream)
+    made = b"".join(one.detach().numpy().tobytes() for one in (found, *gradients))
+    assert sha256(made).hexdigest()[:16] == digest
 
 
 def test_long_sentences(implementation):

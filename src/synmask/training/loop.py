@@ -21,7 +21,7 @@ from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
 from synmask.files import TryAgain, UserError, machine_fault, write_json, writing
 from synmask.gpus import workers
-from synmask.provenance import commit, versions
+from synmask.provenance import commit, processor, versions
 from synmask.training import checkpoints
 from synmask.training.lock import locked
 from synmask.training.progress import Progress
@@ -318,6 +318,7 @@ class _Loop:
             **self.stage.summary(self.history),
             "left_out": self.job.left_out,
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+            "processor": processor(),
             "threads": torch.get_num_threads(),
             "workers": self.job.processes,
             "accumulated_batches": self.update_freq,
