@@ -51,7 +51,13 @@ Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+        defer_build=True,  # a verb that reads no configuration starts a tenth of a second earlier
+    )
 
     @field_validator("*", mode="before")
     @classmethod

@@ -104,7 +104,7 @@ class Benchmark(Section):
     seeds: Distinct[Seed] | None = Field(default=None, min_length=1)
     finetuning: dict[str, Any] = {}
     tasks: dict[Name, NluTask] = Field(min_length=1)
-    resources: Resources = Resources()
+    resources: Resources = Field(default_factory=Resources)
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Benchmark":
@@ -124,7 +124,7 @@ class RobertaSize(Width):
 class PretrainingSettings(RobertaTraining):
     """Pre-training by masked language modelling, until `max_epochs`."""
 
-    batch: Batch = Batch(gpus=1)
+    batch: Batch = Field(default_factory=lambda: Batch(gpus=1))
     lr: Positive = 5e-4
     warmup_updates: Count = 4000
     weight_decay: Weight = 0.01
@@ -137,8 +137,8 @@ Files = Annotated[Distinct[PathText], Field(min_length=1)]
 class PretrainingRun(Section):
     """All that a pre-training depends on besides its data and seed."""
 
-    model: RobertaSize = RobertaSize()
-    training: PretrainingSettings = PretrainingSettings()
+    model: RobertaSize = Field(default_factory=RobertaSize)
+    training: PretrainingSettings = Field(default_factory=PretrainingSettings)
 
 
 class GenerateText(Section):
@@ -156,7 +156,7 @@ class Pretrain(PretrainingRun):
     generate: GenerateText | None = None
     merges: Count = 10000
     seed: Seed = 1
-    resources: Resources = Resources()
+    resources: Resources = Field(default_factory=Resources)
 
     @model_validator(mode="after")
     def _one_text(self) -> "Pretrain":
@@ -168,7 +168,7 @@ class Pretrain(PretrainingRun):
 class Continuation(DecayingTraining):
     """Continued pre-training. The defaults are SynCLM's; its paper does not give `max_epochs`."""
 
-    batch: Batch = Batch(gpus=1, tokens=6250)
+    batch: Batch = Field(default_factory=lambda: Batch(gpus=1, tokens=6250))
     lr: Positive = 3e-5
     total_updates: Count = 3_000_000
     warmup_updates: Annotated[int, Field(ge=0)] = 24_000
@@ -180,7 +180,7 @@ class ContinuedRun(Section):
     """All that continued pre-training depends on besides its data, weights and seed."""
 
     losses: Distinct[Literal["phrase", "tree"]] = ("phrase", "tree")
-    training: Continuation = Continuation()
+    training: Continuation = Field(default_factory=Continuation)
 
 
 class Continued(ContinuedRun):
@@ -190,7 +190,7 @@ class Continued(ContinuedRun):
     parses: dict[Literal["train", "valid"], Files] = Field(min_length=2)
     max_tokens: Count = 512
     seed: Seed = 1
-    resources: Resources = Resources()
+    resources: Resources = Field(default_factory=Resources)
 
 
 class WeightsSource(Section):

@@ -53,10 +53,10 @@ class Config(Section):
     data_dir: PathText = "data"
     mirrors: dict[Name, Line] = {}
     seeds: Distinct[Seed] = Field(min_length=1)
-    training: Training = Training()
-    decoding: Decoding = Decoding()
-    resources: Resources = Resources()
-    corenlp: CoreNLP = CoreNLP()
+    training: Training = Field(default_factory=Training)
+    decoding: Decoding = Field(default_factory=Decoding)
+    resources: Resources = Field(default_factory=Resources)
+    corenlp: CoreNLP = Field(default_factory=CoreNLP)
     systems: dict[SystemName, System]
     corpora: dict[Name, Corpus]
     weights: dict[Name, WeightsSource] = {}

@@ -91,7 +91,7 @@ class Batch(Section):
 
 class Training(Optimisation):
     max_epochs: Count = 60
-    batch: Batch = Batch()
+    batch: Batch = Field(default_factory=Batch)
     lr: Positive = 5e-4
     warmup_updates: Count = 4000
     weight_decay: Weight = 1e-4
@@ -127,8 +127,8 @@ class System(Guided):
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
     left_pad_source: bool = False
-    model: Sizes = Sizes()  # here and in `training`, only the keys that are given count
-    training: Training = Training()
+    model: Sizes = Field(default_factory=Sizes)  # here and in `training`, only the keys that are given count
+    training: Training = Field(default_factory=Training)
 
     @model_validator(mode="after")
     def _consistent(self) -> "System":
@@ -279,13 +279,13 @@ class Corpus(Section):
     pairs: dict[Split, Pairs] = {}
     trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
     sentence: Count | None = None
-    text: Text = Text()
-    bpe: Bpe = Bpe()
-    model: Model = Model()
+    text: Text = Field(default_factory=Text)
+    bpe: Bpe = Field(default_factory=Bpe)
+    model: Model = Field(default_factory=Model)
     options: dict[SystemName, dict[Direction, dict[str, Any]]] = {}
-    training: Training = Training()
-    decoding: Decoding = Decoding()
-    resources: Resources = Resources()
+    training: Training = Field(default_factory=Training)
+    decoding: Decoding = Field(default_factory=Decoding)
+    resources: Resources = Field(default_factory=Resources)
     download: str = ""  # the name under which its files are downloaded: its own, or that of `based_on`
 
     @field_validator("trees", mode="before")
