@@ -60,3 +60,16 @@ def docstrings_and_comments(path):
 def test_the_english_of_the_code_is_plain():
     texts = {path: "\n\n".join(docstrings_and_comments(path)) for path in sorted(ROOT.glob("src/**/*.py"))}
     assert {path: found[0] for path, text in texts.items() for found in AVOID_IN_CODE.finditer(text)} == {}
+
+
+def test_headings_that_the_code_names_exist():
+    """Code refers to a page, or to a heading of it by the heading's words: numbers go stale unseen."""
+    code = [path for kind in ("src/**/*.py", "tests/**/*.py") for path in sorted(ROOT.glob(kind))]
+    wrong = []
+    for path in code:
+        text = re.sub(r"\s+", " ", path.read_text(encoding="utf-8"))
+        for page, numbered, heading in re.findall(r'(\w+\.md)(?:,? (§|section \d)|, "([^"]+)")', text):
+            there = re.findall(r"^#+ (.+)$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.M)
+            if numbered or not any(name.startswith(heading.strip()) for name in there):
+                wrong.append((path.name, page, numbered or heading))
+    assert not wrong

@@ -33,7 +33,7 @@ def batch(*lengths, left=False):
 
 
 def literal_attention(guide, prepared, scores, layer):
-    """docs/method.md §3, number by number."""
+    """docs/method.md, "From P_D to attention", number by number."""
     batch, heads, n, _ = scores.shape
     found = torch.zeros_like(scores)
     for b, h, i, j in (

@@ -52,7 +52,7 @@ def looped_distribution(distance, height, padding, distance_scale=1.0, height_sc
 
 
 def looped_calibration(distance, height, padding):
-    """docs/method.md §1.7 word by word."""
+    """docs/method.md, "From embeddings to distances and heights", step 5, word by word."""
     result = distance.clone()
     for b in range(len(height)):
         real = [i for i in range(height.size(1)) if not padding[b, i]]

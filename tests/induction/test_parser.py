@@ -168,7 +168,7 @@ def test_widths_of_the_label_embedding(bpe_dim):
 
 
 def test_parameters_of_the_published_model():
-    """docs/method.md §1, part by part, at d = 512."""
+    """docs/method.md, "From embeddings to distances and heights", part by part, at d = 512."""
 
     def count(*modules):
         return sum(p.numel() for module in modules for p in module.parameters())

@@ -5,7 +5,7 @@ from synmask.text.labels import bpe_labels, labels_of_ids
 
 
 def slow_labels(tokens):
-    """The rule of method.md §4, one token at a time."""
+    """The rule, one token at a time."""
     labels = []
     for i, token in enumerate(tokens):
         if token == "<pad>":

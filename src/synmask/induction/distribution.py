@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from synmask.kernels import load
 
-# Scaled heights are exponentiated centred on the middle of their range, so e^-REACH ... e^REACH must fit the
+# Scaled heights are exponentiated centred on the middle of their range r: e^(-r/2) ... e^(r/2) must fit the
 # floating type with room to spare for the gradients, which are up to n^2 times larger.
 _ROOM = 0.8
 

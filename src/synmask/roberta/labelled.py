@@ -164,7 +164,7 @@ class SentencePrediction(SentenceTask):
 
 
 class SentenceLoss(LoggedLoss):
-    """L = (1 − λ)·L_task + λ·L_MLM (method.md, section 5).
+    """L = (1 − λ)·L_task + λ·L_MLM (docs/method.md, "The objective").
 
     L_task is the cross-entropy (for a regression, the squared error), a mean over examples; L_MLM the
     cross-entropy of the masked tokens, a mean over these. Logged per example in nats (squared errors).

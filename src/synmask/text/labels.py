@@ -1,4 +1,4 @@
-"""BPE labels: which tokens are pieces of a split word (method.md §4)."""
+"""BPE labels: which tokens are pieces of a split word (docs/method.md)."""
 
 from collections.abc import Sequence
 

@@ -9,7 +9,7 @@ from synmask.training.operators import smoothed_cross_entropy
 
 
 class MixedLoss(LoggedLoss):
-    """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss), method.md section 5.
+    """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss): docs/method.md, "The objective".
 
     L_MT is summed over target tokens, L_MLM over masked tokens; fairseq's trainer divides both by the number
     of target tokens. In validation nothing is masked, and the loss is L_MT. Logged in nats per token.

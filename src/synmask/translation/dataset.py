@@ -21,8 +21,8 @@ class AnnotatedPairs(LanguagePairDataset):
 
     `net_input` also has `annotations` (a dict of tensors, padded like the source; see `Guide`) and, with
     masking, `masked` (m,): the masked positions in the flattened (B, n) source. The batch also has
-    `masked_target` (m,): the original tokens (method.md, section 5). Masking depends only on seed, epoch and
-    sentence, so a resumed training sees the same masks.
+    `masked_target` (m,): the original tokens (docs/method.md, "The objective"). Masking depends only on seed,
+    epoch and sentence, so a resumed training sees the same masks.
 
     Args:
         needs: names of the annotations to supply. "bpe_labels" are computed from the tokens.

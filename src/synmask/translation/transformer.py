@@ -131,8 +131,9 @@ class GuidedDecoder(TransformerDecoderBase):
 class GuidedTransformer(TransformerModelBase):
     """Encoder–decoder with a guided encoder and, if the objective needs it, a masked-language-model head.
 
-    The head (method.md, section 5) is applied at masked positions: LayerNorm without affine → dropout 0.1 →
-    linear, tied to the source embeddings, with its own bias, initialised like torch's Linear (as published).
+    The head (docs/method.md, "The objective") is applied at masked positions: LayerNorm without affine →
+    dropout 0.1 → linear, tied to the source embeddings, with its own bias, initialised like torch's Linear
+    (as published).
     """
 
     encoder_class = GuidedEncoder
