@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from synmask import bf16
 from synmask.search.products import Products
 
 
@@ -38,7 +39,7 @@ def test_products_in_bf16(monkeypatch, packed, instructions, bias):
     if not packed:
         monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     if not instructions:
-        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+        monkeypatch.setattr(bf16, "has_instructions", lambda: False)
     torch.manual_seed(1)
     one, last = nn.Linear(24, 40, bias=bias), nn.Linear(24, 8, bias=bias)
     rounded = [copy.deepcopy(one).to(torch.bfloat16), torch.randn(5, 24), torch.randn(5, 40)]

@@ -8,7 +8,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 
-from synmask.training import operators
+from synmask import bf16
 from synmask.training.operators import (
     Attention,
     Dropout,
@@ -17,7 +17,6 @@ from synmask.training.operators import (
     by_head,
     dropout,
     linear,
-    product,
     smoothed_cross_entropy,
     use_faster_modules,
 )
@@ -99,13 +98,13 @@ def test_linear_in_another_precision_is_torchs_itself():
 
 
 def test_without_instructions_for_bf16_each_result_is_rounded_once(monkeypatch):
-    monkeypatch.setattr(operators, "_has_bf16", lambda: False)
+    monkeypatch.setattr(bf16, "has_instructions", lambda: False)
     torch.manual_seed(5)
     convolution = torch.nn.Conv1d(64, 32, 9, padding="same")
     use_faster_modules(convolution)
     functions = {
         "linear": (linear, (40, 64), (32, 64), (32,)),
-        "product": (product, (3, 4, 16, 64), (3, 4, 64, 8)),
+        "product": (bf16.product, (3, 4, 16, 64), (3, 4, 64, 8)),
         "convolution": (convolution._conv_forward, (2, 64, 20), convolution.weight.shape, (32,)),
     }
     for function, *shapes in functions.values():

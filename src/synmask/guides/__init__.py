@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from synmask.bf16 import product
 from synmask.config.guides import GUIDES, GuideOptions
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Guide(nn.Module, ABC):
         Returns:
             (B, H, n, d_head).
         """
-        return drop(self.attend(scores, prepared, layer)) @ values
+        return product(drop(self.attend(scores, prepared, layer)), values)
 
     def start_plain(self) -> None:
         """For a pre-trained model: start close to unguided attention. By default, do nothing."""

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmask.bf16 import product
 from synmask.config.guides import LisaOptions
 from synmask.guides import Done, Guide, Shape
 from synmask.guides.attention import masked_softmax
@@ -41,7 +42,7 @@ class LisaGuide(Guide):
         """x (B, n, d) → logits of each token's parent."""
         query, key = F.leaky_relu(self.inputs(x)).chunk(2, dim=-1)
         query = torch.cat([query, torch.ones_like(query[..., :1])], dim=-1)
-        return Pointers(query @ self.bilinear.to(query.dtype) @ key.mT, padding)
+        return Pointers(product(product(query, self.bilinear.to(query.dtype)), key.mT), padding)
 
     def attend(self, scores: Tensor, prepared: Pointers, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights; the first head's scores are ignored."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from synmask.bf16 import product
 from synmask.config.guides import SlaOptions
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
@@ -60,7 +61,7 @@ class SlaGuide(Guide):
         gate = self.gates[layer](states).sigmoid()[:, None]
         everything = masked_softmax(scores, prepared.padding)
         local = self.attend(scores, prepared, layer)
-        return drop(torch.lerp(everything, local, gate.to(local.dtype))) @ values
+        return product(drop(torch.lerp(everything, local, gate.to(local.dtype))), values)
 
 
 def _rows(near: Tensor, place: Tensor, own: Tensor) -> Tensor:

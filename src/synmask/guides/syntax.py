@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from synmask.bf16 import product
 from synmask.config.guides import SyntaxOptions
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
@@ -95,7 +96,7 @@ class SyntaxGuide(Guide):
 
         def together(scores: Tensor, values: Tensor) -> Tensor:
             if self.options.aggregation == "sum":
-                return drop(self.attend(scores, prepared, layer)) @ values
+                return product(drop(self.attend(scores, prepared, layer)), values)
             return self._topical(scores, values, drop, prepared, layer)
 
         if torch.is_grad_enabled():
@@ -104,7 +105,7 @@ class SyntaxGuide(Guide):
 
     def _topical(self, scores: Tensor, values: Tensor, drop: Drop, prepared: Relations, layer: int) -> Tensor:
         outputs = torch.stack(
-            [drop(self._weights(scores, prepared, number)) @ values for number in range(self.masks)]
+            [product(drop(self._weights(scores, prepared, number)), values) for number in range(self.masks)]
         )
         topic = self.topic[layer].view(values.size(1), values.size(3)).to(values.dtype)
         logits = torch.einsum("mbhnd,hd->bnm", outputs, topic).float() + self.bias[layer]

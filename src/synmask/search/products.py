@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmask import bf16
+
 Product = Callable[[Tensor, bool, Tensor | None], Tensor]
 
 
@@ -47,8 +49,7 @@ def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Produ
     bias = None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
     if rounded is None:
         return _prepared(weight, bias)
-    lacking = weight.device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    kind = weight.dtype if lacking else rounded
+    kind = weight.dtype if bf16.lacking(weight.to(rounded)) else rounded
     product = _prepared(weight.to(rounded).to(kind), None if bias is None else bias.to(rounded).to(kind))
 
     def multiply(x: Tensor, relu: bool, plus: Tensor | None) -> Tensor:

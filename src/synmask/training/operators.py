@@ -1,6 +1,5 @@
 """Faster versions of the costliest operations of a training step."""
 
-import functools
 from typing import Any
 
 import torch
@@ -8,6 +7,8 @@ from fairseq import optim
 from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from torch import Tensor, nn
+
+from synmask import bf16
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
 
@@ -47,26 +48,13 @@ class Dropout(FairseqDropout):
         return dropout(x, self.p) if self.training and self.p else x
 
 
-def lacks_bf16(x: Tensor) -> bool:
-    """Whether `x` is in bf16 on a CPU without instructions for it, whose products take torch 5 to 25 times as
-    long as those in float32.
-
-    Products are then computed in float32 and rounded. The instructions add in float32 and round, too, so only
-    the order of the sums differs.
-    """
-    return x.dtype == torch.bfloat16 and x.device.type == "cpu" and not _has_bf16()
-
-
-_has_bf16 = functools.cache(torch.ops.mkldnn._is_mkldnn_bf16_supported)
-
-
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
 
     In float32 on a CPU, oneDNN computes the products of forward and backward. Torch leaves them to MKL, which
     takes up to 1.5 times as long on an AMD EPYC (docs/performance.md).
     """
-    if lacks_bf16(x):
+    if bf16.lacking(x):
         return linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
     ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
     if not (ours and x.numel() and torch.backends.mkldnn.is_available()):
@@ -101,11 +89,6 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)
-
-
-def product(x: Tensor, y: Tensor) -> Tensor:
-    """x @ y (see `lacks_bf16`)."""
-    return (x.float() @ y.float()).to(x.dtype) if lacks_bf16(x) else x @ y
 
 
 def by_head(x: Tensor, heads: int) -> Tensor:
@@ -148,16 +131,16 @@ class Attention(MultiheadAttention):
         if q.dtype == torch.float32 and not (self.training and drop.p):
             context = nn.functional.scaled_dot_product_attention(q, k, v, bias)
         else:
-            scores = product(q * self.scaling, k.mT)
-            context = product(drop((scores if bias is None else scores + bias).softmax(-1)), v)
+            scores = bf16.product(q * self.scaling, k.mT)
+            context = bf16.product(drop((scores if bias is None else scores + bias).softmax(-1)), v)
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
 
 
 class Conv1d(nn.Conv1d):
-    """torch's convolution (see `lacks_bf16`)."""
+    """torch's convolution (see `bf16.lacking`)."""
 
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        if not lacks_bf16(x):
+        if not bf16.lacking(x):
             return super()._conv_forward(x, weight, bias)
         return super()._conv_forward(x.float(), weight.float(), bias.float()).to(x.dtype)
 
@@ -212,11 +195,11 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
         lprobs, target, counts = ctx.saved_tensors
-        result = lprobs.exp()
+        result = lprobs.exp_()  # in its place: (N, V) is a step's largest tensor
         if ctx.each:
             result -= ctx.each
         result.scatter_add_(1, target, result.new_full(target.shape, -ctx.right))
-        return (result * (grad * counts).unsqueeze(1)).to(ctx.kind), None, None, None
+        return result.mul_((grad * counts).unsqueeze(1)).to(ctx.kind), None, None, None
 
 
 @optim.register_optimizer("fused_adam", dataclass=FairseqAdamConfig)

@@ -7,6 +7,7 @@ from fairseq.models.transformer.transformer_config import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor, nn
 
+from synmask.bf16 import product
 from synmask.guides import Drop
 from synmask.training.operators import by_head
 
@@ -22,7 +23,7 @@ def guided_attention(layer: "EncoderLayer | DecoderLayer", x: Tensor, attend: At
     attention = layer.self_attn
     projected = attention.q_proj(x) * attention.scaling, attention.k_proj(x), attention.v_proj(x)
     query, key, value = (by_head(one, attention.num_heads) for one in projected)
-    scores = query @ key.transpose(-1, -2)
+    scores = product(query, key.transpose(-1, -2))
     context = attend(scores, value, x.transpose(0, 1), attention.dropout_module)
     attended = attention.out_proj(context.permute(2, 0, 1, 3).reshape(x.shape))
     return layer.self_attn_layer_norm(x + layer.dropout_module(attended))
