@@ -73,3 +73,22 @@ def test_headings_that_the_code_names_exist():
             if numbered or not any(name.startswith(heading.strip()) for name in there):
                 wrong.append((path.name, page, numbered or heading))
     assert not wrong
+
+
+def test_the_stages_of_the_workflow_are_those_of_the_rules():
+    """docs/workflow.md has a row per rule file, with all of its verbs."""
+    verb_of, verbs = {}, {}
+    for path in sorted(ROOT.glob("workflow/rules/*.smk")):
+        for name, origin, body in re.findall(
+            r"^(?:rule (\w+)|use rule (\w+) as \w+ with):\n(.*?)(?=^\S|\Z)", path.read_text(), re.M | re.S
+        ):
+            called = re.findall(r"synmask ([a-z][a-z0-9-]+)", body)
+            verb_of[name] = called
+            verbs.setdefault(path.name, []).append(called or origin)
+    expected = {
+        name: {verb for each in found for verb in (verb_of[each] if isinstance(each, str) else each)}
+        for name, found in verbs.items()
+    }
+    page = (ROOT / "docs/workflow.md").read_text()
+    rows = re.findall(r"^\| [\w ]+ \| `(\w+\.smk)` \| (.*?) \|", page, re.M)
+    assert {name: set(re.findall(r"`([\w-]+)`", cell)) for name, cell in rows} == expected

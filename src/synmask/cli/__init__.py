@@ -1,4 +1,4 @@
-"""`synmask VERB …`: one verb per rule of the workflow; each also works by hand.
+"""`synmask VERB …`: the steps of the workflow, one verb per rule, and verbs for people.
 
 A verb is a function: its signature and docstring are its command line.
 """

@@ -137,7 +137,7 @@ def _imports_of_verb(verb: str) -> frozenset[str]:
     name = verb.replace("-", "_")
     for path in sorted((ROOT / "cli").glob("*.py")):
         functions = _functions(path)
-        found = [function for function in (name, f"_{name}") if function in functions][:1]
+        found = [name] if name in functions else []
         for function in found:  # the list grows
             found += [other for other in _called(functions[function]) & {*functions} if other not in found]
         if found:
