@@ -262,6 +262,15 @@ def sweep(values, setting, *tried, systems=("grammar",), **more):
     } | more
 
 
+def test_config_yaml_shows_the_defaults_as_they_are(values):
+    """It gives each default's source; the code needs them for settings that come from a command line."""
+    for name in ("training", "decoding", "resources", "corenlp"):
+        section = Config.model_fields[name].annotation
+        shown = section.model_validate(values[name])
+        for key in section.model_fields.keys() - {"jars", "segmenter", "languages"}:  # CoreNLP's have none
+            assert getattr(shown, key) == getattr(section(), key), f"{name}.{key}"
+
+
 def test_a_sweep_adds_a_system_for_each_value(values):
     sweep(values, "mlm_weight", 0.1, 0.5, systems=("grammar", "grammar-mask"))
     config = load(values, [PATH])

@@ -25,6 +25,8 @@ from synmask.config.sections import Decoding, RunSettings, Tokens
 from synmask.files import UserError, read_lines
 from synmask.gpus import lease
 
+BEAM_SEARCH = Decoding.model_fields
+
 CORES = os.cpu_count() or 1
 
 
@@ -185,9 +187,9 @@ def translate(
     output: Path | None = None,
     nbest: Count = 1,
     scores: bool = False,
-    beam: Count = 5,
-    length_penalty: LengthPenalty = 1.0,
-    precision: Literal["fp32", "bf16"] = "fp32",
+    beam: Count = BEAM_SEARCH["beam"].default,
+    length_penalty: LengthPenalty = BEAM_SEARCH["length_penalty"].default,
+    precision: Literal["fp32", "bf16"] = BEAM_SEARCH["precision"].default,
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
     threads: Threads = CORES,
     configfile: tuple[Path, ...] = (),

@@ -115,6 +115,8 @@ def _models(
     own: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
+    from synmask.workflow.paths import run_file
+
     config, _, files = laid_over(own)
     path = files[-1]
     corpus, direction = _experiment(path, config, corpus, direction)
@@ -122,7 +124,7 @@ def _models(
     for system in systems:
         if system not in config.systems:
             raise UserError(f"{path}: no {system!r} among the systems: {', '.join(config.systems)}")
-        model = Path(f"results/{corpus}/{direction}/{system}/seed{seed}/average.pt")
+        model = Path(run_file(corpus, direction, system, seed, "average.pt"))
         if not model.exists():
             words = shlex.join(["snakemake", str(model), *(["--configfile", *map(str, own)] if own else [])])
             raise UserError(f"{model}: no such file; make it with: {words}")

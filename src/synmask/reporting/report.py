@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -22,6 +22,7 @@ from synmask.reporting.examples import Example, Name, examples
 from synmask.reporting.headline import findings, probability
 from synmask.reporting.html import part, policy
 from synmask.reporting.layout import arrow, read_tables, signed
+from synmask.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {
     "bleu": "BLEU of the systems",
@@ -46,11 +47,11 @@ class Figure:
     image: str
 
 
-def write_report(plan: Mapping[str, Any], output: Path, *, captions: Path) -> None:
+def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
     """Write the page from the files in `plan` that exist; list the others as missing.
 
     Args:
-        plan: a `plan.PagePlan`; of a table the JSON beside the Markdown is read.
+        plan: of a table, the JSON beside the Markdown is read.
         output: the HTML file; the results are linked relative to it.
         captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
@@ -92,7 +93,7 @@ def write_report(plan: Mapping[str, Any], output: Path, *, captions: Path) -> No
         handle.write(page)
 
 
-def _experiment(entry: Mapping[str, Any], captions: Path) -> dict[str, Any]:
+def _experiment(entry: ExperimentPlan, captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
     entry = {**entry, "systems": dict(entry["systems"])}
     translates = "columns" not in entry

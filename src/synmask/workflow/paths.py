@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 PAIR = "results/{corpus}/{source}-{target}/"  # shared by all systems of a direction
 TASK = "results/{benchmark}/{task}/"  # shared by all systems on a language understanding task
@@ -10,9 +9,8 @@ WEIGHTS = "results/weights/{weights}/"  # of a RoBERTa
 METHOD = "results/figures/method.svg"
 
 
-def run_file(run: dict[str, Any], name: str) -> str:
-    """A file of a run that is given by corpus, direction, system and seed."""
-    return "results/{corpus}/{direction}/{system}/seed{seed}/".format(**run) + name
+def run_file(corpus: str, direction: str, system: str, seed: int, name: str) -> str:
+    return f"results/{corpus}/{direction}/{system}/seed{seed}/{name}"
 
 
 def table_file(name: str) -> str:

@@ -163,7 +163,7 @@ class Targets:
         """This file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
         corpus = self.entry(experiment).corpus
         files = [
-            f"results/{corpus}/{pair}/{system}/seed{seed}/{name}"
+            run_file(corpus, pair, system, seed, name)
             for pair, system, seed in self.runs(experiment, direction)
             if systems is None or system in systems
         ]
@@ -172,7 +172,7 @@ class Targets:
     def first_runs(self, experiment: str, direction: str, name: str, systems: Iterable[str]) -> list[str]:
         """This file of the first seed of each of `systems`, in one direction of an experiment."""
         corpus, seed = self.entry(experiment).corpus, self.config.experiment_seeds(experiment)[0]
-        return [f"results/{corpus}/{direction}/{system}/seed{seed}/{name}" for system in systems]
+        return [run_file(corpus, direction, system, seed, name) for system in systems]
 
     def parsed_files(self, experiment: str, name: str) -> list[str]:
         """This file of every run of an experiment whose system induces trees."""
@@ -238,7 +238,8 @@ class Targets:
     def table_runs(self, table: str, name: str) -> list[str]:
         """This file of every run of a table, if the table reads it."""
         read = self.plan(table)
-        return self.available([run_file(run, name) for run in asked_runs(read) if name in read["files"]])
+        runs = asked_runs(read) if name in read["files"] else []
+        return self.available([run_file(**run, name=name) for run in runs])
 
     def table_tasks(self, table: str) -> list[str]:
         """Files that a benchmark's table reads: the scores of its runs and baselines."""
@@ -251,7 +252,7 @@ class Targets:
         With `partial`, these are the tests of scored runs that exist or for which there are translations.
         """
         read = self.plan(table)
-        pairs = [(run_file(run, ""), run_file(baseline, "")) for run, baseline in compared(read)]
+        pairs = [(run_file(**one, name=""), run_file(**other, name="")) for one, other in compared(read)]
         pairs += [(f"{run}/", f"{baseline}/") for run, baseline in task_comparisons(read)]
         tests = (
             test
@@ -284,7 +285,7 @@ class Targets:
         contrasts = [contrast for claim in claims.claims for contrast in claim.contrasts]
         probed = {one.system for one in contrasts if one.probed}
         files += [
-            f"results/{claims.corpus}/{direction}/{system}/seed{seed}/heads.json"
+            run_file(claims.corpus, direction, system, seed, "heads.json")
             for direction, system, seed in sorted(runs)
             if system in probed
         ]
