@@ -1,6 +1,6 @@
 # make demo: set up, then run the main job.  make test: set up, then all tests.
 # make chaos: kill the whole demo 20 times and compare its end with that of an undisturbed one.
-# make fuzz: call every verb wrongly, 100 times each (FUZZ), drawn anew (FUZZ_SEED).
+# make fuzz: call every verb wrongly, 100 times each (FUZZ); FUZZ_SEED draws other calls.
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.

@@ -1,4 +1,4 @@
-# What can be built: `snakemake TARGET`, where a target is an experiment of config.yaml (default: its `targets`).
+# Build a target: `snakemake TARGET`, where TARGET is an experiment of config.yaml (default: its `targets`).
 from snakemake.utils import min_version
 
 min_version("9.27")

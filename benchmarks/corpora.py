@@ -1,4 +1,4 @@
-"""What preparing and training cost with ever larger corpora: copies of Multi30k, in BPE.
+"""The cost of preparing and training with ever larger corpora: copies of Multi30k, in BPE.
 
     snakemake results/multi30k-small/en-de/bin/dict.en.txt && python benchmarks/corpora.py
     python benchmarks/corpora.py --copies 1 3 --updates 2 --output corpora

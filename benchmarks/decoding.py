@@ -1,4 +1,4 @@
-"""Sentences a second of our beam search and of rivals, with the same weights, batches and beam.
+"""Sentences per second of our beam search and of rivals, with the same weights, batches and beam.
 
     python benchmarks/decoding.py --source results/demo/de-en/bpe/test.de \
         results/demo/de-en/{transformer,grammar}/seed1/average.pt
@@ -109,7 +109,7 @@ def compare(path, lines, tokens, beam, turns):
 
 
 def row(guide, rival, speeds, found):
-    """What is printed of one rival."""
+    """Print one rival's row, and return its numbers."""
     pairs = list(zip(found["ours"], found[rival], strict=True))
     same, ratio = sum(a[0] == b[0] for a, b in pairs), speeds["ours"] / speeds[rival]
     apart = max(abs(a[1] - b[1]) for a, b in pairs) if rival != "joeynmt" else None
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("models", nargs="+", type=Path, help="model files: average.pt")
     parser.add_argument("--source", type=Path, required=True, help="sentences in BPE")
     parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--tokens", type=int, default=8000, help="source tokens a batch, at most")
+    parser.add_argument("--tokens", type=int, default=8000, help="source tokens per batch, at most")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)

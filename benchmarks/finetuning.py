@@ -117,7 +117,7 @@ def measured(name, args, length):
 
 def each_alone(args, length):
     """Measure the systems one after the other, and print a table."""
-    heads = ("CPU s a step", "operations", "MB a step", "MB of the process")
+    heads = ("CPU s per step", "operations", "MB per step", "MB of the process")
     print("| system | parameters |" + "".join(f" {head} | ratio |" for head in heads))
     print("|---|" + "---:|" * (1 + 2 * len(heads)))
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
@@ -137,11 +137,11 @@ def each_alone(args, length):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sentences", type=int, default=4)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[128], help="tokens an example")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[128], help="tokens per example")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--alone", action="store_true", help="one process a system, on the CPU")
+    parser.add_argument("--alone", action="store_true", help="one process per system, on the CPU")
     parser.add_argument(
         "--systems",
         nargs="+",

@@ -1,4 +1,4 @@
-"""What a GPU does with all of this: the distribution, steps of all systems, decoding, whole trainings.
+"""All measurements on a GPU: the distribution, steps of all systems, decoding, whole trainings.
 
     make gpu-report
     python benchmarks/gpu.py --output docs/gpu --configfile mine.yaml     # mine.yaml: mirrors, say

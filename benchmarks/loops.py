@@ -36,7 +36,7 @@ def settings_of(corpus, direction, system, epochs, precision):
 
 
 def fairseq_train(data, place, source, target, settings):
-    """What `fairseq-train` runs, in this process."""
+    """Train as `fairseq-train` does, in this process."""
     from synmask.config.sections import RunSettings
     from synmask.translation.task import translation_arguments  # isort: split
 

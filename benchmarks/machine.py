@@ -1,4 +1,4 @@
-"""What a measurement ran on."""
+"""The machine of a measurement."""
 
 import platform
 from importlib.metadata import version

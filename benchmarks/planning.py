@@ -1,4 +1,4 @@
-"""What planning costs: `snakemake -n demo` with ever more seeds, beside a bare workflow with as many jobs.
+"""The cost of planning: `snakemake -n demo` with ever more seeds, beside a bare workflow with as many jobs.
 
     python benchmarks/planning.py
     python benchmarks/planning.py --seeds 3 30 --output planning

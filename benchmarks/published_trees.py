@@ -1,4 +1,4 @@
-"""What the protocol `paper` says with the gold trees of the authors' script, beside those that a corpus has.
+"""Scores by the protocol `paper` with the gold trees of the authors' script, beside those that a corpus has.
 
 The script has CoreNLP 3.9.2 parse the parts of each line, lower-cased. Its jars, and then both sides:
 

@@ -1,4 +1,4 @@
-"""What the report's page costs with ever more runs: copies of the demo's.
+"""The cost of the report's page with ever more runs: copies of the demo's.
 
     snakemake demo && python benchmarks/reporting.py
     python benchmarks/reporting.py --runs 10 100 --results results --output reporting

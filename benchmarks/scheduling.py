@@ -1,4 +1,4 @@
-"""What Snakemake and SLURM add to a target: submissions, waiting, memory. Its jobs only sleep.
+"""The overhead of Snakemake and SLURM for a target: submissions, waiting, memory. Its jobs only sleep.
 
     python benchmarks/scheduling.py
     python benchmarks/scheduling.py --seeds 1 -- --group-components evaluate=5
@@ -91,7 +91,7 @@ def run(folder: Path, target: str, words: list[str]) -> tuple[float, resource.st
 
 
 def slurm_jobs() -> dict[str, dict[str, str]]:
-    """What SLURM knows of its jobs, by their numbers (of an array: NUMBER_TASK)."""
+    """SLURM's records of its jobs, by their numbers (of an array: NUMBER_TASK)."""
     said = subprocess.run(["scontrol", "-o", "show", "jobs"], text=True, capture_output=True, check=True)
     jobs = [
         dict(word.split("=", 1) for word in line.split() if "=" in word) for line in said.stdout.splitlines()

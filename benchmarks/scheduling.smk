@@ -9,7 +9,7 @@ include: "../Snakefile"
 
 
 def stand_in(input, output, *rest):
-    """What rules do that run where Snakemake runs; the others' jobs run scheduling.py, which reads the file below."""
+    """Stand in for rules that run where Snakemake runs; other jobs run scheduling.py, which reads the file below."""
     for path in output:
         Path(path).touch()
 

@@ -2,7 +2,7 @@
 
     snakemake nlu-demo-attention && python benchmarks/spread.py
 
-Reads the models that the workflow left in results/, and makes each run's start anew from its seed. Over the
+Reads the models that the workflow left in results/, and makes each run's start again from its seed. Over the
 task's development examples, `<s>` and `</s>` included:
 
 apart   share of the mean square of what the distances' last map reads that differs between an example's gaps
@@ -56,7 +56,7 @@ def measure(model, encoded, pad):
 
 
 def measured(task, system, seed, args):
-    """What `measure` finds with last maps as drawn, at the start of a fine-tuning and in its best epoch."""
+    """Results of `measure` with last maps as drawn, at the start of a fine-tuning and in its best epoch."""
     config = load_config(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
     settings = config.nlu_settings(args.benchmark, task, system)
     weights = load_weights(args.results / "weights" / config.benchmarks[args.benchmark].weights)

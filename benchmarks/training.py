@@ -100,7 +100,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--corpus", default="iwslt14", choices=SIZES, help="whose model size")
     parser.add_argument("--sentences", type=int, default=32)
-    parser.add_argument("--length", type=int, default=32, help="tokens a sentence")
+    parser.add_argument("--length", type=int, default=32, help="tokens per sentence")
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--precision", default="fp32", choices=DTYPES, help="rivals also in fp32")

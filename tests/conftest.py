@@ -46,7 +46,7 @@ class Page(HTMLParser):
 
     @property
     def said(self):
-        """What the script of `open_page` said."""
+        """The answer of `open_page`'s script."""
         return dict(self.elements)["html"].get("data-said")
 
 

@@ -171,7 +171,7 @@ class Reader:
                     yield from self.rest(j, verb, tense, negated, {"agent": agent, "patient": subject})
 
     def rest(self, i, verb, tense, negated, roles, gap=False):
-        """What follows a verb (and its agent, in the passive)."""
+        """Read the words after a verb (and its agent, in the passive)."""
         options = [("prepositional", verb.preposition[2])] if verb.preposition else [(verb.frame, "")]
         if verb.english in FACTIVE | NOT_FACTIVE:
             options.append(("that", ""))

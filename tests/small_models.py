@@ -85,7 +85,7 @@ def settings_of(settings):
 
 @pytest.fixture
 def valid_losses(monkeypatch):
-    """Give the next training these validation losses, an epoch each."""
+    """Give the next training these validation losses, one per epoch."""
 
     from synmask.translation.train import Translation
 
@@ -102,7 +102,7 @@ def valid_losses(monkeypatch):
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    """A folder with bpe/ and bin/: 1 to 4 words a sentence, some split; the target is the reverse.
+    """A folder with bpe/ and bin/: 1 to 4 words per sentence, some split; the target is the reverse.
 
     Every third sentence has no heads, every fourth a flat tree; the syntax is drawn at random.
     """

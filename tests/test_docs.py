@@ -11,10 +11,19 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md"]
 CHANGES = ROOT / "CHANGELOG.md"
+CODE = [
+    *(ROOT / name for name in ("Snakefile", "workflow/Snakefile", "config.yaml", "Makefile", "setup.py")),
+    *sorted(
+        path
+        for folder in ("src", "tests", "benchmarks", "workflow")
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in (".py", ".smk", ".yaml")
+    ),
+]
 GENERATED = re.compile(r"<!-- (table|verdict) -->.*?<!-- end of \1 -->|```.*?```|<!--.*?-->", re.S)
 AVOID_IN_CODE = re.compile(
     r"holds? against"
-    r"|\b(?:a|one) \w+ an? (?:rule|run|seed|line|row|sentence|system|step|direction)\b"  # one verb per rule
+    r"|\b(?:a|one) (?:\w+ )?an? (?:rule|run|seed|line|row|sentence|system|step|direction)\b"  # one verb per rule
     r"|(?:^|[.:;] |\*\*|- )What [^?|\n]*$"  # the subject comes first: "Faults that were tried"
     r"|\banew\b|\bgoes on\b",
     re.M,
@@ -49,6 +58,9 @@ def test_the_english_is_plain(page):
 
 def docstrings_and_comments(path):
     text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        yield from re.findall(r'(?:^|\s)(?:#|""") *(.*)$', text, re.M)
+        return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield ast.get_docstring(node) or ""
@@ -58,15 +70,14 @@ def docstrings_and_comments(path):
 
 
 def test_the_english_of_the_code_is_plain():
-    texts = {path: "\n\n".join(docstrings_and_comments(path)) for path in sorted(ROOT.glob("src/**/*.py"))}
+    texts = {path: "\n\n".join(docstrings_and_comments(path)) for path in CODE}
     assert {path: found[0] for path, text in texts.items() for found in AVOID_IN_CODE.finditer(text)} == {}
 
 
 def test_headings_that_the_code_names_exist():
     """Code refers to a page, or to a heading of it by the heading's words: numbers go stale unseen."""
-    code = [path for kind in ("src/**/*.py", "tests/**/*.py") for path in sorted(ROOT.glob(kind))]
     wrong = []
-    for path in code:
+    for path in CODE:
         text = re.sub(r"\s+", " ", path.read_text(encoding="utf-8"))
         for page, numbered, heading in re.findall(r'(\w+\.md)(?:,? (§|section \d)|, "([^"]+)")', text):
             there = re.findall(r"^#+ (.+)$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.M)

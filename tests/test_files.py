@@ -107,7 +107,7 @@ def test_of_several_files_all_are_written_or_none(tmp_path):
 
 
 def test_a_full_disk_leaves_none_of_several_and_names_its_file(tmp_path):
-    """What stays in a buffer is written when the file is closed: then the other one is closed, too."""
+    """The buffer is written when the file is closed: if that fails, the other file is closed, too."""
     (tmp_path / "full").symlink_to("/dev/full")
 
     def write():

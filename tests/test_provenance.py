@@ -1,4 +1,4 @@
-"""What a score file says of the machine."""
+"""The description of the machine in a score file."""
 
 import platform
 

@@ -1,4 +1,4 @@
-"""What starts warm (warm.py) does as what is started cold."""
+"""A verb that starts warm (warm.py) does the same as one that starts cold."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
 """`snakemake` and `synmask` without their start: a process that has imported what they import forks one for each call.
 
-Each call is a process of its own, with the caller's words, folder, environment and files. What it shares with others is the
-modules of other packages, and Python's order of sets; modules of synmask it imports itself. If the caller dies, so does it.
+Each call is a process of its own, with the caller's words, folder, environment and files. It shares with others the
+modules of other packages, and Python's order of sets; it imports modules of synmask itself. If the caller dies, so does it.
 """
 
 import atexit

@@ -102,5 +102,5 @@ def _folder() -> Path:
 
 
 def workers(batches: int, gpus: int) -> int:
-    """The most data-parallel workers, one a GPU, that share an update's `batches` evenly; at least one."""
+    """The most data-parallel workers, one per GPU, that share an update's `batches` evenly; at least one."""
     return max(number for number in range(1, max(gpus, 1) + 1) if batches % number == 0)

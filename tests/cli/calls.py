@@ -1,7 +1,7 @@
 """A valid call of every verb, in an order in which each finds what those before it have made.
 
-IN/ is the folder of what was made, OUT/ where a call writes; @NAME is the JSON of `JSONS`. What needs a network, CoreNLP or
-a published model is called with what is missing: `UNABLE`.
+IN/ is the folder of what was made, OUT/ where a call writes; @NAME is the JSON of `JSONS`. Calls that need a network,
+CoreNLP or a published model are made without it: `UNABLE`.
 """
 
 import json
@@ -183,7 +183,7 @@ def placed(words, given, output):
 
 
 def prepare(folder):
-    """What no verb makes, for `CALLS`."""
+    """Make the files for `CALLS` that no verb makes."""
     (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
     (folder / "claims.yaml").write_text(CLAIMS)
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")

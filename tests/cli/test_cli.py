@@ -153,7 +153,7 @@ def test_own_files_lie_over_the_configuration(tmp_path):
 
 
 def plan(capsys, *words):
-    """What `synmask plan` says, in this process."""
+    """Run `synmask plan` in this process, and return its output."""
     with contextlib.suppress(SystemExit):
         main(["plan", *words])
     return capsys.readouterr()

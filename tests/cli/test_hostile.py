@@ -1,6 +1,6 @@
 """Every verb, called wrongly: one line on stderr, nothing half-written, no temporary file.
 
-`make fuzz` tries thousands of calls: FUZZ is how many a verb, FUZZ_SEED draws others.
+`make fuzz` tries thousands of calls: FUZZ is how many per verb, FUZZ_SEED draws others.
 """
 
 import json
@@ -90,7 +90,7 @@ def refused(made, tmp_path, monkeypatch, capfd):
     signal.signal(signal.SIGALRM, too_slow)
 
     def call(words):
-        """What it said, None if it did not fail."""
+        """Its message, None if it did not fail."""
         folder = tmp_path / "called"  # it writes and is called here; it does not see what others left
         folder.mkdir()
         spoil(folder)

@@ -109,7 +109,7 @@ def test_each_key_missing_is_one_line(small, monkeypatch):
 
 
 NUMBER = "must be a number, not true or false"
-# What is laid over the configuration → what is said of it.
+# Values laid over the configuration → the message.
 NOBODY_MEANS = [
     ({"corpora": {"demo": {"training": {"average": 7}}}}, "corpora.demo.training.average: 7 epochs to average, but only 6 trained"),
     ({"training": {"average": 61}}, "training.average: 61 epochs to average"),

@@ -1,4 +1,4 @@
-"""What was asked for must be possible on this machine: files, mirrors, memory, disk; said before any job starts."""
+"""A target must be possible on this machine: files, mirrors, memory and disk are checked before any job starts."""
 
 import shutil
 from collections import namedtuple

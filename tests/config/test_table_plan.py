@@ -1,4 +1,4 @@
-"""What a table consists of, by config.yaml and published.yaml."""
+"""The parts of a table, by config.yaml and published.yaml."""
 
 import copy
 import itertools

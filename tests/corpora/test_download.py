@@ -212,7 +212,7 @@ def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
     assert record.read_text() == f"{checksum}  a.tgz\n"
     path.unlink()
     (tmp_path / "a.tgz.part").write_bytes(server.content[:1000])
-    fetch("toy", f"{server.url}/a.tgz", path)  # goes on, since the checksum tells whether it fits
+    fetch("toy", f"{server.url}/a.tgz", path)  # continues, since the checksum tells whether it fits
     assert server.asked == [None, "bytes=1000-"]
     server.content = b"\x1f\x8b" + CONTENT[::-1]
     with pytest.raises(UserError) as error:

@@ -97,7 +97,7 @@ def prepared(archive, output, **pairs):
 
 
 def by_the_script(language):
-    """What prepare-iwslt14.sh does to a training file, as plainly as can be, up to cleaning: raw lines."""
+    """The raw lines of a training file when prepare-iwslt14.sh begins to clean them, as plainly as can be."""
     lines = tags(language).split("\n")
     lines = [line for line in lines if not any(tag in line for tag in ("<url>", "<talkid>", "<keywords>"))]
     for tag in ("<title>", "</title>", "<description>", "</description>"):

@@ -16,7 +16,7 @@ spec.loader.exec_module(notebook)
 
 
 def text_of(output, varies):
-    """What was printed; without its digits where they depend on the machine."""
+    """The printed text, without its digits where they depend on the machine."""
     text = "".join(output["text"])
     return re.sub(r"[ \d.]+", " ", text) if varies else text
 

@@ -29,7 +29,7 @@ def copy_of_the_project(folder):
 
 
 def run(folder, programs, *command):
-    """What a command prints, or else says of itself on stderr; it has to succeed."""
+    """Run a command, which has to succeed, and return its stdout, or stderr if that is empty."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # saves 3 s of CPU time
     environment["PATH"] = f"{programs}:{Path(sys.executable).parent}:{environment['PATH']}"

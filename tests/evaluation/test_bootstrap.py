@@ -7,7 +7,7 @@ from synmask.evaluation.bootstrap import Counts, corpus_f1, paired_bootstrap
 
 
 def run(rng, rate, sentences=300):
-    """Trees of 10 spans a sentence, gold trees of 5; each gold span is found at `rate`."""
+    """Trees of 10 spans per sentence, gold trees of 5; each gold span is found at `rate`."""
     return Counts(rng.binomial(5, rate, sentences), np.full(sentences, 15))
 
 

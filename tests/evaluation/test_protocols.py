@@ -1,4 +1,4 @@
-"""What the protocols count: by hand, and against loops over sets and lists of spans."""
+"""The protocols' counts: by hand, and against loops over sets and lists of spans."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What holds for every guide of the configuration."""
+"""Properties of every guide of the configuration."""
 
 from pathlib import Path
 

@@ -207,7 +207,7 @@ def test_what_is_missing_is_called_missing(project):
     assert "Missing: 1 of 4 runs. All of them: <code>snakemake toy</code>" in html
     assert (
         html.count("seed2/scores.json") == html.count("transformer/seed2/scores.json") + 1
-    )  # one line a run
+    )  # one line per run
     assert "no number" in html  # grammar, seed 1 diverged
     assert ">nan<" not in html
 
@@ -264,7 +264,7 @@ def test_the_policy_allows_the_pages_own_scripts_and_nothing_else(project):
 
 
 def test_a_browser_runs_the_pages_scripts_and_no_others(project, open_page):
-    """What stands in the page against all escaping is neither run nor fetched."""
+    """Markup that escaping missed is neither run nor fetched."""
     path = page(project)
     script = "document.body.dataset.evil = 1"
     evil = f"<script>{script}</script><img src=x onerror='{script}'><p id=e onclick='{script}'>e</p>"

@@ -9,7 +9,7 @@ from synmask.syntax.pieces import Parsed, annotate, find_words, punctuation, rea
 
 
 def table(pieces, words, heads):
-    """What `annotate` says of pieces that are written out (or of bytes), and how many words it lost."""
+    """The annotation of pieces that are written out (or bytes), and how many words `annotate` lost."""
     text = b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces).decode()
     sizes = [len(piece if isinstance(piece, bytes) else piece.encode()) for piece in pieces]
     found, lost = annotate(text, sizes, Parsed(words, heads))

@@ -34,7 +34,7 @@ def vocabularies(folder):
 
 
 def library_codes(texts, merges):
-    """What `subword-nmt learn-bpe` makes of the files one after the other."""
+    """The merges that `subword-nmt learn-bpe` learns from the files, one after the other."""
     codes = io.StringIO()
     with contextlib.redirect_stderr(io.StringIO()):
         learn_bpe(io.StringIO("".join(path.read_text() for path in texts)), codes, merges)

@@ -50,7 +50,7 @@ PERL = [
     ("fr", "aujourd'hui, l'un M. Dupont n'est pas.", 'aujourd&apos; hui , l&apos; un M. Dupont n&apos; est pas .'),
     ("fr", "qu'il 'dit' 5'", 'qu&apos; il &apos; dit &apos; 5&apos;'),
 ]  # fmt: skip
-# What sacremoses 0.2.0 makes of the same lines is known to differ here; see _Tokenizer.
+# The output of sacremoses 0.2.0 for the same lines, known to differ; see _Tokenizer.
 SACREMOSES_DIFFERS = {
     "Ein Bus der Linie A.": "Ein Bus der Linie A.",
     "at 4 P.M.": "at 4 P.M.",

@@ -73,7 +73,7 @@ def with_memory(megabytes):
 
 
 def gpu_memory_is_out(number):
-    """What CUDA says when a batch does not fit."""
+    """Raise CUDA's error for a batch that does not fit."""
     step, count = fairseq.tasks.FairseqTask.train_step, [0]
 
     def failing(*words, **how):

@@ -195,7 +195,7 @@ def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, s
     stop = {"kind": "update", "number": 2, "what": signal.SIGTERM}
     assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
     state = torch.load(run / "checkpoints/last.pt", weights_only=True)["extra_state"]
-    assert state["partial"]["batches"] == 4  # one worker, two batches an update, two updates
+    assert state["partial"]["batches"] == 4  # one worker, two batches per update, two updates
     train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, processes=2)
     rows, expected = (outcome(corpus, folder, settings)[0] for folder in (run, alone))
     for row, other in zip(rows, expected, strict=True):

@@ -1,4 +1,4 @@
-"""What is measured is what is run."""
+"""Measurements of the systems' time and memory."""
 
 import json
 import time
@@ -60,7 +60,7 @@ def test_every_system_can_be_measured(corpus, settings_of, tmp_path, monkeypatch
         ("a", 4, 8),
         ("a", 16, 2),
     ]
-    assert [row["milliseconds"] for row in cost["rows"]] == [62.5, 250.0]  # 0.5 s a batch
+    assert [row["milliseconds"] for row in cost["rows"]] == [62.5, 250.0]  # 0.5 s per batch
     assert cost["rows"][1]["megabytes"] > cost["rows"][0]["megabytes"] > 0
 
 

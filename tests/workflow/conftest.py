@@ -94,7 +94,7 @@ class Project:
         return done
 
     def synmask(self, *words, said=""):
-        """What a verb prints that hears `said`; it has to succeed."""
+        """Run a verb, which has to succeed, with `said` as its stdin, and return its stdout."""
         environment = self.environment(warm=True)
         del environment["SYNMASK_LOADED"]  # only rules have sources
         how = {"cwd": self.folder, "env": environment, "input": said, "text": True}

@@ -1,4 +1,4 @@
-"""What Snakemake's workflow catalog asks of a repository, and what one sees who deploys with snakedeploy.
+"""The conditions of Snakemake's workflow catalog, and the messages to users of snakedeploy.
 
 The conditions: snakemake/snakemake-workflow-catalog, source/docs/about/adding_workflows.md.
 """

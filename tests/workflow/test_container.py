@@ -1,4 +1,4 @@
-"""What can be checked of the Dockerfile without Docker; `.ci/run` lints it."""
+"""Checks of the Dockerfile that need no Docker; `.ci/run` lints it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What Snakemake says and plans without running a job."""
+"""Snakemake's plans and messages, without running a job."""
 
 import math
 import re

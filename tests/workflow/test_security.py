@@ -1,4 +1,4 @@
-"""What stands in the configuration reaches no shell but as one word."""
+"""A value of the configuration reaches a shell as one word only."""
 
 import gzip
 import re

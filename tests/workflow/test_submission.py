@@ -118,7 +118,7 @@ def trained(glue, small_roberta, small_tuned):
 
 
 def place(folder, task, parts, weights, tuned):
-    """What fine-tuning `roberta` on a task leaves behind; of what nothing here reads, empty files."""
+    """Write the files that fine-tuning `roberta` on a task leaves behind; those that nothing here reads are empty."""
     (folder / "ids").mkdir(parents=True)
     for file in ("{}.tsv", "ids/{}.npz"):
         for part in parts:

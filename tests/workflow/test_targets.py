@@ -1,4 +1,4 @@
-"""What targets consist of, and what their jobs are told."""
+"""The files of targets, and the settings of their jobs."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""What the terminal says of a run: on a terminal, in a pipe, in a dry run, of failures."""
+"""The report of a run in progress: on a terminal, in a pipe, in a dry run, and of failures."""
 
 import fcntl
 import os
@@ -58,7 +58,7 @@ def said(output):
 
 
 def on_a_terminal(project, *words):
-    """What stands on a terminal of 100 columns, with its escape codes."""
+    """Run Snakemake on a terminal of 100 columns, and return its output with the escape codes."""
     project.snakemake("--list-rules")  # writes config.yaml
     control, terminal_side = pty.openpty()
     fcntl.ioctl(terminal_side, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
@@ -238,7 +238,7 @@ def job(tmp_path):
 
 
 def write(job, epoch, step=None, steps=10, epochs=4, seconds=100.0):
-    """What a training writes into its log at a step of an epoch, or at its end."""
+    """Write into a job's log as a training does at a step of an epoch, or at its end."""
     with open(job.logs[0], "a") as log:
         progress = Progress(
             lambda text: print(f"grammar/seed1  {text}", file=log), epoch, epochs, steps, [], 0.0

@@ -58,7 +58,7 @@ def write_submission(
     """Write the zip that GLUE's server takes, checked, and a summary that says which seeds answered.
 
     Args:
-        answers: file of `SUBMISSION` → predictions, one a line (`finetune.predict`).
+        answers: file of `SUBMISSION` → predictions, one per line (`finetune.predict`).
         chosen: file → JSON of the seed that predicted (`best_seed`).
         rows: file → how many examples its test set has.
         output: NAME.zip; said: the summary, JSON.

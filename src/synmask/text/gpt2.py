@@ -2,7 +2,7 @@
 
 A vocabulary consists of two files, as published for GPT-2: encoder.json, a JSON object of tokens and ids, and
 vocab.bpe, a head line and the merge operations. In tokens, each byte is one printable character; a space is
-Ġ. RoBERTa adds a third, dict.txt (fairseq's dictionary, "ID COUNT" a line): the rows of its embeddings.
+Ġ. RoBERTa adds a third, dict.txt (fairseq's dictionary, "ID COUNT" per line): the rows of its embeddings.
 """
 
 import json

@@ -71,7 +71,7 @@ GresTypes=gpu
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 OverTimeLimit=0
 KillWait=5
-# a node that says nothing for so long is dead, and its jobs are queued anew
+# a node that says nothing for so long is dead, and its jobs are queued again
 SlurmdTimeout=20
 # remember jobs for longer than the tests take
 MinJobAge=3600
@@ -145,7 +145,7 @@ start_database() {
   port=$(cat "$folder/mariadbd.port")
   mariadb-install-db --no-defaults --auth-root-authentication-method=normal --skip-test-db --user="$(id -un)" \
     --datadir="$folder/database" > "$folder/mariadbd.log"
-  # a statement a line
+  # one statement per line
   printf '%s\n' "create database slurm;" "grant all on slurm.* to slurm@localhost identified by '$(password)';" \
     > "$folder/database.sql"
   mariadbd --no-defaults --user="$(id -un)" --datadir="$folder/database" --bind-address=127.0.0.1 --port="$port" \

@@ -1,4 +1,4 @@
-"""What the scheduler may do to a target of many jobs: `make cluster`. The jobs sleep (benchmarks/scheduling.py)."""
+"""Failures and limits of the scheduler, with a target of many jobs: `make cluster`. The jobs sleep (benchmarks/scheduling.py)."""
 
 import getpass
 import importlib.util

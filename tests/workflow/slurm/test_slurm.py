@@ -29,13 +29,13 @@ CLUSTER = Path(__file__).with_name("cluster.sh")
 
 
 def calls(project):
-    """What the project's jobs called, in order: (verb, process, visible GPUs)."""
+    """The calls of the project's jobs, in order: (verb, process, visible GPUs)."""
     path = project.folder / "calls"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def jobs(project):
-    """What SLURM knows of the project's jobs, in the order of submission: a dictionary a job."""
+    """SLURM's record of each of the project's jobs, in the order of submission."""
     said = subprocess.run(
         ["scontrol", "-o", "show", "jobs"], text=True, capture_output=True, check=True
     ).stdout
