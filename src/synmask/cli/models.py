@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from synmask.cli.options import (
-    Count,
+    CountOption,
     Gpus,
     Json,
     Some,
@@ -35,7 +35,7 @@ def train(
     source: Source,
     target: Target,
     settings: Json[RunSettings],
-    keep: Count,
+    keep: CountOption,
     templates: tuple[Path, ...] = (),
     processes: Annotated[Whole, Field(ge=1, le=1024)] | None = None,
     training: TrainingOptions,
@@ -66,7 +66,7 @@ def train(
 def average(
     *,
     run: Path,
-    last: Count,
+    last: CountOption,
     data: Path,
     codes: Path,
     vocabulary: Path,
@@ -183,9 +183,9 @@ def translate(
     model: Some[Path],
     input: Path | None = None,
     output: Path | None = None,
-    nbest: Count = 1,
+    nbest: CountOption = 1,
     scores: bool = False,
-    beam: Count = 5,
+    beam: CountOption = 5,
     length_penalty: LengthPenalty = 1.0,
     precision: Literal["fp32", "bf16"] = "fp32",
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from synmask.cli.options import Count, Figure, Some, laid_over
+from synmask.cli.options import CountOption, Figure, Some, laid_over
 from synmask.config import Config
 from synmask.config.base import Line
 from synmask.files import UserError, writing
@@ -25,9 +25,9 @@ EACH = Parameter(consume_multiple=False)  # the option is repeated for each valu
 def tree(
     text: str | None = None,
     *,
-    number: Count | None = None,
+    number: CountOption | None = None,
     system: Annotated[tuple[str, ...], EACH] = (),
-    seed: Count = 1,
+    seed: CountOption = 1,
     corpus: str | None = None,
     direction: str | None = None,
     configfile: Annotated[tuple[Path, ...], EACH] = (),
