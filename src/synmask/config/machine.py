@@ -13,7 +13,8 @@ from synmask.config.sections import SPLITS, Model, Resources
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
-RESUMED = 9  # parameters and Adam's moments in three checkpoints to resume from: docs/reliability.md
+RESUME = 3  # of them in a checkpoint to resume from: all but the gradient
+RESUMED = 3 * RESUME  # of last.pt, previous.pt and one that is being written: docs/reliability.md
 
 Pair = tuple[str, str]  # a corpus and a direction
 
