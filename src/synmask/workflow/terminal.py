@@ -15,9 +15,8 @@ from synmask.config import read_yaml
 from synmask.config.base import DIRECTION
 from synmask.config.faults import nearest
 from synmask.files import UserError
+from synmask.workflow.hours import TRAININGS
 
-# Rules whose logs show progress.
-TRAININGS = ("train", "train_templates", "pretrain", "continue_pretraining", "finetune")
 TAIL = 16384  # bytes read from the end of a log
 END = 30  # lines shown of a failed job's log
 SKEW = 30  # seconds that a file system's clock may lag
