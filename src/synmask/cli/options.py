@@ -127,6 +127,12 @@ def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]
     return load(values, files), values, files
 
 
+def check_named(config: "Config", path: Path, kind: str, name: str) -> None:
+    """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
+    if name not in (known := getattr(config, kind)):
+        raise UserError(f"{path}: no {name!r} among the {kind}: {', '.join(known)}")
+
+
 def together(**lists: Sequence) -> list[tuple]:
     """Zip options that must have equally many values.
 
