@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synmask.config import Fault, check_machine, load, merge, read_yaml
-from synmask.config.machine import check_size, least_parameters
+from synmask.config.machine import RESUMED, check_size, least_parameters
 from synmask.translation.plan import count_parameters
 
 ROOT = Path(__file__).parents[2]
@@ -112,3 +112,7 @@ def test_what_cannot_fit_is_refused_unless_forced(configure, monkeypatch):
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**8))
     assert "GB of disk in training, results/ has 0.1 GB left" in fault(configure({}), "mine")[1]
+
+
+def test_the_docs_state_the_disk_of_checkpoints():
+    assert f"(`average` + {RESUMED})" in (ROOT / "docs/reliability.md").read_text()

@@ -110,7 +110,7 @@ def test_text_leads_to_the_same_rows(bpe, tmp_path, layout):
     dictionary = load_weights(tmp_path / "out").dictionary
     ids = vocabulary(bpe, layout)
     theirs = RobertaTokenizer(vocab=ids, merges=read_merges(bpe / "vocab.bpe"))
-    lines = encode(TEXT, tmp_path / "out/encoder.json", tmp_path / "out/vocab.bpe")
+    lines = encode(TEXT, tmp_path / "out")
     for line, numbers in zip(TEXT, lines, strict=True):
         rows = [dictionary.index(str(number)) for number in numbers]
         assert rows == theirs(line, add_special_tokens=False)["input_ids"]

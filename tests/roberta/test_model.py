@@ -353,7 +353,7 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
     blocks = TokenBlockDataset(
         sentences, sentences.sizes, 500, dictionary.pad(), dictionary.eos(), break_mode=str(mode)
     )
-    pieces = gpt2.encode([one, two], tmp_path / "encoder.json", tmp_path / "vocab.bpe")
+    pieces = gpt2.encode([one, two], tmp_path)
     first, second = ([*(dictionary.index(str(piece)) for piece in row), dictionary.eos()] for row in pieces)
     assert [block.tolist() for block in blocks] == [first + second, second, first]
 

@@ -157,19 +157,16 @@ def test_stock_fairseq_reads_the_folder(original, folder):
     for layer in hub.model.encoder.sentence_encoder.layers:
         layer.can_use_fastpath = False
     assert_same(hub.model, original)
-    for line, ids in zip(
-        TEXT[:2], encode(TEXT[:2], folder / "encoder.json", folder / "vocab.bpe"), strict=True
-    ):
+    for line, ids in zip(TEXT[:2], encode(TEXT[:2], folder), strict=True):
         rows = [weights.dictionary.index(str(number)) for number in ids]
         assert hub.encode(line).tolist() == [0, *rows, 2]
         assert weights.dictionary.unk() not in rows
 
 
 def test_ids_are_those_of_fairseqs_bpe(vocabulary):
-    paths = vocabulary / "encoder.json", vocabulary / "vocab.bpe"
-    theirs = get_encoder(*map(str, paths))
+    theirs = get_encoder(str(vocabulary / "encoder.json"), str(vocabulary / "vocab.bpe"))
     odd = [f"a{chr(code)}b {chr(code)} {chr(code)}{chr(code)}1 " for code in range(0x3100)]
-    assert encode(TEXT + odd, *paths) == [theirs.encode(line) for line in TEXT + odd]
+    assert encode(TEXT + odd, vocabulary) == [theirs.encode(line) for line in TEXT + odd]
 
 
 @pytest.mark.parametrize("legacy", [True, False])

@@ -1,5 +1,6 @@
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -44,7 +45,7 @@ def test_the_same_ids_as_transformers(folder):
     vocabulary = read_encoder(encoder) | {"<|endoftext|>": 999}
     theirs = GPT2Tokenizer(vocab=vocabulary, merges=read_merges(merges), add_prefix_space=False)
     lines = [line for line in NASTY if "<|endoftext|>" not in line] + SENTENCES
-    assert encode(lines, encoder, merges) == [theirs(line)["input_ids"] for line in lines]
+    assert encode(lines, folder) == [theirs(line)["input_ids"] for line in lines]
 
 
 def test_every_text_can_be_decoded(folder):
@@ -53,7 +54,7 @@ def test_every_text_can_be_decoded(folder):
     others = [byte for byte in range(256) if byte not in kept]
     byte_of = {chr(byte): byte for byte in kept} | {chr(256 + n): byte for n, byte in enumerate(others)}
     token_of = {number: token for token, number in read_encoder(folder / "encoder.json").items()}
-    for line, ids in zip(NASTY, encode(NASTY, *files(folder)), strict=True):
+    for line, ids in zip(NASTY, encode(NASTY, folder), strict=True):
         assert bytes(byte_of[c] for number in ids for c in token_of[number]).decode() == line
 
 
@@ -70,7 +71,7 @@ def test_fewer_merges_than_asked_for_are_said(tmp_path, capsys):
 
 def test_the_dictionary_counts_the_text(folder):
     lines = SENTENCES * 3 + NASTY
-    counts = Counter(number for ids in encode(lines, *files(folder)) for number in ids)
+    counts = Counter(number for ids in encode(lines, folder) for number in ids)
     rows = [line.split(" ") for line in read_lines(folder / "dict.txt")]
     assert sorted(int(number) for number, _ in rows) == list(range(256 + 50))
     assert {int(number): int(count) for number, count in rows} == {n: counts[n] for n in range(306)}
@@ -96,9 +97,9 @@ def test_the_same_bytes_in_another_process(folder, tmp_path, parallel):
 
 
 def test_batches_keep_their_order(folder, monkeypatch):
-    whole = encode(NASTY, *files(folder))
+    whole = encode(NASTY, folder)
     monkeypatch.setattr("synmask.text.gpt2.BATCH", 5)
-    assert encode(NASTY, *files(folder)) == whole
+    assert encode(NASTY, folder) == whole
 
 
 def without_a_byte(encoder):
@@ -117,17 +118,19 @@ def without_a_byte(encoder):
 )
 def test_a_wrong_encoder(folder, tmp_path, change, message):
     encoder, merges = files(folder)
+    shutil.copy(merges, tmp_path)
     write_json(tmp_path / "encoder.json", change(json.loads(encoder.read_text())))
     with pytest.raises(UserError, match=message) as error:
-        encode(["a"], tmp_path / "encoder.json", merges)
+        encode(["a"], tmp_path)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("line", ["a b c", "a", "a  b", ""])
 def test_a_wrong_merge(folder, tmp_path, line):
+    shutil.copy(folder / "encoder.json", tmp_path)
     write_lines(tmp_path / "vocab.bpe", ["#version: 0.2", "a b", line])
     with pytest.raises(UserError, match=r"vocab\.bpe, line 3: not two tokens"):
-        encode(["a"], folder / "encoder.json", tmp_path / "vocab.bpe")
+        encode(["a"], tmp_path)
 
 
 def test_nothing_to_learn(tmp_path):

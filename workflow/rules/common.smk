@@ -18,6 +18,7 @@ from synmask.config import (
     read_claims,
     read_published,
 )
+from synmask.config.base import DIRECTION, LANGUAGE
 from synmask.config.sections import DEMO_LANGUAGES
 from synmask.corpora.tasks import SUBMISSION
 from synmask.files import UserError
@@ -63,18 +64,18 @@ DECODED = ("valid", "test")  # those that are translated and scored
 
 wildcard_constraints:
     corpus=any_of(CONFIG.corpora),
-    source="[a-z]{2,3}",
-    target="[a-z]{2,3}",
-    first="[a-z]{2,3}",
-    second="[a-z]{2,3}",
-    language="[a-z]{2,3}",
-    split="train|valid|test",
+    source=LANGUAGE,
+    target=LANGUAGE,
+    first=LANGUAGE,
+    second=LANGUAGE,
+    language=LANGUAGE,
+    split=any_of(SPLITS),
     system=any_of(CONFIG.systems),
     seed=r"[1-9]\d*",
     baseline=any_of(CONFIG.systems),
     experiment=any_of(CONFIG.plain_experiments),
     table=any_of(TARGETS.tables),
-    direction="[a-z]{2,3}-[a-z]{2,3}",
+    direction=DIRECTION,
     page=f"report|report-({any_of([*CONFIG.experiments, *TARGETS.benchmark_tables])})",
     weights=any_of(CONFIG.weights),
     benchmark=any_of(CONFIG.benchmarks),

@@ -47,7 +47,7 @@ rule demo_text:
         "results/weights/{weights}/logs/demo_text.{split}.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
-        split="train|valid",
+        split=any_of(TRAINED),
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -89,7 +89,7 @@ rule encode_text:
     output:
         expand(
             "results/weights/{weights}/text/{split}.{kind}",
-            split=("train", "valid"),
+            split=TRAINED,
             kind=("bin", "idx"),
             allow_missing=True,
         ),
@@ -156,7 +156,7 @@ rule encode_parses:
         "results/weights/{weights}/logs/encode_parses.{split}.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("continued")),
-        split="train|valid",
+        split=any_of(TRAINED),
     localrule: True
     conda:
         "../envs/synmask.yaml"
@@ -172,10 +172,8 @@ rule encode_parses:
 
 rule continue_pretraining:
     input:
-        data=expand("results/weights/{weights}/ids/{split}.npz", split=("train", "valid"), allow_missing=True),
-        syntax=expand(
-            "results/weights/{weights}/ids/syntax.{split}.npy", split=("train", "valid"), allow_missing=True
-        ),
+        data=expand("results/weights/{weights}/ids/{split}.npz", split=TRAINED, allow_missing=True),
+        syntax=expand("results/weights/{weights}/ids/syntax.{split}.npy", split=TRAINED, allow_missing=True),
         weights=JOBS.weights_files,
     output:
         MODEL,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from synmask.cli.options import Count, Json, Some, Threads, laid_over
+from synmask.cli.options import CountOption, Json, Some, Threads, laid_over
 from synmask.config.base import WITH_JARS
 from synmask.config.sections import ParserSettings
 from synmask.files import UserError
@@ -18,7 +18,7 @@ def constituency(
     settings: Json[ParserSettings],
     jars: Some[Path],
     threads: Threads = 1,
-    memory: Count = 6000,
+    memory: CountOption = 6000,
 ) -> None:
     """Parse tokenised sentences with CoreNLP; continue an interrupted run.
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from synmask.cli.options import Count, Json, Some, Threads
+from synmask.cli.options import CountOption, Json, Some, Threads
 from synmask.config.base import Format, Split
 from synmask.config.benchmarks import GenerateTask, GenerateText
 from synmask.config.sections import Generate, Pairs
@@ -121,7 +121,7 @@ def text(
     print(f"{name}: {count:,} pairs", file=sys.stderr)
 
 
-def glue(*, task: str, part: str, sources: Some[Path], output: Path, rows: Count) -> None:
+def glue(*, task: str, part: str, sources: Some[Path], output: Path, rows: CountOption) -> None:
     """Check one part of a GLUE task, or a test set, and write it as TSV.
 
     Args:

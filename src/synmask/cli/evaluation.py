@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from synmask.cli.options import (
-    Count,
+    CountOption,
     Gpus,
     Json,
     Lowercase,
@@ -148,7 +148,7 @@ def parse(
     input: Path | None = None,
     output: Path | None = None,
     distribution: Path | None = None,
-    sentence: Count | None = None,
+    sentence: CountOption | None = None,
     threads: Threads = 1,
     gpus: Gpus = 0,
     configfile: tuple[Path, ...] = (),
@@ -326,7 +326,7 @@ def nlu_baselines(
 def glue_submission(
     *,
     files: Some[str],
-    rows: Some[Count],
+    rows: Some[CountOption],
     predicted: Some[Path],
     chosen: Some[Path],
     run: Json[RunInfo],

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from synmask.cli.options import (
-    Count,
+    CountOption,
     Gpus,
     Json,
     Some,
@@ -37,7 +37,7 @@ def train(
     source: Source,
     target: Target,
     settings: Json[RunSettings],
-    keep: Count,
+    keep: CountOption,
     templates: tuple[Path, ...] = (),
     processes: Annotated[Whole, Field(ge=1, le=1024)] | None = None,
     training: TrainingOptions,
@@ -68,7 +68,7 @@ def train(
 def average(
     *,
     run: Path,
-    last: Count,
+    last: CountOption,
     data: Path,
     codes: Path,
     vocabulary: Path,
@@ -185,9 +185,9 @@ def translate(
     model: Some[Path],
     input: Path | None = None,
     output: Path | None = None,
-    nbest: Count = 1,
+    nbest: CountOption = 1,
     scores: bool = False,
-    beam: Count = BEAM_SEARCH["beam"].default,
+    beam: CountOption = BEAM_SEARCH["beam"].default,
     length_penalty: LengthPenalty = BEAM_SEARCH["length_penalty"].default,
     precision: Literal["fp32", "bf16"] = BEAM_SEARCH["precision"].default,
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from synmask.cli.options import (
-    Count,
+    CountOption,
     Gpus,
     Json,
     Some,
@@ -46,7 +46,7 @@ def convert_roberta(*, input: Path, output: Path) -> None:
     print(convert_huggingface(input, output), file=sys.stderr)
 
 
-def learn_gpt2_bpe(*, text: Some[Path], merges: Count, output: Path) -> None:
+def learn_gpt2_bpe(*, text: Some[Path], merges: CountOption, output: Path) -> None:
     """Learn a byte-level BPE in GPT-2's format.
 
     Args:
@@ -92,7 +92,7 @@ def pretrain(
         pretrain(data, run, weights, settings, **training.how())
 
 
-def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: Count, output: Path) -> None:
+def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: CountOption, output: Path) -> None:
     """Write parsed sentences as ids, with their dependency heads, for `continue-pretraining`.
 
     Args:
@@ -125,7 +125,7 @@ def continue_pretraining(
         continue_pretraining(data, weights, run, settings, **training.how())
 
 
-def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count, output: Path) -> None:
+def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: CountOption, output: Path) -> None:
     """Write one part of a task, or a test set, as ids for RoBERTa.
 
     Args:
@@ -141,7 +141,7 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
 
 
 def task_sentences(
-    *, task: TaskName, inputs: Some[Path], output: Path, number: Count = 1, files: Count = 1
+    *, task: TaskName, inputs: Some[Path], output: Path, number: CountOption = 1, files: CountOption = 1
 ) -> None:
     """Write each distinct sentence of a task once, for a parser.
 

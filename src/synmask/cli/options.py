@@ -57,7 +57,7 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
 Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
 Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
 Whole = Annotated[int, Parameter(converter=_whole, n_tokens=1, accepts_keys=False)]
-Count = Annotated[Whole, Field(ge=1, lt=2**31)]
+CountOption = Annotated[Whole, Field(ge=1, lt=2**31)]
 Switch = Annotated[Whole, Field(ge=0, le=1)]
 
 Source = Annotated[str, Parameter(help="Source language.")]
@@ -125,6 +125,12 @@ def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]
     for path in files:
         values = merge(values, read_yaml(path))
     return load(values, files), values, files
+
+
+def check_named(config: "Config", path: Path, kind: str, name: str) -> None:
+    """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
+    if name not in (known := getattr(config, kind)):
+        raise UserError(f"{path}: no {name!r} among the {kind}: {', '.join(known)}")
 
 
 def together(**lists: Sequence) -> list[tuple]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from synmask.cli.options import Whole, laid_over
+from synmask.cli.options import Whole, check_named, laid_over
 from synmask.config import Config, Fault, as_json, check_sweeps, fault
 from synmask.config.machine import check_sizes
 from synmask.files import UserError
@@ -98,7 +98,6 @@ def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path
         configfile: Your own files; each overrides config.yaml and the files before it.
     """
     config, _, files = laid_over(configfile)
-    for kind, name in (("corpora", corpus), ("systems", system)):
-        if name not in getattr(config, kind):
-            raise UserError(f"{files[-1]}: no {name!r} among the {kind}: {', '.join(getattr(config, kind))}")
+    check_named(config, files[-1], "corpora", corpus)
+    check_named(config, files[-1], "systems", system)
     print(as_json(config.run_settings(corpus, direction, system)))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from synmask.cli.options import Count, Json, Some, Source, Target, Threads, Whole, tell, together
+from synmask.cli.options import CountOption, Json, Some, Source, Target, Threads, Whole, tell, together
 from synmask.config.guides import TemplateCut
 from synmask.config.sections import Lengths, Tokens
 
@@ -59,7 +59,7 @@ def clean(
     tell(clean_files(source_in, target_in, source_out, target_out, kept, **settings.model_dump()))
 
 
-def learn_bpe(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merges: Count) -> None:
+def learn_bpe(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merges: CountOption) -> None:
     """Learn a joint BPE; write its codes and each file's sub-word vocabulary.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from synmask.cli.options import Count, Figure, Some, laid_over
+from synmask.cli.options import CountOption, Figure, Some, check_named, laid_over
 from synmask.config import Config
 from synmask.config.base import Line
 from synmask.files import UserError, writing
@@ -25,9 +25,9 @@ EACH = Parameter(consume_multiple=False)  # the option is repeated for each valu
 def tree(
     text: str | None = None,
     *,
-    number: Count | None = None,
+    number: CountOption | None = None,
     system: Annotated[tuple[str, ...], EACH] = (),
-    seed: Count = 1,
+    seed: CountOption = 1,
     corpus: str | None = None,
     direction: str | None = None,
     configfile: Annotated[tuple[Path, ...], EACH] = (),
@@ -122,8 +122,7 @@ def _models(
     corpus, direction = _experiment(path, config, corpus, direction)
     models = {}
     for system in systems:
-        if system not in config.systems:
-            raise UserError(f"{path}: no {system!r} among the systems: {', '.join(config.systems)}")
+        check_named(config, path, "systems", system)
         model = Path(run_file(corpus, direction, system, seed, "average.pt"))
         if not model.exists():
             words = shlex.join(["snakemake", str(model), *(["--configfile", *map(str, own)] if own else [])])
@@ -136,8 +135,8 @@ def _models(
 
 def _experiment(path: Path, config: Config, corpus: str | None, direction: str | None) -> tuple[str, str]:
     """Corpus and direction: as given, or from the first experiment that fits."""
-    if corpus is not None and corpus not in config.corpora:
-        raise UserError(f"{path}: no {corpus!r} among the corpora: {', '.join(config.corpora)}")
+    if corpus is not None:
+        check_named(config, path, "corpora", corpus)
     for experiment in config.plain_experiments.values():
         if corpus in (None, experiment.corpus) and direction in (None, *experiment.directions):
             return experiment.corpus, direction or experiment.directions[0]

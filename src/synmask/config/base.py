@@ -19,6 +19,8 @@ from pydantic import (
 T = TypeVar("T", bound=Hashable)
 
 LONGEST = 1000  # characters of a title, label or path
+LANGUAGE = "[a-z]{2,3}"  # regular expression of a language code
+DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
 
 
 def distinct(values: Sequence[T]) -> Sequence[T]:
@@ -162,11 +164,10 @@ Url = Annotated[
     AfterValidator(matching(r"(https?|file)://.*[^/?#]", "an http, https or file URL of a file or folder")),
 ]
 Language = Annotated[
-    str, AfterValidator(matching("[a-z]{2,3}", "a language code of two or three lower-case letters"))
+    str, AfterValidator(matching(LANGUAGE, "a language code of two or three lower-case letters"))
 ]
 Direction = Annotated[
-    str,
-    AfterValidator(matching("[a-z]{2,3}-[a-z]{2,3}", "two language codes and a hyphen, such as de-en")),
+    str, AfterValidator(matching(DIRECTION, "two language codes and a hyphen, such as de-en"))
 ]
 Split = Literal["train", "valid", "test"]
 Format = Literal["iwslt14", "nc11", "aspec"]  # of archives: a module of synmask.corpora each

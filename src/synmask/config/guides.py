@@ -20,11 +20,13 @@ class GuideOptions(Section):
             translation, "words" for RoBERTa's tasks.
         induces: the syntax that it induces, "distances" or "heads".
         templates: whether it reads templates of the target, which a model of its own predicts.
+        roberta: whether it guides a RoBERTa, too.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
     induces: ClassVar[frozenset[str]] = frozenset()
     templates: ClassVar[bool] = False
+    roberta: ClassVar[bool] = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -40,6 +42,7 @@ class HeadOptions(GuideOptions):
 
 class GrammarOptions(GuideOptions):
     induces = frozenset({"distances", "heads"})
+    roberta = True  # with bpe: none
 
     bpe: Literal["none", "add", "concatenate"] = "add"
     bpe_dim: Annotated[int, Field(gt=0, le=65536)] = 256
@@ -108,6 +111,7 @@ class LpsiOptions(HeadOptions):
 
 class SlaOptions(GuideOptions):
     reads = frozenset({"words"})
+    roberta = True
 
     edges: Count = 3
     start: Share = 0.01
@@ -115,6 +119,7 @@ class SlaOptions(GuideOptions):
 
 class SyntaxOptions(GuideOptions):
     reads = frozenset({"words"})
+    roberta = True
 
     distance: Count = 4
     aggregation: Literal["sum", "topical"] = "topical"
@@ -145,6 +150,8 @@ class TemplatesOptions(TemplateCut, GuideOptions):
 
 class NoOptions(GuideOptions):
     """Systems without a guide have no options."""
+
+    roberta = True
 
 
 GUIDES: dict[str, type[GuideOptions]] = {

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from synmask.config.base import DIRECTION
 from synmask.config.benchmarks import RobertaSize
 from synmask.config.faults import Fault
 from synmask.config.schema import Config
@@ -13,7 +14,8 @@ from synmask.config.sections import SPLITS, Model, Resources
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
-RESUMED = 9  # parameters and Adam's moments in three checkpoints to resume from: docs/reliability.md
+RESUME = 3  # of them in a checkpoint to resume from: all but the gradient
+RESUMED = 3 * RESUME  # of last.pt, previous.pt and one that is being written: docs/reliability.md
 
 Pair = tuple[str, str]  # a corpus and a direction
 
@@ -48,7 +50,7 @@ def check_machine(config: Config, words: Iterable[str]) -> None:
 
 def _pairs(config: Config, words: Iterable[str], targets: Iterable[str]) -> dict[Pair, None]:
     """Corpora and directions of paths such as results/demo/de-en/…, and of the targets' experiments."""
-    paths = (re.match(r"results/([a-z0-9-]+)/([a-z]{2,3}-[a-z]{2,3})/", word) for word in words)
+    paths = (re.match(rf"results/([a-z0-9-]+)/({DIRECTION})/", word) for word in words)
     pairs = dict.fromkeys(path.groups() for path in paths if path and path[1] in config.corpora)
     for name in (name for target in targets for name in config.members(target)):
         entry = config.plain_experiments[name]

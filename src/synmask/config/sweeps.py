@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from synmask.config.base import merge
+from synmask.config.base import DIRECTION, merge
 from synmask.config.faults import Fault, check_known, validated
 from synmask.config.guides import GUIDES
 from synmask.config.schema import Config
@@ -65,7 +65,7 @@ def asked_sweeps(config: Config, words: Iterable[str]) -> list[str]:
 
 def _is_file_of(experiment: str, path: str) -> bool:
     """Whether it is the table, a figure or the page of an experiment."""
-    figure = rf"figures/{experiment}-([a-z]{{2,3}}-[a-z]{{2,3}}-)?[a-z]+"
+    figure = rf"figures/{experiment}-({DIRECTION}-)?[a-z]+"
     return bool(re.fullmatch(rf"results/(tables/{experiment}|report-{experiment}|{figure})\.[a-z.]+", path))
 
 

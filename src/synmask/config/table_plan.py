@@ -20,7 +20,7 @@ BASELINE_NOTES = (
 )
 AVERAGE = "average"
 
-Run = dict[str, Any]
+AskedRun = dict[str, Any]
 
 
 class Column(TypedDict):
@@ -116,7 +116,7 @@ def _task_folder(column: Column) -> str:
     return f"results/{column['corpus']}/{column['task']}"
 
 
-def asked_runs(plan: Plan) -> list[Run]:
+def asked_runs(plan: Plan) -> list[AskedRun]:
     """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
     return [
         {"corpus": column["corpus"], "direction": column["column"], "system": system, "seed": seed}
@@ -144,7 +144,7 @@ def task_comparisons(plan: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def compared(plan: Plan) -> list[tuple[Run, Run]]:
+def compared(plan: Plan) -> list[tuple[AskedRun, AskedRun]]:
     """The runs that are tested, each with the baseline's run of the same seed."""
     if not set(plan["metrics"]) & set(get_args(Translation)):
         return []

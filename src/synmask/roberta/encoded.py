@@ -90,7 +90,7 @@ def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Enco
     """
     dictionary = load_dictionary(weights)
     sentences = [sentence for example in examples.texts for sentence in example]
-    pieces = iter(gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe"))
+    pieces = iter(gpt2.encode(sentences, weights))
     texts = [[next(pieces) for _ in example] for example in examples.texts]
     labels = TASKS[task].labels
     targets = [labels.index(label) if labels else float(label) for label in examples.labels]

@@ -154,7 +154,7 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
         if not any(lines):
             raise UserError(f"{names[split]}: no text; give --{split} a file with some")
     for split, lines in texts.items():
-        pieces = gpt2.encode(lines, vocabulary / "encoder.json", vocabulary / "vocab.bpe")
+        pieces = gpt2.encode(lines, vocabulary)
         rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
         write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
 

@@ -44,8 +44,8 @@ def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Seque
     sentences = [text for example in examples.texts for text in example]
     if missing := next((text for text in sentences if text not in known), None):
         raise UserError(f"{tsv}: no parse of {missing!r:.60}; parse the task again")
-    pieces = gpt2.encode(sentences, weights / "encoder.json", weights / "vocab.bpe")
-    return _write(part, encoded, examples.texts, gpt2.lengths(pieces, weights / "encoder.json"), known)
+    pieces = gpt2.encode(sentences, weights)
+    return _write(part, encoded, examples.texts, gpt2.lengths(pieces, weights), known)
 
 
 def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) -> dict[str, int]:
@@ -64,11 +64,10 @@ def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) 
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
     dictionary = load_dictionary(weights)
-    pieces = gpt2.encode([*known], weights / "encoder.json", weights / "vocab.bpe")
+    pieces = gpt2.encode([*known], weights)
     encoded = encode([[sentence] for sentence in pieces], dictionary, most, [0.0] * len(known))
     write_encoded(part, encoded)
-    lengths = gpt2.lengths(pieces, weights / "encoder.json")
-    return _write(part, encoded, [(text,) for text in known], lengths, known)
+    return _write(part, encoded, [(text,) for text in known], gpt2.lengths(pieces, weights), known)
 
 
 def _write(

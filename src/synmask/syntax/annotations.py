@@ -105,7 +105,7 @@ def annotate_file(
         if _END in row:
             raise UserError(f"{where}: not as many sentences as parses; parse the text again")
         tokens, tree, parents = row
-        check_words(tokens, tree, parents, where)
+        check_sentence(tokens, tree, parents, where)
         if tree is not None and tree.label == FLAT:
             tree = parents = None
         tables.append(annotate(tokens, parents, tree))
@@ -163,7 +163,7 @@ def _read_heads(path: Path) -> Iterator[list[int] | None]:
         yield [int(head) for head in line.split()] or None
 
 
-def check_words(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
+def check_sentence(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
     """Raise a UserError that begins with `where` unless tree and heads match the sub-words' words."""
     words = words_of(tokens)
     if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):

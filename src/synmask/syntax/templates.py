@@ -5,7 +5,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from synmask.files import UserError, all_writing, read_lines, write_json
-from synmask.syntax.annotations import check_words, selected
+from synmask.syntax.annotations import check_sentence, selected
 from synmask.syntax.tree import word_starts
 from synmask.syntax.treebank import FLAT, Tree, read_trees
 
@@ -96,7 +96,7 @@ def template_file(
                     f"{where}: not as many sentences as translations and parses; parse the text again"
                 )
             tokens = target.split()
-            check_words(tokens, tree, None, where)
+            check_sentence(tokens, tree, None, where)
             line = "" if tree.label == FLAT else " ".join(template(tokens, tree, ratio, least, most))
             everything.write(f"{line}\n")
             if line:

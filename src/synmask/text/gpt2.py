@@ -29,22 +29,25 @@ BATCH = 10_000  # lines encoded at a time, to limit memory
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-def encode(lines: Sequence[str], encoder_json: str | Path, vocab_bpe: str | Path) -> list[list[int]]:
+def encode(lines: Sequence[str], folder: Path) -> list[list[int]]:
     """The ids of each line's tokens, as from fairseq's `GPT2BPE`; none for an empty line.
 
     No special token or leading space is added, and no special token is recognised in the text: "<s>" is three
     characters. Decoding the ids gives the same bytes.
 
+    Args:
+        folder: holds encoder.json and vocab.bpe.
     Raises:
         UserError: a file is missing or not of this kind, or they do not belong together.
     """
+    encoder_json, vocab_bpe = folder / "encoder.json", folder / "vocab.bpe"
     encoder, merges = read_encoder(encoder_json), read_merges(vocab_bpe)
     return _encode(tokenizer(encoder, merges, f"{encoder_json}, {vocab_bpe}"), lines)
 
 
-def lengths(pieces: Sequence[Sequence[int]], encoder_json: str | Path) -> list[list[int]]:
+def lengths(pieces: Sequence[Sequence[int]], folder: Path) -> list[list[int]]:
     """The number of bytes of each token of each line of `encode`."""
-    bytes_of = {number: len(token) for token, number in read_encoder(encoder_json).items()}
+    bytes_of = {number: len(token) for token, number in read_encoder(folder / "encoder.json").items()}
     return [[bytes_of[number] for number in line] for line in pieces]
 
 

@@ -13,7 +13,7 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.config import Config, as_json, read_published
-from synmask.config.machine import BYTES, free_bytes
+from synmask.config.machine import BYTES, RESUME, free_bytes
 from synmask.config.sections import RunSettings, Table
 from synmask.config.table_plan import asked_runs
 from synmask.config.table_plan import plan as table_plan
@@ -22,7 +22,6 @@ from synmask.translation.task import model_class, translation_arguments
 from synmask.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side
 
 PARSED_A_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
-RESUME = 3  # parameters and Adam's two moments, in last.pt and previous.pt
 # Models of `checkpoint: best`: a new best one, and those of last.pt and previous.pt until it is saved.
 BEST = 3
 
@@ -205,7 +204,7 @@ def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: tuple[in
     )
     model, training = parameters * BYTES, config.training_of(corpus, system)
     epochs = training.average if training.checkpoint == "average" else BEST
-    checkpoints = model * (epochs + 2 * RESUME)
+    checkpoints = model * (epochs + 2 * RESUME)  # with last.pt and previous.pt
     keep = entry.resources.keep_checkpoints
     printed = read_published(config.published).numbers.get((corpus, direction, "device_hours", system))
     return Row(

@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -262,18 +262,22 @@ def read_record(path: Path, *numbers: str, **others: type) -> dict[str, Any]:
     return record
 
 
+# Rules that train, each with the hours of one of its jobs.
+TRAININGS: dict[str, Callable[[Clock, Mapping[str, str]], Hours]] = {
+    "train": lambda clock, w: clock.training(w["corpus"], f"{w['source']}-{w['target']}", w["system"]),
+    "train_templates": lambda clock, w: clock.training(
+        w["corpus"], f"{w['source']}-{w['target']}", w["system"], "template"
+    ),
+    "pretrain": lambda clock, w: clock.pretraining(w["weights"]),
+    "continue_pretraining": lambda clock, w: clock.pretraining(w["weights"]),
+    "finetune": lambda clock, w: clock.finetuning(w["benchmark"], w["task"]),
+}
+
+
 def of_jobs(config: Config, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """One line on the hours of a dry run's jobs, given as rule and wildcards; empty if none are known."""
-    clock, each = Clock(config), []
-    for rule, wildcards in jobs:
-        if rule in ("train", "train_templates"):
-            direction = f"{wildcards['source']}-{wildcards['target']}"
-            part = "template" if rule == "train_templates" else ""
-            each.append(clock.training(wildcards["corpus"], direction, wildcards["system"], part))
-        elif rule == "finetune":
-            each.append(clock.finetuning(wildcards["benchmark"], wildcards["task"]))
-        elif rule in ("pretrain", "continue_pretraining"):
-            each.append(clock.pretraining(wildcards["weights"]))
+    clock = Clock(config)
+    each = [TRAININGS[rule](clock, wildcards) for rule, wildcards in jobs if rule in TRAININGS]
     gpu = sum(hours.gpu for hours in each if hours.gpu is not None)
     cores = sum(hours.cores for hours in each if hours.cores is not None) / (os.cpu_count() or 1)
     if not gpu:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synmask.config import read_yaml
+from synmask.config.base import DIRECTION
 from synmask.config.faults import nearest
 from synmask.files import UserError
+from synmask.workflow.hours import TRAININGS
 
-# Rules whose logs show progress.
-TRAININGS = ("train", "train_templates", "pretrain", "continue_pretraining", "finetune")
 TAIL = 16384  # bytes read from the end of a log
 END = 30  # lines shown of a failed job's log
 SKEW = 30  # seconds that a file system's clock may lag
@@ -266,7 +266,7 @@ def unknown(text: str) -> str | None:
 
 def _astray(path: str) -> str:
     """The part of a run's path that is no name here, and the nearest that is."""
-    if found := re.match(r"results/([^/]+)/[a-z]{2,3}-[a-z]{2,3}/([^/]+)/seed([^/]+)/", path):
+    if found := re.match(rf"results/([^/]+)/{DIRECTION}/([^/]+)/seed([^/]+)/", path):
         corpus, system, seed = found.groups()
         for kind, name, known in (("corpus", corpus, WORKFLOW.corpora), ("system", system, WORKFLOW.systems)):
             if name not in known:
