@@ -9,7 +9,7 @@ import pytest
 from synmask.evaluation.parseval import evaluate, evaluate_files
 from synmask.evaluation.protocols import ParsedCorpus, counted_words
 from synmask.files import UserError, write_lines
-from synmask.reporting.parse_tables import as_text
+from synmask.reporting.parse_text import as_text
 from synmask.syntax.parses import Parse
 from synmask.syntax.tree import bracketed, over_words, spans_of_distances
 

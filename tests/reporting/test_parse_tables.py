@@ -8,7 +8,8 @@ import pytest
 
 from synmask.files import UserError
 from synmask.reporting.layout import read_tables
-from synmask.reporting.parse_tables import as_text, write_parse_table
+from synmask.reporting.parse_tables import write_parse_table
+from synmask.reporting.parse_text import as_text
 
 
 @pytest.fixture

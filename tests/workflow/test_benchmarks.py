@@ -55,6 +55,13 @@ def test_planning():
     assert float(one[5]) > 0
 
 
+def test_startup():
+    bare, torch, settings = rows("startup.py", "--verbs", "settings", "--turns", 1)
+    assert [row[3] for row in (bare, torch, settings)] == ["no", "yes", "no"]
+    assert 0 < float(bare[1]) < float(settings[1]) < float(torch[1])
+    assert "synmask" in settings[4]
+
+
 def test_parsing():
     done = subprocess.run(
         [sys.executable, FOLDER / "parsing.py", "--seeds", "1", "--sentences", "20"],

@@ -203,7 +203,7 @@ def parseval(
         counts: Output: counts per sentence, for significance tests.
     """
     from synmask.evaluation.parseval import evaluate_files
-    from synmask.reporting.parse_tables import as_text
+    from synmask.reporting.parse_text import as_text
 
     info = run.given() if run else {}
     result, by_sentence = evaluate_files(gold, predicted, heads)

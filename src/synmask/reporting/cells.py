@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -10,36 +10,8 @@ from synmask.config.published import Number, Published
 from synmask.config.table_plan import Plan
 from synmask.evaluation.significance import Certainty, over_seeds
 from synmask.reporting.layout import Value, highest
+from synmask.reporting.metrics import METRICS
 from synmask.reporting.runs import chosen
-
-
-class Metric(NamedTuple):
-    """How a metric is printed: its value times `scale`, with `digits` decimals."""
-
-    label: str
-    digits: int = 2
-    scale: float = 1.0
-    contest: bool = True  # the highest is the best
-    spread: bool = True  # it differs between seeds
-
-
-METRICS = {
-    "bleu_tokenised": Metric("tokenised BLEU"),
-    "sacrebleu": Metric("sacreBLEU"),
-    "chrf": Metric("chrF"),
-    "valid_bleu_tokenised": Metric("validation tokenised BLEU"),
-    "valid_sacrebleu": Metric("validation sacreBLEU"),
-    "valid_chrf": Metric("validation chrF"),
-    "precision": Metric("P"),
-    "recall": Metric("R"),
-    "f1": Metric("F1"),
-    "sentence_f1": Metric("sentence F1"),
-    "parameters": Metric("parameters (M)", 1, 1e-6, contest=False, spread=False),
-    "tokens_per_second": Metric("target tokens/s", 0, contest=False),
-    "device_hours": Metric("device hours", 2, contest=False),
-    "memory": Metric("memory (GiB)", 2, 1 / 1024, contest=False),
-    "glue": Metric("", 1),
-}
 
 
 @dataclass

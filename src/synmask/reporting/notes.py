@@ -6,8 +6,9 @@ import pandas as pd
 
 from synmask.config.published import Published
 from synmask.config.table_plan import Plan, asked_runs
-from synmask.reporting.cells import METRICS, Cell
+from synmask.reporting.cells import Cell
 from synmask.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
+from synmask.reporting.metrics import METRICS
 from synmask.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
 
 

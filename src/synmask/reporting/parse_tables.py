@@ -1,4 +1,4 @@
-"""Tables of parsing scores: of an experiment's runs by protocol, and of one parse for the terminal."""
+"""Tables of the parsing scores of an experiment's runs, one per protocol."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ import pandas as pd
 from synmask.evaluation.bootstrap import SAMPLES, Counts, corpus_f1, paired_bootstrap
 from synmask.evaluation.significance import seeds_differ
 from synmask.files import UserError, read_json
-from synmask.reporting.cells import METRICS
 from synmask.reporting.layout import (
     SIGNIFICANT,
     VERY_SIGNIFICANT,
@@ -23,17 +22,10 @@ from synmask.reporting.layout import (
     write_csv,
     write_tables,
 )
-from synmask.reporting.runs import ATTACHMENT, DEPENDENCIES, PARSE_SCORES, check_once, parse_rows, read_counts
+from synmask.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
+from synmask.reporting.parse_text import LABELS, PROTOCOLS
+from synmask.reporting.runs import check_once, parse_rows, read_counts
 
-LABELS = {metric: METRICS[metric].label for metric in PARSE_SCORES} | {name: name for name in ATTACHMENT}
-PROTOCOLS = {
-    "words": "trees over words, without punctuation and currency signs, which induced trees lose after "
-    "they are split; single words and whole sentences do not count",
-    "paper": "binary trees over sub-words and </s>, as the scripts of Kai et al. 2024 score them; the paper "
-    "prints this P as R, this R as P",
-    "evalb": "what EVALB computes with COLLINS.prm on unlabelled brackets",
-    DEPENDENCIES: "heads by the argmax of P_D, of words without punctuation",
-}
 RESTS = {  # of the diagnostics: head → meaning
     "% of split words cut": "words in several sub-words that the tree does not keep together",
     "% of splits tied": "splits between equal distances, which a rule decides, not the parser",
@@ -87,46 +79,6 @@ def write_parse_table(
     ]
     write_tables(output, tables, more=[_diagnostics(parses, systems, directions)])
     write_csv(output, runs)
-
-
-def as_text(result: dict) -> str:
-    """The scores of one parse as tables for the terminal."""
-    lines = []
-    for name, protocol in result["protocols"].items():
-        sentences = f"{protocol['sentences']} sentences"
-        lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], PARSE_SCORES), ""]
-        if name == "words":
-            for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
-                shown = dict(list(protocol[key].items())[:10])
-                keys = [*next(iter(shown.values()), {})]
-                lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, keys), ""]
-    if result["dependencies"]:
-        lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
-        lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
-    if result["unparsed"]:
-        lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
-    if cut := result["cut_words"]:
-        lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
-    if ties := result["ties"]:
-        lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
-    if (explained := result["explained_by_labels_within_sentences"]) is not None:
-        lines.append(
-            f"{100 * explained:.1f}% of the distances' variance within sentences is explained by the BPE "
-            "labels beside each gap"
-        )
-    return "\n".join(lines).rstrip("\n")
-
-
-def _lines(rows: dict[str, dict[str, float]], keys: Sequence[str]) -> list[str]:
-    """The values of `keys` in each row, below their heads."""
-    width = max(map(len, rows), default=0)
-    heads = [LABELS.get(key, key) for key in keys]
-    lines = [" " * (width + 4) + "  ".join(f"{head:>7}" for head in heads)]
-    for name, row in rows.items():
-        cells = (f"{row[key]:.2f}" if isinstance(row[key], float) else str(row[key]) for key in keys)
-        texts = (cell.rjust(max(7, len(head))) for cell, head in zip(cells, heads, strict=True))
-        lines.append(f"  {name:<{width}}  " + "  ".join(texts))
-    return lines
 
 
 def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> None:

@@ -13,19 +13,18 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from synmask.config.base import Parsing, Translation, Validation
+from synmask.config.base import Translation, Validation
 from synmask.config.claims import OF_HEADS
 from synmask.config.table_plan import AVERAGE
 from synmask.evaluation.bootstrap import Counts
 from synmask.evaluation.task_scores import TASK_METRICS
 from synmask.files import UserError, read_json
+from synmask.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
-PARSE_SCORES = list(get_args(Parsing))
-DEPENDENCIES, ATTACHMENT = "dependencies", ["directed", "undirected"]  # a protocol, its scores
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit"]
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 

@@ -11,8 +11,9 @@ import pandas as pd
 from synmask.config.published import Published
 from synmask.config.table_plan import Plan, asked_runs
 from synmask.files import UserError
-from synmask.reporting.cells import METRICS, Cell, build_cells, value_of
+from synmask.reporting.cells import Cell, build_cells, value_of
 from synmask.reporting.layout import Layout, Value, arrow, write_csv, write_tables
+from synmask.reporting.metrics import METRICS
 from synmask.reporting.notes import notes
 from synmask.reporting.runs import (
     COSTS,

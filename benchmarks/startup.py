@@ -1,0 +1,72 @@
+"""How long `synmask VERB` takes before it does its work, beside a bare Python and `import torch`.
+
+    python benchmarks/startup.py
+    python benchmarks/startup.py --verbs score translate --turns 5
+
+Each turn is a fresh process. It makes the command line, reads the verb's signature, and imports all that the
+verb's function may import: with `tree`, also what only some of its options need. Modules that are chosen by
+name (guides, formats of corpora) are not among them. Prints medians of the seconds since the process began,
+whether torch was imported, and the three packages that took longest: the time of their own modules in one
+further run, which `-X importtime` makes slower.
+"""
+
+import argparse
+import os
+import re
+import statistics
+import time
+from collections import Counter
+
+import machine
+from growth import ROOT, run
+from synmask.cli import VERBS
+from synmask.workflow.sources import _imports_of_verb
+
+NAMES = [verb.partition(":")[2].replace("_", "-") for verbs in VERBS.values() for verb in verbs]
+RIVALS = {"`python -c pass`": "pass", "`import torch`": "import torch"}
+TIMES = "; import time; print('', time.process_time(), time.time())"
+
+
+def code(verb: str) -> str:
+    """What Python does before the function of a verb begins its work."""
+    command = f"import synmask.cli; synmask.cli.app()['{verb}'].assemble_argument_collection()"
+    return "; ".join([command, *(f"import {name}" for name in sorted(_imports_of_verb(verb)))])
+
+
+def seconds(program: str) -> tuple[float, float]:
+    """CPU and wall seconds from the start of a process to the end of its program."""
+    began = time.time()
+    *_, cpu, ended = run(["-c", program + TIMES])[2].split()
+    return float(cpu), float(ended) - began
+
+
+def packages(program: str) -> Counter[str]:
+    """Top-level package → seconds that importing its modules took, without what they import."""
+    found: Counter[str] = Counter()
+    said = run(["-X", "importtime", "-c", program])[2]
+    for microseconds, name in re.findall(r"import time: +(\d+) \| +\d+ \| +(\w+)", said):
+        found[name] += int(microseconds) / 1e6
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--verbs", nargs="+", default=NAMES, choices=NAMES, metavar="VERB")
+    parser.add_argument("--turns", type=int, default=3)
+    args = parser.parse_args()
+    os.chdir(ROOT)  # of the sources
+    print(machine.described("torch", "fairseq", "cyclopts", "pydantic"), end="\n\n")
+    print("| verb | CPU s | wall s | torch? | packages, s |\n|---|---:|---:|---|---|")
+    for name, program in (RIVALS | {verb: code(verb) for verb in args.verbs}).items():
+        turns = [seconds(program) for _ in range(args.turns)]
+        times = " | ".join(f"{statistics.median(one):.2f}" for one in zip(*turns, strict=True))
+        found = packages(program)
+        torch = "yes" if "torch" in found else "no"
+        longest = ", ".join(f"{package} {spent:.2f}" for package, spent in found.most_common(3))
+        print(f"| {name} | {times} | {torch} | {longest} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
