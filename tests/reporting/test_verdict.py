@@ -258,6 +258,7 @@ def test_every_number_of_the_documentation(tmp_path):
     shown = page.split("<!-- verdict -->\n")[1].split("<!-- end of verdict -->")[0]
     assert shown == (tmp_path / "verdict.md").read_text()
     assert (SHIPPED / "verdict.csv").read_text() == (tmp_path / "verdict.csv").read_text()
+    assert (SHIPPED / "runs.csv").read_text() == (tmp_path / "verdict.runs.csv").read_text()
     assert (SHIPPED / "verdict.svg").read_bytes() == (tmp_path / "verdict.svg").read_bytes()
 
 

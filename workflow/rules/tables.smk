@@ -113,7 +113,7 @@ rule claims:
         runs=lambda wildcards: TARGETS.claim_files(CLAIMS),
         claims=CONFIG.claims,
     output:
-        multiext("results/claims/verdict", ".md", ".csv", ".svg", ".pdf"),
+        multiext("results/claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
     log:
         "results/logs/claims.log",
     localrule: True

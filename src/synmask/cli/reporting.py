@@ -212,7 +212,7 @@ def verdict(*, claims: Path, results: Path, output: Path) -> None:
     Args:
         claims: claims.yaml.
         results: The folder with the runs, such as results/.
-        output: Prefix of .md, .csv, .svg and .pdf.
+        output: Prefix of .md, .csv, .runs.csv, .svg and .pdf.
     """
     from synmask.reporting.verdict import write_verdict
 

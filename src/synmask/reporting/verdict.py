@@ -16,8 +16,9 @@ from synmask.evaluation.contrasts import LEVEL, claim_verdict, effect, holm, see
 from synmask.evaluation.sentences import read_sentences
 from synmask.evaluation.significance import TRIALS, seeds_differ
 from synmask.files import UserError, write_lines
-from synmask.reporting.layout import arrow, pipes, plain, signed
+from synmask.reporting.layout import arrow, pipes, plain, signed, write_csv
 from synmask.reporting.runs import (
+    RUN,
     check_alike,
     read_counts,
     read_head_scores,
@@ -38,6 +39,7 @@ SMALL = 5.0  # a relevant gain in F1 or words, if a claim names none
 SMALL_BLEU = 0.5
 LABELS = 5  # kinds of constituents in the table of recalls
 SHOWN = {"valid_sacrebleu": "sacreBLEU, validation", "sacrebleu": "sacreBLEU, test", "chrf": "chrF, test"}
+OF_RUN = ["device", "commit", "valid_sacrebleu", "sacrebleu", "f1_words", "minutes", "tokens_per_second"]
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
 
@@ -131,7 +133,7 @@ class _Runs:
 
 
 def write_verdict(claims: Claims, results: Path, output: Path) -> None:
-    """Write `output`.md, the verdicts and all contrasts; and .csv, .svg and .pdf, the effects.
+    """Write `output`.md, the verdicts and all contrasts; .csv, .svg and .pdf, the effects; .runs.csv, runs.
 
     Args:
         results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
@@ -144,6 +146,7 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
     parts = (_summary(claims, found), _details(found), _systems(runs), _heads(runs), _labels(runs))
     write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
     _draw(found, output)
+    write_csv(f"{output}.runs", _table(runs))
 
 
 def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
@@ -256,7 +259,8 @@ def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:
         absent = [c for c in claim.contrasts if (c.system, c.rival, c.metric) not in there]
         told = "; ".join([*map(_told, parts), *(f"no runs of `{c.system}` − `{c.rival}`" for c in absent)])
         decided = claim_verdict([one.verdict for one in parts])
-        rows.append((f"**{plain(claim.name)}**. {plain(claim.claim)}", decided, told))
+        said = f"**{plain(claim.name)}**. {plain(claim.claim)} *Refuted by:* {plain(claim.refuted)}"
+        rows.append((said, decided, told))
     return pipes(("Claim", "Verdict", "Measured"), "lll", rows)
 
 
@@ -306,6 +310,16 @@ def _systems(runs: _Runs) -> Iterator[str]:
             rows.append((f"`{system}`", str(len(scores[system])), *map(_spread, columns)))
         table = pipes(("System", "Seeds", *heads), "lr" + "r" * len(heads), rows)
         yield from (f"**{arrow(direction)}, all runs**", "", *table, "")
+
+
+def _table(runs: _Runs) -> pd.DataFrame:
+    """All scored runs, one row each; `commit` is that of the scores."""
+    paths = sorted(runs.folder.glob("*/*/seed*/scores.json"))
+    parses = filter(Path.exists, (path.with_name("parse.json") for path in paths))
+    trees = read_parse_scores(parses, "words").rename(columns={"f1": "f1_words"})
+    table = read_scores(paths).merge(trees, on=RUN, how="left")
+    table["minutes"] = table["train_seconds"] / 60
+    return table[[*RUN, *OF_RUN]]
 
 
 def _heads(runs: _Runs) -> Iterator[str]:
