@@ -64,7 +64,8 @@ def main() -> None:
         times = " | ".join(f"{statistics.median(one):.2f}" for one in zip(*turns, strict=True))
         found = packages(program)
         torch = "yes" if "torch" in found else "no"
-        longest = ", ".join(f"{package} {spent:.2f}" for package, spent in found.most_common(3))
+        most = [(package, spent) for package, spent in found.most_common(3) if spent > 0.005]
+        longest = ", ".join(f"{package} {spent:.2f}" for package, spent in most)
         print(f"| {name} | {times} | {torch} | {longest} |", flush=True)
 
 
