@@ -28,7 +28,7 @@ TIMES = "; import time; print('', time.process_time(), time.time())"
 
 
 def code(verb: str) -> str:
-    """What Python does before the function of a verb begins its work."""
+    """The start of one verb, up to the first line of its function."""
     command = f"import synmask.cli; synmask.cli.app()['{verb}'].assemble_argument_collection()"
     return "; ".join([command, *(f"import {name}" for name in sorted(_imports_of_verb(verb)))])
 
