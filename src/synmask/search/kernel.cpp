@@ -1,4 +1,4 @@
-// Beam search on a CPU: attention along the paths of hypotheses (attention.py), and their best continuations
+// Beam search on a CPU: attention along the paths of hypotheses (cached_attention.py), and their best continuations
 // (continuations.py). Tensors are float32.
 //
 // The bytes of the results do not depend on the processor or on the number of threads: one thread computes a
