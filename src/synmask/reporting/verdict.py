@@ -315,9 +315,12 @@ def _systems(runs: _Runs) -> Iterator[str]:
 def _table(runs: _Runs) -> pd.DataFrame:
     """All scored runs, one row each; `commit` is that of the scores."""
     paths = sorted(runs.folder.glob("*/*/seed*/scores.json"))
+    if not paths:
+        return pd.DataFrame(columns=[*RUN, *OF_RUN])
     parses = filter(Path.exists, (path.with_name("parse.json") for path in paths))
-    trees = read_parse_scores(parses, "words").rename(columns={"f1": "f1_words"})
-    table = read_scores(paths).merge(trees, on=RUN, how="left")
+    trees = read_parse_scores(parses, "words").set_index(RUN)["f1"].to_dict()
+    table = read_scores(paths)
+    table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
     table["minutes"] = table["train_seconds"] / 60
     return table[[*RUN, *OF_RUN]]
 
