@@ -1,6 +1,5 @@
 """Report pages on the site, and that of the verdict's runs, whose every score is that of the archive."""
 
-import csv
 import importlib.util
 import json
 import re
@@ -70,25 +69,6 @@ def test_the_verdicts_report_has_the_scores_of_the_archive(report, runs):
         assert shown == [f"{scores[run]['scores'][part][metric]:.2f}" for part, metric in METRICS], run
         seen.add(run)
     assert seen == {*scores}
-
-
-def test_the_first_screens_have_the_verdicts_differences_and_words():
-    with open(ROOT / "docs/verdict/verdict.csv", newline="") as handle:
-        rows = [*csv.DictReader(handle)]
-    tested = {
-        tuple(f"{float(row[key]):+.2f}".replace("-", "−") for key in ("difference", "low", "high")): row
-        for row in rows
-    }
-    text = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\| .* \| (\S+) \[(\S+), (\S+)\] \| ([a-z ]+) \|$", text, re.M)
-    assert len(shown) == 4
-    for *numbers, verdict in shown:
-        assert tested[tuple(numbers)]["verdict"] == verdict
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    plus, minus, low, high = (shown[0][0][1:], shown[1][0][1:], shown[0][1], shown[0][2][1:])
-    assert (
-        f"{plus} BLEU above a Transformer (95% interval {low} to {high}, De→En) and {minus} below" in readme
-    )
 
 
 def test_the_verdicts_report_is_alone_and_has_no_text_of_the_corpus(report, runs):
