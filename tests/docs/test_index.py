@@ -19,7 +19,7 @@ SHOWN = {
 }
 
 
-def tested(label):
+def contrast(label):
     """Difference and its interval as a page writes them, and the verdict."""
     with (ROOT / "docs/verdict/verdict.csv").open(encoding="utf-8") as file:
         (row,) = (
@@ -33,13 +33,13 @@ def tested(label):
 
 @pytest.mark.parametrize("label", SHOWN)
 def test_index(label):
-    difference, low, high, verdict = tested(label)
+    difference, low, high, verdict = contrast(label)
     line = f"| {label} | {difference} [{low}, {high}] | {verdict} |"
     assert line in (ROOT / "docs/index.md").read_text(encoding="utf-8").splitlines()
 
 
 def test_readme():
-    (above, low, high, _), (below, *_) = map(tested, [*SHOWN][:2])
+    (above, low, high, _), (below, *_) = map(contrast, [*SHOWN][:2])
     assert (
         f"{above[1:]} BLEU above a Transformer (95% interval {low} to {high[1:]}, De→En) and {below[1:]} below"
     ) in (ROOT / "README.md").read_text(encoding="utf-8")
