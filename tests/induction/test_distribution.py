@@ -337,7 +337,7 @@ def test_the_same_bytes_for_any_number_of_threads(implementation, n):
 @pytest.mark.parametrize(
     ("dtype", "digest"), [(torch.float32, "e05be543a7e0a40f"), (torch.float64, "a82401e31a0cad7f")]
 )
-def test_the_operator_gives_the_same_bytes_on_any_x86_64_processor(dtype, digest):
+def test_the_operator_gives_the_same_bytes_on_any_x86_64_processor(monkeypatch, dtype, digest):
     """The digests were made on one; the arguments are exact, since torch's own random numbers are not."""
 
     def exact(*shape):
@@ -346,7 +346,7 @@ def test_the_operator_gives_the_same_bytes_on_any_x86_64_processor(dtype, digest
 
     distance, height, upstream = exact(6, 40), exact(6, 41).flip(1), exact(6, 41, 41)
     padding = torch.arange(41) >= torch.tensor([[41], [41], [40], [17], [2], [1]])
-    assert distribution.implementation(distance.device) == "C++", "not built: run `make`"
+    monkeypatch.setattr(distribution, "_KERNEL", True)  # `implementation` may have chosen the other one
     inputs = distance.requires_grad_(), height.requires_grad_()
     found = dependency_distribution(*inputs, padding, distance_scale=1.5, height_scale=0.75)
     gradients = torch.autograd.grad(found, inputs, upstream)
