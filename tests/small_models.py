@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from synmask.config.sections import RunSettings
+from synmask.config.sections import ModelText, RunSettings
 
 SETTINGS = {
     "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 32, "heads": 2},
@@ -44,10 +44,11 @@ GRAMMAR = {
     "mlm_weight": 0.4,
     "left_pad_source": False,
 }
-TEXT = {
-    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
-    "codes": "#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n", "vocabulary": None,
-}  # fmt: skip
+
+
+def model_text(codes: str = "", **more) -> ModelText:
+    """How a model's input is made of German text."""
+    return ModelText(source="de", target="en", codes=codes, **{"vocabulary": None} | more)
 
 
 typed = RunSettings.model_validate
@@ -149,7 +150,13 @@ def models(corpus, all_settings, tmp_path_factory):
     for name, settings in all_settings.items():
         train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
         state = average(folder / name / "checkpoints", 1)
-        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
+        save_model(
+            folder / f"{name}.pt",
+            state,
+            corpus / "bin",
+            model_text("#version: 0.2\nb b</w>\nc c</w>\nj j</w>\n"),
+            typed(settings),
+        )
     return folder
 
 

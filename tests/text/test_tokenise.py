@@ -6,9 +6,10 @@ import sys
 import pytest
 from sacremoses import MosesTokenizer
 
+from synmask.config.sections import Tokens
 from synmask.files import UserError, read_lines, write_lines
 from synmask.text import parallel
-from synmask.text.tokenise import detokenise, of_language, tokenise, tokenise_file
+from synmask.text.tokenise import detokenise, tokenise, tokenise_file
 
 # Made with Moses' tokenizer.perl (the rules of its version of November 2018 and later).
 PERL = [
@@ -162,8 +163,11 @@ def test_detokenise_what_other_tokenisers_made():
 
 
 def test_a_corpus_may_have_a_tokeniser_for_each_language():
-    assert of_language("moses", "de") == "moses"
-    assert of_language({"zh": "stanford", "ja": "juman"}, "ja") == "juman"
+    assert Tokens().tokeniser_of("de") == "moses"
+    both = Tokens(tokeniser={"zh": "stanford", "ja": "juman"})
+    assert both.tokeniser_of("ja") == "juman"
+    with pytest.raises(UserError, match="no tokeniser for 'de'; only for zh, ja"):
+        both.tokeniser_of("de")
     assert list(tokenise(["a.b , C"], "de", tokeniser="none", lowercase=True)) == ["a.b , c"]
     with pytest.raises(ValueError, match="expected moses, corenlp, juman, stanford or none, got 'mecab'"):
         tokenise([], "ja", tokeniser="mecab")

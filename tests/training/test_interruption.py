@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from small_models import SETTINGS, typed
+from small_models import SETTINGS, model_text, typed
 from synmask.files import TryAgain, UserError
 from synmask.training import checkpoints
 from synmask.translation.average import average, save_model
@@ -24,14 +24,6 @@ from synmask.translation.train import Translation, train
 
 DYING = Path(__file__).with_name("dying.py")
 KEEP = 2
-TEXT = {
-    "source": "de",
-    "target": "en",
-    "tokeniser": "moses",
-    "lowercase": False,
-    "codes": "",
-    "vocabulary": None,
-}
 ALWAYS = 1e-9  # minutes: save after every update
 MODELS = Translation(typed(SETTINGS), 1, Path("data"), "de", "en", KEEP, {}).models
 
@@ -75,7 +67,7 @@ def undisturbed(corpus, all_settings, tmp_path_factory):
 def outcome(corpus, run, settings):
     """The bytes of the averaged model, and the history without its times."""
     model = run / "model.pt"
-    save_model(model, average(run / "checkpoints", KEEP), corpus / "bin", TEXT, typed(settings))
+    save_model(model, average(run / "checkpoints", KEEP), corpus / "bin", model_text(), typed(settings))
     rows = list(csv.DictReader((run / "history.csv").open()))
     for row in rows:
         del row["seconds"], row["tokens_per_second"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import typed
+from small_models import model_text, typed
 from synmask.config.guides import GUIDES
 from synmask.config.sections import Decoding
 from synmask.files import UserError
@@ -19,11 +19,6 @@ from synmask.translation.task import GuidedTranslation, translation_config
 from synmask.translation.train import train
 from synmask.translation.transformer import GuidedTransformer
 from synmask.translation.translate import Translator
-
-TEXT = {
-    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
-    "codes": "#version: 0.2\nb b</w>\n", "vocabulary": None,
-}  # fmt: skip
 
 
 def build(corpus, settings, seed=1):
@@ -129,7 +124,13 @@ def models(corpus, all_settings, tmp_path_factory):
         }
         train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
         state = average(folder / name / "checkpoints", 1)
-        save_model(folder / f"{name}.pt", state, corpus / "bin", TEXT, typed(settings))
+        save_model(
+            folder / f"{name}.pt",
+            state,
+            corpus / "bin",
+            model_text("#version: 0.2\nb b</w>\n"),
+            typed(settings),
+        )
     return folder
 
 

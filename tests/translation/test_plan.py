@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from small_models import typed
+from small_models import model_text, typed
 from synmask.config import load, read_yaml
 from synmask.training import checkpoints
 from synmask.translation.average import average, save_model
@@ -89,14 +89,7 @@ def test_the_forecast_is_what_a_training_takes(
     parameters = json.loads((run / "train.json").read_text())["parameters"]
     symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
     assert count_parameters(typed(settings), *symbols) == parameters
-    text = {
-        "source": "de",
-        "target": "en",
-        "tokeniser": "moses",
-        "lowercase": False,
-        "codes": "",
-        "vocabulary": None,
-    }
+    text = model_text()
     save_model(run / "average.pt", average(run / "checkpoints", keep), corpus / "bin", text, typed(settings))
     checkpoints.retire(run / "checkpoints", run / "average.pt", checkpoints.average_file(keep))
     kept = len({path.stat().st_ino for path in run.rglob("*.pt")}) * (run / "average.pt").stat().st_size

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import typed
+from small_models import model_text, typed
 from synmask.config import load, read_yaml
 from synmask.config.guides import TemplatesOptions
 from synmask.config.sections import Decoding
@@ -27,10 +27,6 @@ from synmask.translation.transformer import GuidedTransformer
 from synmask.translation.translate import Translator
 
 ROOT = Path(__file__).parents[2]
-TEXT = {
-    "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
-    "codes": "#version: 0.2\nb b</w>\n", "vocabulary": None,
-}  # fmt: skip
 
 
 def template_of(line, number):
@@ -232,7 +228,7 @@ def models(corpus, templates, all_settings, tmp_path_factory):
     options = TemplatesOptions().model_dump(mode="json")
     system = plain["system"] | {"guide": "templates", "options": options}
     train(templates / "bin", folder / "first", "de", "en", typed(plain), 1, keep=1)
-    text = TEXT | {"tokeniser": {"de": "moses", "en": "none"}}
+    text = model_text("#version: 0.2\nb b</w>\n", tokeniser={"de": "moses", "en": "none"})
     save_model(
         folder / "first.pt", average(folder / "first/checkpoints", 1), templates / "bin", text, typed(plain)
     )
@@ -241,7 +237,14 @@ def models(corpus, templates, all_settings, tmp_path_factory):
         corpus / "bin", folder / "second", "de", "en", typed(settings), 1, keep=1, templates=given(templates)
     )
     state = average(folder / "second/checkpoints", 1)
-    save_model(folder / "second.pt", state, corpus / "bin", TEXT, typed(settings), folder / "first.pt")
+    save_model(
+        folder / "second.pt",
+        state,
+        corpus / "bin",
+        model_text("#version: 0.2\nb b</w>\n"),
+        typed(settings),
+        folder / "first.pt",
+    )
     return folder
 
 
@@ -261,7 +264,7 @@ def test_the_first_model_is_in_the_seconds_file(models):
         assert torch.equal(value, same.pop(name))
     assert not same
     assert second[1].template_dictionary.symbols == first[1].tgt_dict.symbols
-    assert inside[2]["tokeniser"] == {"de": "moses", "en": "none"}
+    assert inside[2].tokeniser == {"de": "moses", "en": "none"}
 
 
 def test_greedy_decoding_is_a_plain_loop(corpus, templates, models, tmp_path):
@@ -324,7 +327,9 @@ def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, 
         decode_files(models / "second.pt", [corpus / "bpe/test.de"], [tmp_path / "h"], Decoding(), threads=1)
     state = average(models / "second/checkpoints", 1)
     with pytest.raises(UserError, match="not what the model was trained on"):
-        save_model(tmp_path / "x.pt", state, corpus / "bin", TEXT, typed(settings))
+        save_model(
+            tmp_path / "x.pt", state, corpus / "bin", model_text("#version: 0.2\nb b</w>\n"), typed(settings)
+        )
     words = read_dictionary(templates / "bin/dict.en.txt")
     assert [row.tolist() for row in read_templates(templates / "valid.en", words, 12)][4] == [2]
 

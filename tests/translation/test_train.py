@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import typed
+from small_models import model_text, typed
 from synmask.config import GUIDES, load, read_yaml
 from synmask.config.sections import Decoding
 from synmask.files import UserError
@@ -300,10 +300,7 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     history = list(csv.DictReader((tmp_path / "a/history.csv").open()))
     assert float(history[-1]["valid_loss"]) < float(history[0]["valid_loss"])
     assert bool(history[-1]["mlm_loss"]) == (settings["system"]["mlm_weight"] > 0)
-    text = {
-        "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
-        "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
-    }  # fmt: skip
+    text = model_text("#version: 0.2\ne f</w>\n")
     save_model(
         tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, typed(settings)
     )
@@ -346,10 +343,7 @@ def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
 def test_a_model_file_stands_alone(corpus, tmp_path, settings):
     run(corpus, tmp_path / "a", settings)
     state = average(tmp_path / "a/checkpoints", 1)
-    text = {
-        "source": "de", "target": "en", "tokeniser": "moses", "lowercase": False,
-        "codes": "#version: 0.2\ne f</w>\n", "vocabulary": None,
-    }  # fmt: skip
+    text = model_text("#version: 0.2\ne f</w>\n")
     save_model(tmp_path / "model.pt", state, corpus / "bin", text, typed(settings))
     model, task, kept = load_model(tmp_path / "model.pt")
     assert kept == text
@@ -379,14 +373,7 @@ def test_a_model_needs_the_dictionaries_it_was_trained_with(corpus, tmp_path, se
     run(corpus, tmp_path / "a", settings)
     shutil.copytree(corpus / "bin", tmp_path / "bin")
     (tmp_path / "bin/dict.en.txt").write_text("")
-    text = {
-        "source": "de",
-        "target": "en",
-        "tokeniser": "moses",
-        "lowercase": False,
-        "codes": "",
-        "vocabulary": None,
-    }
+    text = model_text()
     state = average(tmp_path / "a/checkpoints", KEEP)
     with pytest.raises(UserError, match="bin: not what the model was trained on") as error:
         save_model(tmp_path / "model.pt", state, tmp_path / "bin", text, typed(settings))

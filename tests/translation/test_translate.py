@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from small_models import typed
-from synmask.config.sections import Decoding
+from synmask.config.sections import Decoding, ModelText
 from synmask.files import UserError
 from synmask.translation.average import average, load_model, save_model
 from synmask.translation.decode import decode_files
@@ -20,15 +20,16 @@ def more(corpus, models, all_settings, tmp_path_factory):
     """Model files that differ from plain.pt: another seed; other BPE; StructFormer; left padding."""
     folder = tmp_path_factory.mktemp("more")
     saved = torch.load(models / "plain.pt", weights_only=True)
+    text = ModelText.model_validate(saved["text"])
     train(corpus / "bin", folder / "two", "de", "en", typed(all_settings["plain"]), 2, keep=1)
     state = average(folder / "two/checkpoints", 1)
-    save_model(folder / "two.pt", state, corpus / "bin", saved["text"], typed(all_settings["plain"]))
+    save_model(folder / "two.pt", state, corpus / "bin", text, typed(all_settings["plain"]))
     options = {"conv_layers": 1, "conv_kernel": 3, "margin": "batch"}
     system = all_settings["plain"]["system"] | {"guide": "structformer", "options": options}
     settings = all_settings["plain"] | {"system": system}
     train(corpus / "bin", folder / "structformer", "de", "en", typed(settings), 1, keep=1)
     state = average(folder / "structformer/checkpoints", 1)
-    save_model(folder / "structformer.pt", state, corpus / "bin", saved["text"], typed(settings))
+    save_model(folder / "structformer.pt", state, corpus / "bin", text, typed(settings))
     torch.save(saved | {"text": saved["text"] | {"codes": "#version: 0.2\nb b</w>\n"}}, folder / "codes.pt")
     torch.save(saved | {"text": saved["text"] | {"target": "fr"}}, folder / "fr.pt")
     system = saved["settings"]["system"] | {"left_pad_source": True}

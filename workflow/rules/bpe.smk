@@ -17,7 +17,7 @@ rule tokenise:
         "../envs/synmask.yaml"
     threads: 2
     resources:
-        mem_mb=lambda w: 6000 if CONFIG.tokeniser(w.corpus, w.language) == "stanford" else 2000,
+        mem_mb=lambda w: 6000 if JOBS.tokeniser(w) == "stanford" else 2000,
     params:
         code=JOBS.code("tokenise"),
         settings=JOBS.section("text", include={"tokeniser", "lowercase"}),

@@ -38,11 +38,12 @@ def score(
         language: Their language code; zh and ja have tokenisers of their own.
     """
     from synmask.evaluation.bleu import score_texts
+    from synmask.reporting.metrics import METRICS
 
-    rows = score_texts(hypotheses, references, language=language, lowercase=lowercase)
-    width = max(len(name) for name, *_ in rows)
-    for name, value, signature in rows:
-        print(f"{name:<{width}}  {value:6.2f}  {signature}")
+    found = score_texts(hypotheses, references, language=language, lowercase=lowercase)
+    width = max(len(METRICS[name].label) for name in found["scores"])
+    for name, value in found["scores"].items():
+        print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {found['signatures'][name]}")
 
 
 def score_run(

@@ -21,7 +21,7 @@ from synmask.cli.options import (
     together,
 )
 from synmask.config.base import LengthPenalty, Line
-from synmask.config.sections import Decoding, RunSettings, Tokens
+from synmask.config.sections import Decoding, ModelText, RunSettings, Tokens
 from synmask.files import UserError, read_lines
 from synmask.gpus import lease
 
@@ -104,14 +104,13 @@ def average(
     if last > settings.training.max_epochs:
         epochs = settings.training.max_epochs
         raise UserError(f"--last {last}: the training has {epochs} epochs; lower training.average")
-    language = {"source": source, "target": target}
     words = sorted(frequent(vocabulary, vocabulary_threshold)) if vocabulary_threshold else None
-    subwords = {"codes": "\n".join(read_lines(codes)), "vocabulary": words}
+    how = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
+    model_text = ModelText(**text.plain(), **how)
     checkpoints = run / "checkpoints"
     with locked(run):
         state = average(checkpoints, last)
-        words = text.plain() | language | subwords
-        save_model(output, state, data, words, settings, template_model)
+        save_model(output, state, data, model_text, settings, template_model)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 

@@ -28,9 +28,9 @@ def tokenise(
         settings: '{"tokeniser": "moses", "lowercase": false}'.
         jars: CoreNLP's jars, if the tokeniser needs them.
     """
-    from synmask.text.tokenise import of_language, tokenise_file
+    from synmask.text.tokenise import tokenise_file
 
-    tokeniser = of_language(settings.tokeniser, language)
+    tokeniser = settings.tokeniser_of(language)
     how = {"tokeniser": tokeniser, "lowercase": settings.lowercase}
     tokenise_file(input, output, language, threads=threads, jars=jars, **how)
 

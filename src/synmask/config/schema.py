@@ -220,10 +220,6 @@ class Config(Section):
             urls = [f"{entry.url}/{file}"] if entry.url else []
         return next((url for url in urls if _file(url) == file), None), entry.sha256.get(file)
 
-    def tokeniser(self, corpus: str, language: str) -> str:
-        setting = self.corpora[corpus].text.tokeniser
-        return setting if isinstance(setting, str) else setting[language]
-
     def tokeniser_jars(self, tokeniser: str) -> list[str]:
         """Paths of CoreNLP's jars that a tokeniser needs."""
         if tokeniser not in WITH_JARS:

@@ -32,6 +32,7 @@ from synmask.config.base import (
 )
 from synmask.config.faults import nearest, one_line
 from synmask.config.guides import GUIDES, GuideOptions
+from synmask.files import UserError
 
 SPLITS = get_args(Split)
 DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
@@ -42,6 +43,27 @@ class Tokens(Section):
 
     tokeniser: Tokeniser | dict[Language, Tokeniser] = "moses"
     lowercase: bool = False
+
+    def tokeniser_of(self, language: str) -> str:
+        """The tokeniser of one language.
+
+        Raises:
+            UserError: this language has none.
+        """
+        if isinstance(self.tokeniser, str):
+            return self.tokeniser
+        if language not in self.tokeniser:
+            raise UserError(f"no tokeniser for {language!r}; only for {', '.join(self.tokeniser)}")
+        return self.tokeniser[language]
+
+
+class ModelText(Tokens):
+    """How raw text becomes a model's input; stands in each model file."""
+
+    source: Language
+    target: Language
+    codes: str  # the contents of the file of BPE codes
+    vocabulary: list[str] | None  # the allowed sub-words; None: all
 
 
 class Lengths(Section):

@@ -69,17 +69,7 @@ def score(
             f"{hypothesis_tok} has {len(tok)} lines, {hypothesis_detok} {len(detok)}; "
             "give the same hypotheses, tokenised and detokenised"
         )
-    metrics = {
-        "sacrebleu": (bleu("sacrebleu", language, lowercase=lowercase), detok, raw),
-        "bleu_tokenised": (bleu("bleu_tokenised", language, lowercase=lowercase), tok, tok_reference),
-        "chrf": (CHRF(lowercase=lowercase), detok, raw),
-    }
-    scores: dict[str, float] = {}
-    signatures: dict[str, str] = {}
-    for name, (metric, hypotheses, references) in metrics.items():
-        scores[name] = metric.corpus_score(hypotheses, [references]).score
-        signatures[name] = str(metric.get_signature())
-    return {"scores": scores, "signatures": signatures}
+    return _scores((detok, raw), (tok, tok_reference), language=language, lowercase=lowercase)
 
 
 def sentence_counts(
@@ -106,8 +96,8 @@ def sentence_counts(
 
 def score_texts(
     hypotheses: Path, references: Path, *, language: str, lowercase: bool = False
-) -> list[tuple[str, float, str]]:
-    """Score plain translations, one sentence per line: (metric, score, signature) of each metric.
+) -> dict[str, dict[str, Any]]:
+    """Score plain translations, one sentence per line, as `score` does.
 
     For tokenised BLEU, Moses' tokeniser tokenises both texts; it is left out for languages without spaces
     between words (zh, ja).
@@ -117,18 +107,31 @@ def score_texts(
     """
     from synmask.text.tokenise import tokenise  # imported here: the workflow's scores do not depend on it
 
-    ours, theirs = _read_pair(hypotheses, references)
-    metrics = {
-        "sacreBLEU": (bleu("sacrebleu", language, lowercase=lowercase), ours, theirs),
-        "chrF": (CHRF(lowercase=lowercase), ours, theirs),
-    }
+    plain = _read_pair(hypotheses, references)
+    tokens = None
     if language not in ("zh", "ja"):
-        sides = [[*tokenise(lines, language)] for lines in (ours, theirs)]
-        metrics["tokenised BLEU"] = (bleu("bleu_tokenised", language, lowercase=lowercase), *sides)
-    return [
-        (name, metric.corpus_score(left, [right]).score, str(metric.get_signature()))
-        for name, (metric, left, right) in metrics.items()
-    ]
+        tokens = tuple([*tokenise(lines, language)] for lines in plain)
+    return _scores(plain, tokens, language=language, lowercase=lowercase)
+
+
+def _scores(
+    plain: tuple[list[str], list[str]],
+    tokens: tuple[list[str], list[str]] | None,
+    *,
+    language: str,
+    lowercase: bool,
+) -> dict[str, dict[str, Any]]:
+    """As `score`, of (hypotheses, references) in plain text and in tokens, if there are any."""
+    metrics = {"sacrebleu": (bleu("sacrebleu", language, lowercase=lowercase), *plain)}
+    if tokens:
+        metrics["bleu_tokenised"] = (bleu("bleu_tokenised", language, lowercase=lowercase), *tokens)
+    metrics["chrf"] = (CHRF(lowercase=lowercase), *plain)
+    scores: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    for name, (metric, hypotheses, references) in metrics.items():
+        scores[name] = metric.corpus_score(hypotheses, [references]).score
+        signatures[name] = str(metric.get_signature())
+    return {"scores": scores, "signatures": signatures}
 
 
 def _read_pair(hypothesis: str | Path, reference: str | Path) -> tuple[list[str], list[str]]:

@@ -11,12 +11,13 @@ from typing import Any
 from synmask.config.schema import flat
 from synmask.evaluation.task_scores import TASK_METRICS
 from synmask.files import UserError, read_json, read_lines
+from synmask.reporting.metrics import METRICS
 
 TRANSLATION_SCORES = {
-    "test.sacrebleu": "sacreBLEU",
-    "test.bleu_tokenised": "tokenised BLEU",
-    "test.chrf": "chrF",
-    "valid.sacrebleu": "validation sacreBLEU",
+    "test.sacrebleu": METRICS["sacrebleu"].label,
+    "test.bleu_tokenised": METRICS["bleu_tokenised"].label,
+    "test.chrf": METRICS["chrf"].label,
+    "valid.sacrebleu": METRICS["valid_sacrebleu"].label,
 }
 RESULTS = Path("results")  # a folder per corpus
 LOG_LINES = 12

@@ -17,6 +17,7 @@ from synmask.evaluation.sentences import read_sentences
 from synmask.evaluation.significance import TRIALS, seeds_differ
 from synmask.files import UserError, write_lines
 from synmask.reporting.layout import arrow, pipes, plain, signed, write_csv
+from synmask.reporting.metrics import METRICS
 from synmask.reporting.runs import (
     RUN,
     check_alike,
@@ -29,7 +30,7 @@ from synmask.reporting.runs import (
 from synmask.reporting.style import COLOURS, DARK, GREY, in_style, panels, save
 
 TITLES = {
-    "sacrebleu": "sacreBLEU",
+    "sacrebleu": METRICS["sacrebleu"].label,
     "f1_words": "F1 of trees (words)",
     "f1_paper": "F1 of trees (the paper's count)",
     "attachment": "Undirected heads, percentage of words",
@@ -38,7 +39,11 @@ TITLES = {
 SMALL = 5.0  # a relevant gain in F1 or words, if a claim names none
 SMALL_BLEU = 0.5
 LABELS = 5  # kinds of constituents in the table of recalls
-SHOWN = {"valid_sacrebleu": "sacreBLEU, validation", "sacrebleu": "sacreBLEU, test", "chrf": "chrF, test"}
+SHOWN = {
+    "valid_sacrebleu": f"{METRICS['sacrebleu'].label}, validation",
+    "sacrebleu": f"{METRICS['sacrebleu'].label}, test",
+    "chrf": f"{METRICS['chrf'].label}, test",
+}
 OF_RUN = ["device", "commit", "valid_sacrebleu", "sacrebleu", "f1_words", "minutes", "tokens_per_second"]
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 

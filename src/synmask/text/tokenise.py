@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import regex
 
-from synmask.files import UserError, read_lines, write_lines
+from synmask.files import read_lines, write_lines
 from synmask.text import segment
 from synmask.text.parallel import map_lines
 
@@ -150,19 +150,6 @@ def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:
     """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
     text = html.unescape(_moses(tokenizer, False, line))
     return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())
-
-
-def of_language(tokeniser: str | Mapping[str, str], language: str) -> str:
-    """A corpus' tokeniser for one of its languages: the same for all, or one per language.
-
-    Raises:
-        UserError: this language has none.
-    """
-    if isinstance(tokeniser, str):
-        return tokeniser
-    if language not in tokeniser:
-        raise UserError(f"no tokeniser for {language!r}; only for {', '.join(tokeniser)}")
-    return tokeniser[language]
 
 
 def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:

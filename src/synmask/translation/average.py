@@ -9,21 +9,19 @@ from typing import Any, NamedTuple
 import torch
 from fairseq.data import Dictionary
 
-from synmask.config.sections import RunSettings
+from synmask.config.sections import ModelText, RunSettings
 from synmask.files import UserError, machine_fault, read_lines
 from synmask.training.checkpoints import average_file, load, save
 from synmask.translation.task import GuidedTranslation, translation_arguments
 from synmask.translation.transformer import GuidedTransformer
 
-TEXT = {"source", "target", "tokeniser", "lowercase", "codes", "vocabulary"}  # keys of text settings
-
 
 class Loaded(NamedTuple):
-    """A model in evaluation mode (on the GPU if there is one), its task, its text settings."""
+    """A model in evaluation mode (on the GPU if there is one), its task, and how text becomes its input."""
 
     model: GuidedTransformer
     task: GuidedTranslation
-    text: dict[str, Any]
+    text: ModelText
 
 
 def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
@@ -65,7 +63,7 @@ def save_model(
     path: Path,
     state: dict[str, torch.Tensor],
     data: Path,
-    text: dict[str, Any],
+    text: ModelText,
     settings: RunSettings,
     template_model: Path | None = None,
 ) -> None:
@@ -73,16 +71,20 @@ def save_model(
 
     Args:
         data: folder of binarised data (for its dictionaries).
-        text: `source`, `target` (languages), `tokeniser`, `lowercase`, `codes` (the BPE codes as text) and
-            `vocabulary` (the allowed sub-words; None: all).
         template_model: for a system that reads templates, the file of the model that predicts them; its
             contents are included.
     Raises:
         UserError: `state` does not fit the dictionaries or settings.
     """
-    paths = {side: data / f"dict.{text[side]}.txt" for side in ("source", "target")}
+    sides = {"source": text.source, "target": text.target}
+    paths = {side: data / f"dict.{language}.txt" for side, language in sides.items()}
     dictionaries = {side: "".join(f"{line}\n" for line in read_lines(path)) for side, path in paths.items()}
-    saved = {"model": state, "dictionaries": dictionaries, "text": text, "settings": settings.plain()}
+    saved = {
+        "model": state,
+        "dictionaries": dictionaries,
+        "text": text.plain(),
+        "settings": settings.plain(),
+    }
     if template_model is not None:
         saved["template_model"] = load(template_model)
     _built(saved, f"{data}: not what the model was trained on")
@@ -138,28 +140,23 @@ def _other_kind(path: Path) -> str | None:
 
 
 def _ready(saved: dict[str, Any], path: Path) -> Loaded:
-    model, task = _built(saved, f"{path}: not a whole model file of `synmask average`")
+    model, task, text = _built(saved, f"{path}: not a whole model file of `synmask average`")
     for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
         if not value.isfinite().all():
             raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Loaded(model.to(device).eval(), task, saved["text"])
+    return Loaded(model.to(device).eval(), task, text)
 
 
-def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, GuidedTranslation]:
-    """The model and task in a model file's contents; errors are UserErrors that begin with `fault`."""
+def _built(saved: dict[str, Any], fault: str) -> Loaded:
+    """The model, task and text settings in a model file's contents; a UserError begins with `fault`."""
     try:
-        text, settings = saved["text"], RunSettings.model_validate(saved["settings"])
-        if text.keys() != TEXT:
-            raise ValueError(f"text settings are {', '.join(sorted(text))}")
-        if not all(isinstance(text[key], str) for key in ("source", "target", "codes")):
-            raise ValueError("languages or codes are no text")
-        if not isinstance(text["tokeniser"], str | dict):
-            raise ValueError("tokeniser is neither a name nor a name for each language")
+        text = ModelText.model_validate(saved["text"])
+        settings = RunSettings.model_validate(saved["settings"])
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
-        args = translation_arguments(Path(), Path(), text["source"], text["target"], settings, seed=1)
+        args = translation_arguments(Path(), Path(), text.source, text.target, settings, seed=1)
         templates = None
         if settings.system.kind.templates:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
@@ -171,4 +168,4 @@ def _built(saved: dict[str, Any], fault: str) -> tuple[GuidedTransformer, Guided
             raise
         told = " ".join(str(error).split())[:200]
         raise UserError(f"{fault} ({type(error).__name__}: {told})") from None
-    return model, task
+    return Loaded(model, task, text)

@@ -13,9 +13,8 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from safetensors.torch import save as packed
 from torch import Tensor
 
-from synmask.config.sections import Guidance
+from synmask.config.sections import Guidance, ModelText
 from synmask.files import UserError, all_writing, json_text
-from synmask.text.tokenise import of_language
 from synmask.translation.average import load_model
 from synmask.translation.transformer import GuidedTransformer
 
@@ -39,7 +38,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """
     model, task, text = load_model(path)
     check_plain(path, task.settings.system)
-    languages = [text["source"], text["target"]]
+    languages = [text.source, text.target]
     files = {
         "config.json": json_text(_config(model, languages)),
         "generation_config.json": json_text(_generation()),
@@ -143,23 +142,23 @@ def _vocabulary(dictionary: Dictionary) -> str:
     return json_text({token: number for number, token in enumerate([*special, *marked])})
 
 
-def _why_not_tokenized(text: dict[str, Any]) -> str | None:
+def _why_not_tokenized(text: ModelText) -> str | None:
     """Why FSMT's tokenizer cannot split text by these text settings; None if it can."""
-    for side in ("source", "target"):
-        if (used := of_language(text["tokeniser"], text[side])) != "moses":
+    for side, language in (("source", text.source), ("target", text.target)):
+        if (used := text.tokeniser_of(language)) != "moses":
             return f"its {side} is tokenised by {used!r}, FSMT's tokenizer has Moses alone"
-    if text["vocabulary"] is not None:
+    if text.vocabulary is not None:
         return "its sub-words have a vocabulary_threshold, which FSMT's tokenizer has not"
     return None
 
 
-def _tokenizer(text: dict[str, Any], languages: list[str]) -> dict[str, str]:
-    merges = [line for line in text["codes"].split("\n") if line and not line.startswith("#version")]
+def _tokenizer(text: ModelText, languages: list[str]) -> dict[str, str]:
+    merges = [line for line in text.codes.split("\n") if line and not line.startswith("#version")]
     config = {
         "tokenizer_class": "FSMTTokenizer",
         "auto_map": {"AutoTokenizer": [f"{TOKENIZER.stem}.MosesTokenizer", None]},
         "langs": languages,
-        "do_lower_case": text["lowercase"],
+        "do_lower_case": text.lowercase,
         "model_max_length": 1024,
     }
     return {

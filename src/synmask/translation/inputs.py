@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from fairseq import utils
 
+from synmask.config.sections import ModelText
 from synmask.files import UserError
 from synmask.text import bpe, tokenise
 from synmask.training.binarise import encode
@@ -21,28 +22,28 @@ def no_jars(tokeniser: str) -> list[Path]:
     return []
 
 
-def starts_program(text: dict[str, Any]) -> bool:
+def starts_program(text: ModelText) -> bool:
     """Whether the source language's tokeniser is an external program, which takes seconds to start."""
-    return tokenise.of_language(text["tokeniser"], text["source"]) not in ("moses", "none")
+    return text.tokeniser_of(text.source) not in ("moses", "none")
 
 
-def tokens_of(lines: list[str], text: dict[str, Any], jars: Jars, lowercase: bool) -> list[str]:
-    tokeniser = tokenise.of_language(text["tokeniser"], text["source"])
+def tokens_of(lines: list[str], text: ModelText, jars: Jars, lowercase: bool) -> list[str]:
+    tokeniser = text.tokeniser_of(text.source)
     how = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
-    return list(tokenise.tokenise(lines, text["source"], **how))
+    return list(tokenise.tokenise(lines, text.source, **how))
 
 
-def splitter_of(text: dict[str, Any]) -> bpe.Splitter:
+def splitter_of(text: ModelText) -> bpe.Splitter:
     """The splitter of words into sub-words by a model's text settings."""
-    return bpe.Splitter(text["codes"], None if text["vocabulary"] is None else set(text["vocabulary"]))
+    return bpe.Splitter(text.codes, None if text.vocabulary is None else set(text.vocabulary))
 
 
 def prepared(
-    lines: Iterable[str], text: dict[str, Any], splitter: bpe.Splitter, jars: Jars
+    lines: Iterable[str], text: ModelText, splitter: bpe.Splitter, jars: Jars
 ) -> tuple[list[str], list[str], list[str]]:
     """Raw text with single spaces, as tokens, and in BPE, by a model's text settings."""
     plain = [" ".join(line.split()) for line in lines]
-    tokenised = tokens_of(plain, text, jars, text["lowercase"])
+    tokenised = tokens_of(plain, text, jars, text.lowercase)
     return plain, tokenised, [splitter(line) for line in tokenised]
 
 
@@ -71,6 +72,5 @@ def batches(
             yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
 
 
-def detokenised(lines: list[str], text: dict[str, Any]) -> list[str]:
-    tokeniser = tokenise.of_language(text["tokeniser"], text["target"])
-    return list(tokenise.detokenise(lines, text["target"], tokeniser))
+def detokenised(lines: list[str], text: ModelText) -> list[str]:
+    return list(tokenise.detokenise(lines, text.target, text.tokeniser_of(text.target)))

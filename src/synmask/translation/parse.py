@@ -84,7 +84,7 @@ def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
         yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
 
     most = None if starts_program(text) else 64
-    answer(reply, input=None, output=None, most=most, prompt=f"{text['source']}>")
+    answer(reply, input=None, output=None, most=most, prompt=f"{text.source}>")
 
 
 def _inducing(path: Path) -> Loaded:

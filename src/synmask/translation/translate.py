@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from fairseq import utils
 
-from synmask.config.sections import Decoding
+from synmask.config.sections import Decoding, ModelText
 from synmask.files import UserError, write_lines
 from synmask.syntax.annotations import Annotations, annotate_file
 from synmask.text import bpe
@@ -75,7 +75,7 @@ def translate(
 
     # all lines that a program prepares come together, and are checked before the first is translated
     together, check = (None, None) if translator.starts_programs else (batch, translator.encoded)
-    prompt = f"{translator.text['source']}>"
+    prompt = f"{translator.text.source}>"
     answer(reply, input=input, output=output, most=together, prompt=prompt, check=check)
 
 
@@ -148,7 +148,7 @@ class Translator:
         syntax = None
         if self.task.parsed:
             cased = tokens_of(plain, self.text, self.jars, lowercase=False)
-            syntax = _parsed(self.text["source"], cased, tokens, split, self.parse)
+            syntax = _parsed(self.text.source, cased, tokens, split, self.parse)
         templates = None
         if self.templates is not None:
             found = best_templates(self.templates, split, self.settings)
@@ -206,7 +206,7 @@ class Translator:
         return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
 
 
-def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], dict[str, Any]]:
+def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], ModelText]:
     """Models, tasks and text settings of model files; the first task's batches have all annotations needed.
 
     Raises:
@@ -216,7 +216,7 @@ def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], dict[str, An
     _, task, text = loaded[0]
     for path, (_, other, its_text) in zip(paths[1:], loaded[1:], strict=True):
         fault = None
-        if (its_text["source"], its_text["target"]) != (text["source"], text["target"]):
+        if (its_text.source, its_text.target) != (text.source, text.target):
             fault = "is of another direction"
         elif other.src_dict != task.src_dict or other.tgt_dict != task.tgt_dict or its_text != text:
             fault = "has other dictionaries or another preparation of text"

@@ -87,8 +87,11 @@ class Jobs:
         expected = self.corpus(wildcards).pairs.get(wildcards.split)
         return None if expected is None else as_json(expected)
 
+    def tokeniser(self, wildcards: Wildcards) -> str:
+        return self.corpus(wildcards).text.tokeniser_of(wildcards.language)
+
     def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
-        return self.config.tokeniser_jars(self.config.tokeniser(wildcards.corpus, wildcards.language))
+        return self.config.tokeniser_jars(self.tokeniser(wildcards))
 
     def clean_tokens(self, wildcards: Wildcards) -> str:
         """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
@@ -161,13 +164,9 @@ class Jobs:
 
     def template_text(self, wildcards: Wildcards) -> str:
         """The text settings of the model that predicts templates, whose target is not text, as JSON."""
-        tokeniser = self.config.tokeniser(wildcards.corpus, wildcards.source)
-        return as_json(
-            {
-                "tokeniser": {wildcards.source: tokeniser, wildcards.target: "none"},
-                "lowercase": self.corpus(wildcards).text.lowercase,
-            }
-        )
+        text = self.corpus(wildcards).text
+        tokeniser = {wildcards.source: text.tokeniser_of(wildcards.source), wildcards.target: "none"}
+        return as_json({"tokeniser": tokeniser, "lowercase": text.lowercase})
 
     def template_run(self, wildcards: Wildcards) -> str:
         return self.run(wildcards, settings=self.config.template_settings(*_run_of(wildcards)).plain())

@@ -106,7 +106,7 @@ class Targets:
                     languages.update(pair.split("-"))
             files.update(config.downloads(entry.corpus, languages))
             for language in languages:
-                files.update(config.tokeniser_jars(config.tokeniser(entry.corpus, language)))
+                files.update(config.tokeniser_jars(config.corpora[entry.corpus].text.tokeniser_of(language)))
         return sorted(files)
 
     def _continued_on(self, table: Table) -> Iterator[str]:
