@@ -1,9 +1,10 @@
-"""A real browser for the tests of pages, and the real CoreNLP for those of parsing."""
+"""A real browser for the tests of pages, the real CoreNLP for those of parsing, and a full disk."""
 
 import base64
 import hashlib
 import os
 import re
+import resource
 import shutil
 import subprocess
 from html.parser import HTMLParser
@@ -92,6 +93,14 @@ def open_page(tmp_path_factory):
         return Page(done.stdout, re.findall(r"CONSOLE[^\]]*\] (.*)", done.stderr))
 
     return open_page
+
+
+@pytest.fixture
+def full_disk():
+    """From its call to the end of the test, no file can grow beyond 100 kB."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture(scope="session")

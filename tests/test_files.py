@@ -157,3 +157,12 @@ def test_a_folder_in_the_way_is_named(tmp_path):
     with pytest.raises(OSError, match="Is a directory") as error:
         write_lines(tmp_path / "folder", ["text"])
     assert machine_fault(error.value) == f"{tmp_path}/folder: Is a directory"
+
+
+def test_what_killed_processes_left_goes_but_not_what_other_machines_write(tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "node")
+    kept = [f".text.node-{os.getppid()}.tmp", ".text.node-2-999999999.tmp", ".text.node-mine.tmp", "text"]
+    for name in [".text.node-999999999.tmp", *kept]:
+        (tmp_path / name).touch()
+    write_lines(tmp_path / "text", ["text"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)

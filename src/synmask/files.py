@@ -101,10 +101,12 @@ def _beside(path: Path, host: str) -> Path:
         return path
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.{host}-*.tmp"):
-        if not _alive(int(left.name.removesuffix(".tmp").rpartition("-")[2])):
+    start = f".{path.name}.{host}-"
+    for left in path.parent.glob(f"{glob.escape(start)}*.tmp"):
+        process = left.name.removeprefix(start).removesuffix(".tmp")
+        if process.isdecimal() and not _alive(int(process)):  # else it is of the machine HOST-something
             left.unlink(missing_ok=True)
-    return path.with_name(f".{path.name}.{host}-{os.getpid()}.tmp")
+    return path.with_name(f"{start}{os.getpid()}.tmp")
 
 
 @contextmanager
@@ -184,20 +186,30 @@ def read_lines(path: str | Path) -> Iterator[str]:
         UserError: the file is missing, is not UTF-8 (named with its line), or is a damaged .gz.
     """
     path = Path(path)
-    number = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
-            for number, line in enumerate(handle, start=1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield text.removesuffix("\n").removesuffix("\r")
+            yield from decoded(handle, str(path))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file first"
-        ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
+
+
+def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """The lines of a file as `read_lines` yields them.
+
+    Args:
+        name: the file's, for messages.
+    Raises:
+        UserError: a line is not UTF-8.
+    """
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            what = f"not UTF-8 ({error.reason}); convert the file first"
+            raise UserError(f"{name}, line {number}: {what}") from None
+        yield text.removesuffix("\n").removesuffix("\r")
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:

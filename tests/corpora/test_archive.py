@@ -1,6 +1,7 @@
 import gzip
 import io
 import stat
+import subprocess
 import tarfile
 import zipfile
 
@@ -8,7 +9,7 @@ import pytest
 
 from synmask.corpora.archive import unpack
 from synmask.corpora.download import fetch
-from synmask.files import UserError, sha256
+from synmask.files import UserError, machine_fault, sha256
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_a_leading_dot_in_a_tar_is_nothing(make, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
-@pytest.mark.parametrize("evil", ["../evil", "x/../../evil", "/tmp/evil", "..\\evil"])
+@pytest.mark.parametrize("evil", ["../evil", "x/../../evil", "/tmp/evil", "..\\evil", "C:/evil", "C:evil"])
 def test_an_archive_that_reaches_outside_its_folder(make, tmp_path, name, evil):
     path = make(name, [("x/a.txt", b"A"), (evil, b"E")])
     assert "names a file outside its folder" in refused(path, ["x/a.txt"], tmp_path / "out")
@@ -205,3 +206,25 @@ def test_garbage_in_the_record_of_a_checksum(make, tmp_path, garbage):
     with pytest.raises(UserError) as error:
         fetch("x", path.as_uri(), tmp_path / "a.tgz")
     assert str(error.value) == said
+
+
+def test_a_bomb_of_nothing(tmp_path):
+    """A sparse file is longer than what its archive holds of it."""
+    (tmp_path / "x").mkdir()
+    with open(tmp_path / "x/a.txt", "wb") as handle:
+        handle.truncate(3_000_000)
+    command = ["tar", "--sparse", "-C", tmp_path, "-czf", tmp_path / "a.tgz", "x/a.txt"]
+    subprocess.run(command, check=True)
+    assert len(gzip.decompress((tmp_path / "a.tgz").read_bytes())) < 30_000
+    said = refused(tmp_path / "a.tgz", ["x/a.txt"], tmp_path / "out", limit=1_000_000)
+    assert "unpacks to more than" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_a_full_disk_names_the_file(make, tmp_path, name, full_disk):
+    path = make(name, [("x/a.txt", bytes(200_000))])
+    full_disk()
+    with pytest.raises(OSError, match="too large") as error:
+        unpack(path, ["x/a.txt"], tmp_path / "out")
+    assert machine_fault(error.value) == f"{tmp_path}/out/a.txt: File too large"

@@ -10,7 +10,7 @@ import pytest
 
 from synmask.corpora import download
 from synmask.corpora.download import fetch
-from synmask.files import UserError
+from synmask.files import UserError, machine_fault
 
 CONTENT = random.Random(1).randbytes(300_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -274,3 +274,13 @@ def test_mirror_faults(server, tmp_path):
             fetch("toy", url.replace("train.gz", file), tmp_path / "x", sha256=checksum, mirror=mirror)
         one_line(error, "toy", part, "config.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["train.gz"]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_full_disk_names_the_file(server, tmp_path, mirrored, full_disk):
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror/x").write_bytes(CONTENT)
+    full_disk()
+    with pytest.raises(OSError, match="too large") as error:
+        fetch("toy", f"{server.url}/x", tmp_path / "x", mirror=tmp_path / "mirror" if mirrored else None)
+    assert machine_fault(error.value) == f"{tmp_path}/x.part: File too large"

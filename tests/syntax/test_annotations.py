@@ -149,6 +149,16 @@ def test_only_the_kept_lines_count(tmp_path):
     assert Annotations(tmp_path / "a.npy", [4, 3])[0].tolist()[0] == [1, 2, 2]
 
 
+def test_a_text_without_sentences_and_kept_lines_without_numbers(tmp_path):
+    paths = files(tmp_path, bpe=[], heads=[])
+    with pytest.raises(UserError, match="bpe: empty; give a text in BPE"):
+        annotate_file(tmp_path / "bpe", tmp_path / "a.npy", trees=None, heads=paths["heads"])
+    assert not (tmp_path / "a.npy").exists()
+    write_lines(tmp_path / "kept", ["1", "one"])
+    with pytest.raises(UserError, match="kept: not the line numbers that `synmask clean` writes; give these"):
+        annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **paths, kept=tmp_path / "kept")
+
+
 def test_one_kind_alone(tmp_path):
     paths = files(tmp_path)
     for name, missing in (("heads", "without_distances"), ("trees", "without_heads")):

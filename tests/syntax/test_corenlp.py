@@ -2,14 +2,15 @@
 
 import json
 import sys
+import tempfile
 import zipfile
 
 import pytest
 
-from synmask.files import UserError
+from synmask.files import UserError, machine_fault
 from synmask.syntax import corenlp
 from synmask.syntax.corenlp import parse_file, parser_words
-from synmask.syntax.jvm import Machine, Models
+from synmask.syntax.jvm import Machine, Models, answers
 from synmask.syntax.treebank import read_trees
 
 # Answers every sentence with a right-branching tree whose tags are the words it was asked for.
@@ -214,3 +215,14 @@ def test_progress(run, monkeypatch, capsys):
     monkeypatch.setattr(corenlp, "PROGRESS", 0.0)
     run()
     assert "2 of 3 sentences, " in capsys.readouterr().err
+
+
+def test_a_full_disk_names_the_file(run, full_disk):
+    run.text = "Der Hund bellt\n" * 3000
+    full_disk()
+    with pytest.raises(OSError, match="too large") as error:
+        run()
+    assert machine_fault(error.value) == f"{run.folder}/out.partial: File too large"
+    with pytest.raises(OSError, match="too large") as error:
+        next(answers({1: ["Hund"] * 50_000}, "name", Models("tagger", "parser"), [], Machine(1, 1000)))
+    assert machine_fault(error.value) == f"{tempfile.gettempdir()}: File too large"

@@ -172,7 +172,13 @@ def test_faulty_folders_and_zips_are_named(treebank):
     (treebank / "cut.zip").write_bytes(whole)
     (treebank / "wsj/10.mrg").write_text("(S (N d)\n")
     with zipfile.ZipFile(treebank / "latin.zip", "w") as archive:
-        archive.writestr("x.mrg", "(S (N \xe4))".encode("latin-1"))
+        archive.writestr("x.mrg", "(S (N a\u2028))\n".encode() + "(S (N \xe4))".encode("latin-1"))
+    for packer, start in ((zipfile.ZIP_LZMA, b"\x05\x00\x5d"), (zipfile.ZIP_BZIP2, b"BZh")):
+        with zipfile.ZipFile(treebank / f"{packer}.zip", "w", packer) as archive:
+            archive.writestr("x.mrg", "(S (N a))")
+        whole = bytearray((treebank / f"{packer}.zip").read_bytes())
+        whole[whole.index(start) + 2] ^= 255
+        (treebank / f"{packer}.zip").write_bytes(whole)
     with zipfile.ZipFile(treebank / "none.zip", "w"):
         pass
     for name, said in (
@@ -181,7 +187,9 @@ def test_faulty_folders_and_zips_are_named(treebank):
         ("gone.zip", "gone.zip: no such file"),
         ("text.zip", "text.zip: damaged or locked zip file"),
         ("cut.zip", "cut.zip: damaged or locked zip file"),
-        ("latin.zip", "latin.zip, x.mrg: not UTF-8"),
+        ("14.zip", "14.zip: damaged or locked zip file"),
+        ("12.zip", "12.zip: damaged or locked zip file"),
+        ("latin.zip", "latin.zip, x.mrg, line 2: not UTF-8"),
         ("wsj", 'wsj/10.mrg, line 1: "\\(" is never closed'),
     ):
         with pytest.raises(UserError, match=said):

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from synmask.files import UserError
+from synmask.files import UserError, machine_fault
 from synmask.text import segment
 from synmask.text.tokenise import tokenise
 
@@ -114,3 +114,11 @@ def test_stanford_is_asked_for_its_chinese_treebank_model(program, tmp_path):
     words = (tmp_path / "words").read_text()
     assert f"-cp {jars[0]}:{jars[1]} edu.stanford.nlp.ie.crf.CRFClassifier" in words
     assert "-loadClassifier edu/stanford/nlp/models/segmenter/chinese/ctb.gz" in words
+
+
+def test_a_full_disk_names_the_file(tmp_path, full_disk):
+    (tmp_path / "some.jar").touch()
+    full_disk()
+    with pytest.raises(OSError, match="too large") as error:
+        list(segment.penn(["word " * 50_000], [tmp_path / "some.jar"]))
+    assert machine_fault(error.value).endswith("/text: File too large")

@@ -1,5 +1,7 @@
+import os
 import random
 import re
+import signal
 import subprocess
 import sys
 
@@ -123,6 +125,15 @@ def test_a_fault_in_the_input_leaves_nothing(tmp_path, monkeypatch, threads):
     with pytest.raises(UserError, match="line 31: not UTF-8"):
         tokenise_file(tmp_path / "in", tmp_path / "out", "en", threads=threads)
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def _killed(line):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_is_said_in_one_line():
+    with pytest.raises(UserError, match="one of 2 processes was killed, perhaps for lack of memory"):
+        list(parallel.map_lines(_killed, ["x"] * 9, 2))
 
 
 def test_lines_are_read_as_they_are_needed(monkeypatch):

@@ -63,11 +63,11 @@ def tree(
     top = None
     if number is None:
         from synmask.cli.constituency import tokeniser_jars
-        from synmask.syntax.parses import parse_of
+        from synmask.syntax.parses import Parse
         from synmask.translation.parse import parse_text
 
         jars = tokeniser_jars(configfile)
-        induced = {label: parse_of(parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
+        induced = {label: Parse(**parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
     else:
         parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
         top, induced = _numbered(number, gold, parses)

@@ -11,10 +11,10 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
-from synmask.files import UserError, sha256
+from synmask.files import UserError, named_errors, sha256
 
 # Errors of Python's readers for truncated, altered or unsupported archives.
 BROKEN = (
@@ -120,13 +120,13 @@ def _too_much(archive: Path, limit: int) -> UserError:
 
 
 def _check_name(archive: Path, name: str) -> None:
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in path.parts[0:1]:
+    path = PureWindowsPath(name)  # which knows both slashes, and drives
+    if path.anchor or ".." in path.parts:
         raise UserError(f"{archive}: names a file outside its folder ({name!r}); do not use this archive")
 
 
 def _untar(archive: Path, wanted: set[str], folder: Path, limit: int) -> dict[str, Path]:
-    found = {}
+    found, size = {}, 0
     with gzip.open(archive) as raw, tarfile.open(fileobj=_Limited(raw, limit, archive), mode="r|") as tar:
         for member in tar:
             _check_name(archive, member.name)
@@ -134,6 +134,9 @@ def _untar(archive: Path, wanted: set[str], folder: Path, limit: int) -> dict[st
             if name in wanted:
                 if not member.isreg():
                     raise _no_file(archive, name)
+                size += member.size  # of a sparse file far more than is read
+                if size > limit:
+                    raise _too_much(archive, limit)
                 found[name] = _write(tar.extractfile(member), folder, name)
         if raw.read(1 << 16).strip(b"\0"):  # read on to the checksum at the end
             raise tarfile.ReadError("data after its end")
@@ -163,6 +166,6 @@ def _no_file(archive: Path, name: str) -> UserError:
 def _write(handle: IO[bytes], folder: Path, name: str) -> Path:
     path = folder / PurePosixPath(name).name
     folder.mkdir(parents=True, exist_ok=True)
-    with open(path, "wb") as output:
+    with named_errors(path), open(path, "wb") as output:
         shutil.copyfileobj(handle, output)
     return path

@@ -69,13 +69,14 @@ def fetch(
         sha256 = sha256.lower()
     left_over = part.exists()
     place, hint = _place(name, url, output.name, mirror)
-    if isinstance(place, Path):
-        _copy(name, place, part, hint)
-    else:
-        _download(name, place, part, hint)
-        if left_over and files.sha256(part) != sha256:  # it was part of another file
-            part.unlink()
+    with files.named_errors(part):
+        if isinstance(place, Path):
+            _copy(name, place, part, hint)
+        else:
             _download(name, place, part, hint)
+            if left_over and files.sha256(part) != sha256:  # it was part of another file
+                part.unlink()
+                _download(name, place, part, hint)
     if sha256 is not None and (got := files.sha256(part)) != sha256:
         part.unlink()
         raise UserError(
@@ -125,7 +126,8 @@ def _copy(name: str, source: Path, part: Path, hint: str) -> None:
         raise UserError(f"{name}: {source.parent}: no such folder; {hint}")
     if not source.is_file():
         raise UserError(f"{name}: {source}: no such file; {hint}")
-    shutil.copyfile(source, part)
+    with open(source, "rb") as whole, open(part, "wb") as copy:
+        shutil.copyfileobj(whole, copy)  # copyfile says of a full disk that `source` is on it
 
 
 def _download(name: str, url: str, part: Path, hint: str) -> None:

@@ -91,7 +91,8 @@ def annotate_file(
         The numbers of "sentences", and of those "without_heads" and "without_distances".
 
     Raises:
-        UserError: trees or heads do not match the sentences; the message names the line.
+        UserError: trees or heads do not match the sentences, and the message names the line; or there is no
+            sentence.
     """
     columns = [
         map(str.split, read_lines(subwords)),
@@ -112,6 +113,8 @@ def annotate_file(
         counts["sentences"] += 1
         counts["without_heads"] += parents is None
         counts["without_distances"] += tree is None
+    if not tables:
+        raise UserError(f"{subwords}: empty; give a text in BPE")
     with writing(output, "wb") as handle:
         np.save(handle, np.concatenate(tables))
     write_json(output.with_suffix(".json"), counts)
@@ -149,10 +152,17 @@ _END = object()
 
 
 def selected(rows: Iterable, kept: Path | None) -> Iterator:
-    """The rows whose numbers (from 1) are in the file `kept`; without it, all rows."""
+    """The rows whose numbers (from 1) are in the file `kept`; without it, all rows.
+
+    Raises:
+        UserError: `kept` cannot be read, or has a line that is not a number.
+    """
     if kept is None:
         return iter(rows)
-    numbers = {int(line) for line in read_lines(kept)}
+    try:
+        numbers = {int(line) for line in read_lines(kept)}
+    except ValueError:
+        raise UserError(f"{kept}: not the line numbers that `synmask clean` writes; give these") from None
     return (row for number, row in enumerate(rows, start=1) if number in numbers)
 
 

@@ -150,7 +150,10 @@ def _parse(
     if finished:
         print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
     said = started = 0.0
-    with side.open("a", encoding="utf-8", newline="\n", buffering=1) as kept:
+    with (
+        files.named_errors(side),
+        side.open("a", encoding="utf-8", newline="\n", buffering=1) as kept,
+    ):
         stream = answers(todo, name, models, jars, machine)
         _, corenlp, java = next(stream)
         print(f"CoreNLP {corenlp} is ready", file=sys.stderr)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmask.files import UserError
+from synmask.files import UserError, named_errors
 
 PROGRAM = Path(__file__).with_name("Parse.java")
 OLDEST_JAVA = 11  # the first version that runs a source file
@@ -63,9 +63,10 @@ def answers(
         *([models.dependencies] if models.dependencies else []),
     ]
     with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as said:
-        for number, words in sentences.items():
-            questions.write(f"{number}\t{' '.join(words)}\n".encode())
-        questions.seek(0)
+        with named_errors(Path(tempfile.gettempdir())):
+            for number, words in sentences.items():
+                questions.write(f"{number}\t{' '.join(words)}\n".encode())
+            questions.seek(0)
         jvm = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said)
         try:
             for line in jvm.stdout:

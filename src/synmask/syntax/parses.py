@@ -1,15 +1,14 @@
 """Read the output of `synmask parse`, one JSON object per sentence, and compare it with gold trees."""
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from synmask.files import UserError, read_json, read_lines
 from synmask.syntax.treebank import Tree, read_trees, same_word, trees_of, words_of
@@ -37,19 +36,22 @@ class Parse:
     spans: Sequence[tuple[int, int, str]] | None = None
 
 
+_PARSE = TypeAdapter(Parse)
+
+
 def read_parses(path: Path) -> Iterator[Parse]:
     """Read a file of `synmask parse`.
 
     Raises:
-        UserError: a line is malformed, its numbers of tokens and distances do not match, or one is NaN.
+        UserError: a line is malformed, its numbers of tokens and distances do not match, or a distance is
+            NaN.
     """
     for line, text in enumerate(read_lines(path), start=1):
         try:
-            row = json.loads(text)
-            parse = parse_of(row)
+            parse = _PARSE.validate_json(text)
             if any(map(math.isnan, [*parse.distances, parse.eos_distance])):
                 raise ValueError
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except ValueError:  # also pydantic's ValidationError
             raise UserError(
                 f"{path}, line {line}: not tokens, distances and eos_distance of a parse; parse again"
             ) from None
@@ -142,18 +144,6 @@ def read_distribution(path: Path) -> Shown:
         said = error.errors()[0]
         where = ": ".join([str(path), *map(str, said["loc"]), said["msg"]])
         raise UserError(f"{where}; give what `synmask parse --distribution` wrote") from None
-
-
-def parse_of(row: dict[str, Any]) -> Parse:
-    """One line of `synmask parse` as a Parse."""
-    return Parse(
-        row["tokens"],
-        row["distances"],
-        float(row["eos_distance"]),
-        row.get("heads"),
-        row.get("heights", ()),
-        row.get("parents", ()),
-    )
 
 
 def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:

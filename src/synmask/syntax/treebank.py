@@ -1,6 +1,8 @@
 """Constituency trees, and bracketed (Penn-style) files of them."""
 
 import html
+import io
+import lzma
 import re
 import zipfile
 import zlib
@@ -8,11 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synmask.files import UserError, read_lines
+from synmask.files import UserError, decoded, read_lines
 
 ESCAPE = re.compile("-(=*)([LR][RSC]B-)")  # of a bracket; with =, of a word that looks like one
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 FLAT = "FLAT"  # the label of trees of unparsed sentences
+DAMAGE = (  # what zipfile raises; RuntimeError also for a locked file
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +139,7 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
     if path.is_dir():
         files = {str(file): read_lines(file) for file in sorted(path.rglob("*.mrg")) if file.is_file()}
     elif path.suffix == ".zip" and path.is_file():
-        files = {f"{path}, {name}": lines for name, lines in _zipped(path)}
+        files = {name: decoded(io.BytesIO(packed), name) for name, packed in _zipped(path)}
     else:
         files = {str(path): read_lines(path)}
     if not files:
@@ -143,15 +148,14 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
         yield from trees_of(lines, name)
 
 
-def _zipped(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The files of a .zip that end in .mrg, and their lines."""
+def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The names of the files of a .zip that end in .mrg, each after the path, and their bytes."""
+    whole = io.BytesIO(path.read_bytes())  # so that an OSError below is a damage
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(whole) as archive:
             for name in sorted(name for name in archive.namelist() if name.endswith(".mrg")):
-                yield name, archive.read(name).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}, {name}: not UTF-8 ({error.reason}); convert the file first") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+                yield f"{path}, {name}", archive.read(name)
+    except DAMAGE as error:
         raise UserError(f"{path}: damaged or locked zip file ({error}); fetch it again") from None
 
 

@@ -3,7 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+
+from synmask.files import UserError
 
 CHUNK = 2000  # lines per task; sending them costs far less than processing them
 _function: Callable[[str], str]  # of a worker process
@@ -14,12 +17,20 @@ def map_lines(function: Callable[[str], str], lines: Iterable[str], threads: int
 
     With `threads` > 1, as many processes share the work. `function` must be picklable; each process receives
     it once, so its caches persist. At most a few chunks of lines are in memory.
+
+    Raises:
+        UserError: a process was killed.
     """
     if threads <= 1:
         yield from map(function, lines)
         return
-    with ProcessPoolExecutor(threads, initializer=_start, initargs=(function,)) as pool:
-        yield from in_chunks(pool, _work, lines, CHUNK, most=2 * threads)
+    try:
+        with ProcessPoolExecutor(threads, initializer=_start, initargs=(function,)) as pool:
+            yield from in_chunks(pool, _work, lines, CHUNK, most=2 * threads)
+    except BrokenProcessPool:
+        raise UserError(
+            f"one of {threads} processes was killed, perhaps for lack of memory; give more, or fewer threads"
+        ) from None
 
 
 def in_chunks(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from synmask.files import UserError
+from synmask.files import UserError, named_errors
 from synmask.text.parallel import in_chunks
 
 CHUNK = 1000  # lines per process of Juman
@@ -106,7 +106,7 @@ def _java(
     with tempfile.TemporaryDirectory() as folder:
         text, errors = Path(folder) / "text", Path(folder) / "errors"
         filled: list[bool] = []  # programs treat empty lines differently, so they get none
-        with open(text, "w", encoding="utf-8", newline="\n") as handle:
+        with named_errors(text), open(text, "w", encoding="utf-8", newline="\n") as handle:
             for line in lines:
                 filled.append(bool(line))
                 if line:
