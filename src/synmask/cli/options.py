@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from synmask.config.base import Line, Seed
+from synmask.config.base import Language, Line, Seed
 from synmask.config.faults import one_line
 from synmask.files import UserError
 
@@ -60,8 +60,8 @@ Whole = Annotated[int, Parameter(converter=_whole, n_tokens=1, accepts_keys=Fals
 CountOption = Annotated[Whole, Field(ge=1, lt=2**31)]
 Switch = Annotated[Whole, Field(ge=0, le=1)]
 
-Source = Annotated[str, Parameter(help="Source language.")]
-Target = Annotated[str, Parameter(help="Target language.")]
+Source = Annotated[Language, Parameter(help="Source language.")]
+Target = Annotated[Language, Parameter(help="Target language.")]
 Threads = Annotated[
     Whole,
     Field(ge=1, le=1024),
