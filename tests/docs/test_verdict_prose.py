@@ -31,6 +31,9 @@ RULE = "heads.json", "attachment", "best rule"
 RULE_NAME = "heads.json", "rule"
 PARAMETERS = "train.json", "parameters"
 WEIGHT = "scores.json", "settings", "system", "mlm_weight"
+PROTOCOLS = "words", "paper", "evalb"
+KINDS = "directed", "undirected"
+SENTENCES = "parse.json", "protocols", "words", "sentences"
 EXPLAINED = "parse.json", "explained_by_labels_within_sentences"
 PUNCTUATION_HIGH = "right-branching-punctuation-high"
 # what a probe reads without the parser → with it
@@ -337,8 +340,8 @@ def test_heads_and_constituents(runs):
         f"the prepositional phrases (right-branching: {runs.mean(bare, recall('NP', 'right-branching')):.0f} "
         f"and {share(bare, recall('PP', 'right-branching'))})",
         "they have {:.0f}%, right-branching trees {:.0f}%".format(*clauses),
-        f"have {spread(runs.seeds('grammar', recall('NP')), 1)}% of the noun phrases, "
-        f"balanced ones {runs.mean('grammar', recall('NP', 'balanced')):.1f}%",
+        f"have {spread(runs.seeds('grammar', recall('NP')))}% of the noun phrases, "
+        f"balanced ones {runs.mean('grammar', recall('NP', 'balanced')):.2f}%",
         f"English trees of all {COUNT[len(trees)]} systems",
         f"at noun phrases ({nouns[0]:.0f} to {nouns[-1]:.0f}%, against "
         f"{share('grammar', recall('NP', 'right-branching'), EN)})",
@@ -462,3 +465,107 @@ def test_first_screens(runs):
     text = text_of("docs/index.md", end="## Where to go")
     text = re.sub(r"\| [^|]+ \| [+−][\d., +−\[\]]+\]", "", text)  # the table: test_index.py
     check(text, measured, ["(Kai et al. 2024)"])
+
+
+NAMED = {
+    "Grammar": "grammar",
+    "Grammar − BPE labels": "grammar-nobpe",
+    "Grammar − parser's attention": "grammar-noattention",
+    "Grammar + residual connection in the parser": "grammar-residual",
+    "Grammar (mended)": "grammar-mended",
+}
+HEADED = {name: NAMED[name] for name in ("Grammar", "Grammar − parser's attention", "Grammar (mended)")}
+
+
+def tree_rows(runs):
+    for name, system in NAMED.items():
+        words, *others = (runs.seeds(system, f1(protocol)) for protocol in PROTOCOLS)
+        yield [name, spread(words), listed(words), *map(spread, others)]
+
+
+def trivial_rows(runs, direction, *more):
+    for trees in ("right-branching", PUNCTUATION_HIGH, "left-branching", "balanced", "random", "oracle"):
+        as_stored = trees if trees in (PUNCTUATION_HIGH, "oracle") else f"{trees}-with-punctuation"
+        words = "–" if trees == PUNCTUATION_HIGH else f"{runs.trivial(trees, direction):.2f}"
+        others = (f"{runs.trivial(as_stored, direction, protocol):.2f}" for protocol in PROTOCOLS[1:])
+        yield [trees.replace("-punctuation-", ", punctuation "), words, *more, *others]
+
+
+def head_rows(runs):
+    for name, system in HEADED.items():
+        yield [name, *(spread(runs.seeds(system, attachment(kind))) for kind in KINDS)]
+    for rule in ("left neighbour", "right neighbour", "random"):
+        what = (attachment(kind, rule.replace(" ", "-")) for kind in KINDS)
+        yield [rule, *(f"{runs.mean('grammar', one):.2f}" for one in what)]
+
+
+def distance_rows(runs):
+    yield ["Multi30k De→En: `transformer`", "–", "–", spread(runs.seeds("transformer", BLEU))]
+    for name in ("", "-mask", "-nomlm", "-noattention", "-residual", "-mended"):
+        system = f"grammar{name}"
+        labels = [100 * share for share in runs.seeds(system, EXPLAINED)]
+        trees = listed(runs.seeds(system, f1())), listed(labels, unit="%")
+        yield [f"Multi30k De→En: `{system}`", *trees, spread(runs.seeds(system, BLEU))]
+
+
+def as_rows(rows):
+    return ["".join(f"| {cell} " if cell else "| " for cell in row) + "|" for row in rows]
+
+
+def test_measured_trees_and_heads(runs):
+    found = {
+        kind: {system: runs.seeds(system, attachment(kind)) for system in runs.systems(DE, "heads.json")}
+        for kind in KINDS
+    }
+    best = {
+        kind: max(runs.mean("grammar", attachment(kind, f"{side}-neighbour")) for side in ("left", "right"))
+        for kind in KINDS
+    }
+    above = {
+        kind: {
+            system: listed(score for score in seeds if score > best[kind]) for system, seeds in each.items()
+        }
+        for kind, each in found.items()
+    }
+    directed, undirected = ({s: scores for s, scores in above[kind].items() if scores} for kind in KINDS)
+    assert [*directed] == ["grammar-noattention", "mended-layers"]
+    bare, mended = undirected.pop("grammar-noattention").split(", "), undirected.pop("grammar-mended")
+    assert bare == [f"{found['undirected']['grammar-noattention'][seed - 1]:.1f}" for seed in (1, 5)]
+    assert mended == f"{found['undirected']['grammar-mended'][2]:.1f}"
+    shown = [seeds for system, seeds in found["directed"].items() if system in HEADED.values()]
+    others = {system: re.sub(", (?=[^,]*$)", " and ", scores) for system, scores in undirected.items()}
+    measured = [
+        *as_rows(tree_rows(runs)),
+        *as_rows(trivial_rows(runs, DE, "")),
+        *as_rows(head_rows(runs)),
+        f"one of the {COUNT[sum(map(len, shown))]} runs finds more heads than the rule",
+        f"seed 5 without the attention ({directed['grammar-noattention']})",
+        f"Undirected, {COUNT[len(bare) + 1]} runs find more than either neighbour: "
+        f"seeds 1 ({bare[0]}) and 5 ({bare[1]}) without the attention, and seed 3 of the mended grammar ({mended})",
+        f"{COUNT[len(others)].capitalize()} systems outside this table also have such runs: "
+        f"`grammar-residual` ({others['grammar-residual']} with seed 1), `mended-layers` ({others['mended-layers']}; "
+        f"directed {' and '.join(directed['mended-layers'].split(', '))}), `structformer` ({others['structformer']}), "
+        f"`mended-residual` ({others['mended-residual']}) and `mended-nobpe` ({others['mended-nobpe']})",
+        f"CoreNLP's trees of the same {runs.seeds('grammar', SENTENCES, EN)[0]:,} sentences",
+        *as_rows(trivial_rows(runs, EN)),
+    ]
+    other = ["seeds 1 to 3 (without the parser's attention: 1 to 5)"]
+    check(text_of("docs/parsing.md", "### Measured", "**The published gold trees"), measured, other)
+
+
+def test_information_in_the_distances(runs):
+    """The rows and the sentences on Multi30k."""
+    text = text_of("docs/parsing.md", "### Information in the distances", "**`grammar-mended`**")
+    labels = {system: runs.seeds(system, EXPLAINED) for system in runs.systems(DE, "parse.json")}
+    without = labels["grammar-mask"] + labels["grammar-nomlm"]
+    with_loss = [100 * share for share in labels["grammar"]]
+    residual = runs.seeds("grammar-residual", f1())
+    fragments = [
+        *as_rows(distance_rows(runs)),
+        f"99% or more in {COUNT[sum(share > 0.99 for share in without)]} of {COUNT[len(without)]} runs on Multi30k",
+        f"they explain {min(with_loss):.0f} to {max(with_loss):.0f}%",
+        f"bad with one of three seeds ({min(runs.seeds('grammar-noattention', f1(), EN)):.1f})",
+        f"are bad with one seed ({min(runs.seeds('grammar-mended', f1())):.1f})",
+        f"differ by up to {max(residual) - min(residual):.0f} points between seeds",
+    ]
+    assert [fragment for fragment in fragments if fragment not in text] == []
