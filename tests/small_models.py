@@ -48,7 +48,7 @@ GRAMMAR = {
 
 def model_text(codes: str = "", **more) -> ModelText:
     """How a model's input is made of German text."""
-    return ModelText(source="de", target="en", codes=codes, **{"vocabulary": None} | more)
+    return ModelText(source="de", target="en", codes=codes, vocabulary=None, **more)
 
 
 typed = RunSettings.model_validate

@@ -542,7 +542,7 @@ def test_measured_trees_and_heads(runs):
         f"seed 5 without the attention ({directed['grammar-noattention']})",
         f"Undirected, {COUNT[len(bare) + 1]} runs find more than either neighbour: "
         f"seeds 1 ({bare[0]}) and 5 ({bare[1]}) without the attention, and seed 3 of the mended grammar ({mended})",
-        f"{COUNT[len(others)].capitalize()} systems outside this table also have such runs: "
+        f"{COUNT[len(others)].capitalize()} systems outside this table also have runs that find more: "
         f"`grammar-residual` ({others['grammar-residual']} with seed 1), `mended-layers` ({others['mended-layers']}; "
         f"directed {' and '.join(directed['mended-layers'].split(', '))}), `structformer` ({others['structformer']}), "
         f"`mended-residual` ({others['mended-residual']}) and `mended-nobpe` ({others['mended-nobpe']})",

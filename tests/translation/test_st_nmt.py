@@ -27,6 +27,7 @@ from synmask.translation.transformer import GuidedTransformer
 from synmask.translation.translate import Translator
 
 ROOT = Path(__file__).parents[2]
+CODES = "#version: 0.2\nb b</w>\n"
 
 
 def template_of(line, number):
@@ -228,7 +229,7 @@ def models(corpus, templates, all_settings, tmp_path_factory):
     options = TemplatesOptions().model_dump(mode="json")
     system = plain["system"] | {"guide": "templates", "options": options}
     train(templates / "bin", folder / "first", "de", "en", typed(plain), 1, keep=1)
-    text = model_text("#version: 0.2\nb b</w>\n", tokeniser={"de": "moses", "en": "none"})
+    text = model_text(CODES, tokeniser={"de": "moses", "en": "none"})
     save_model(
         folder / "first.pt", average(folder / "first/checkpoints", 1), templates / "bin", text, typed(plain)
     )
@@ -241,7 +242,7 @@ def models(corpus, templates, all_settings, tmp_path_factory):
         folder / "second.pt",
         state,
         corpus / "bin",
-        model_text("#version: 0.2\nb b</w>\n"),
+        model_text(CODES),
         typed(settings),
         folder / "first.pt",
     )
@@ -327,9 +328,7 @@ def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, 
         decode_files(models / "second.pt", [corpus / "bpe/test.de"], [tmp_path / "h"], Decoding(), threads=1)
     state = average(models / "second/checkpoints", 1)
     with pytest.raises(UserError, match="not what the model was trained on"):
-        save_model(
-            tmp_path / "x.pt", state, corpus / "bin", model_text("#version: 0.2\nb b</w>\n"), typed(settings)
-        )
+        save_model(tmp_path / "x.pt", state, corpus / "bin", model_text(CODES), typed(settings))
     words = read_dictionary(templates / "bin/dict.en.txt")
     assert [row.tolist() for row in read_templates(templates / "valid.en", words, 12)][4] == [2]
 
