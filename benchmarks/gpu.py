@@ -25,8 +25,13 @@ import pandas as pd
 import torch
 
 import machine
+from decoding import compare
+from distribution import BATCHES, TOKENS, dependency_distribution, measure
+from finetuning import costs as costs_of_finetuning
+from steps import STOCK
 from synmask.config import read_yaml
 from synmask.files import read_lines
+from training import costs as costs_of_training
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TRANSLATION = (
@@ -52,6 +57,7 @@ class Size:
     examples: tuple[tuple[int, int], ...] = ((32, 128), (8, 512))  # batches of RoBERTa, as `batch`
     steps: int = 5
     sentences: int = 1000  # to decode
+    turns: int = 3  # of decoding
     overlay: str = "gpu.yaml"  # the trainings
     corpus: str = "multi30k-small"  # of the trainings
 
@@ -69,6 +75,7 @@ SMALL = Size(
     examples=((2, 6),),
     steps=1,
     sentences=20,
+    turns=1,
     overlay="gpu-small.yaml",
     corpus="demo",
 )
@@ -76,8 +83,6 @@ SMALL = Size(
 
 def distribution(size):
     """Time and memory of P_D, also compiled, and of its literal form."""
-    from distribution import BATCHES, TOKENS, dependency_distribution, measure
-
     compiled = torch.compile(dependency_distribution, backend=size.backend)
     rows = []
     for n in size.lengths:
@@ -89,24 +94,18 @@ def distribution(size):
 
 def training(size, corpus, precision, backend=None):
     """Steps of translation systems at a corpus's model size, and of stock fairseq."""
-    from steps import STOCK
-    from training import costs
-
     systems = ("transformer", "grammar") if backend else size.systems
     how = {"device": DEVICE, "precision": precision, "backend": backend}
-    return [asdict(cost) for cost in costs((STOCK, *systems), corpus, *size.batch, size.steps, **how)]
+    found = costs_of_training((STOCK, *systems), corpus, *size.batch, size.steps, **how)
+    return [asdict(cost) for cost in found]
 
 
 def finetuning(size, sentences, length, precision):
     """Steps of RoBERTa systems, and of stock fairseq."""
-    from finetuning import costs
-    from steps import STOCK
-
     how = {"device": DEVICE, "precision": precision}
-    return [
-        asdict(cost)
-        for cost in costs((STOCK, *size.roberta), size.layers, sentences, length, size.steps, **how)
-    ]
+    names = (STOCK, *size.roberta)
+    found = costs_of_finetuning(names, size.layers, sentences, length, size.steps, **how)
+    return [asdict(cost) for cost in found]
 
 
 def workflow(size, configfile):
@@ -124,11 +123,9 @@ def workflow(size, configfile):
 
 def decoding(size):
     """Our beam search and fairseq's, with the workflow's models."""
-    from decoding import compare
-
     lines = list(read_lines(runs(size) / "bpe/test.de"))[: size.sentences]
     models = [runs(size) / system / "seed1/average.pt" for system in ("transformer", "grammar")]
-    return [row for model in models for row in compare(model, lines, tokens=8000, beam=5, turns=3)]
+    return [row for model in models for row in compare(model, lines, tokens=8000, beam=5, turns=size.turns)]
 
 
 def runs(size):
@@ -153,8 +150,12 @@ def parts(size, configfile):
 
 
 def attempt(function, arguments):
-    """The rows of a part, or its error in one line. It has a process of its own, which may die."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    """The rows of a part, or its error in one line. It has a process of its own, which may die.
+
+    CUDA does not survive a fork; without it, a fork saves the seconds of the imports.
+    """
+    context = get_context("spawn" if DEVICE == "cuda" else "fork")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
         try:
             return pool.submit(function, *arguments).result(), ""
         except Exception as error:  # the report names it

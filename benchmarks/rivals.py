@@ -9,12 +9,13 @@ from types import SimpleNamespace
 
 import torch
 from torch import nn
-from transformers import MarianConfig, MarianMTModel
-from transformers.trainer_pt_utils import LabelSmoother
 
 
 def marian(settings, source, target):
     """Hugging Face's, with its Trainer's loss. `source` and `target` are the sizes of the vocabularies."""
+    from transformers import MarianConfig, MarianMTModel
+    from transformers.trainer_pt_utils import LabelSmoother
+
     shape, training = settings.model, settings.training
     both = {
         "layers": shape.encoder_layers,
