@@ -27,7 +27,7 @@ SUBMIT = (
     " -g {resources.gpu}"
 )
 GENERIC = ["--profile", "slurm", "--executor", "cluster-generic", "--cluster-generic-submit-cmd", SUBMIT]
-GENERIC += ["--cluster-generic-status-cmd", "./queue status"]
+GENERIC += ["--cluster-generic-status-cmd", "./queue status", "--seconds-between-status-checks", "1"]
 TEXT = "results/demo/raw/train.de"
 
 
