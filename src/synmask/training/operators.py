@@ -76,10 +76,10 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         to_x, to_weight, to_bias = ctx.needs_input_grad
-        tall = weight.size(0) > 2 * weight.size(1)  # only then oneDNN is faster in this layout, too
+        tall = weight.size(0) > 2 * weight.size(1)  # then the transposed product is the faster one
         return (
             _product(grad, weight.t()) if to_x else None,
-            (_product(x.t(), grad.t()).t() if tall else grad.t() @ x) if to_weight else None,
+            (_product(x.t(), grad.t()).t() if tall else _product(grad.t(), x.t())) if to_weight else None,
             grad.sum(0) if to_bias else None,
         )
 
