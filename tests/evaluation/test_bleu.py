@@ -2,7 +2,6 @@
 
 import json
 import math
-from functools import partial
 
 import pytest
 
@@ -11,12 +10,14 @@ from synmask.evaluation import bleu
 from synmask.evaluation.sentences import Run, intervals
 from synmask.files import UserError
 
-score = partial(bleu.score, language="en")
+
+def score(*paths, language="en", **how):
+    return bleu.score(*bleu.read_decoded(*paths), language=language, **how)
 
 
 @pytest.fixture
 def files(tmp_path):
-    """Writes the four files of `score`; the tokenised ones default to the others."""
+    """Writes the four files of `read_decoded`; the tokenised ones default to the others."""
 
     def write(hypothesis, reference, hypothesis_tok=None, reference_tok=None):
         texts = [hypothesis, reference, hypothesis_tok or hypothesis, reference_tok or reference]

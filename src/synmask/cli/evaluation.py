@@ -72,17 +72,17 @@ def score_run(
         sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
             split words of the source.
     """
-    from synmask.evaluation.bleu import COUNTS, SOURCE, score, sentence_counts
+    from synmask.evaluation.bleu import COUNTS, SOURCE, read_decoded, score, sentence_counts
 
     found, how = {}, {"lowercase": lowercase, "language": run.target}
     parts = together(
         splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
     )
     for split, hypothesis, reference, tokens in parts:
-        sides = (f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
-        found[split] = score(*sides, **how) | read_object(f"{hypothesis}.json")
+        plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        found[split] = score(plain, tokenised, **how) | read_object(f"{hypothesis}.json")
     scores = _of_run(run, train, _by_split(found))
-    counts = sentence_counts(f"{hypotheses[-1]}.txt", references[-1], source, **how)
+    counts = sentence_counts(plain, source, **how)  # of the last split
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(scores))
         csv.writer(counted, lineterminator="\n").writerows([[*COUNTS, *SOURCE], *counts])

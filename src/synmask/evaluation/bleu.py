@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
-from synmask.files import UserError, read_aligned, read_lines
+from synmask.files import UserError, read_lines
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 SOURCE = ["source_words", "split_words"]
+Texts = tuple[list[str], list[str]]  # hypotheses and references, sentence by sentence
 
 
 def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
@@ -40,54 +41,88 @@ def bleu_of_counts(sums: np.ndarray) -> np.ndarray:
     return np.where(matches.any(axis=-1), scores, 0)
 
 
+def read_texts(hypotheses: str | Path, references: str | Path) -> Texts:
+    """Read translations and their references: one sentence per line, equally many lines.
+
+    Raises:
+        UserError: a file is missing, empty or not UTF-8, the line counts differ, or all references are blank.
+    """
+    texts = list(read_lines(hypotheses)), list(read_lines(references))
+    for path, lines in zip((hypotheses, references), texts, strict=True):
+        if not lines:
+            raise UserError(f"{path}: empty file; nothing to score")
+    if not any(line.strip() for line in texts[1]):
+        raise UserError(f"{references}: only blank lines; give the reference translations")
+    if len(texts[0]) != len(texts[1]):
+        raise UserError(
+            f"{hypotheses} has {len(texts[0])} lines, {references} {len(texts[1])}; "
+            "give one hypothesis per reference"
+        )
+    return texts
+
+
+def read_decoded(
+    detokenised: str | Path, references: str | Path, tokenised: str | Path, reference_tokens: str | Path
+) -> tuple[Texts, Texts]:
+    """Read a translated set, plain and tokenised without sub-words → the arguments of `score`.
+
+    Raises:
+        UserError: as `read_texts`, or there are other numbers of lines in the two.
+    """
+    plain, tokens = read_texts(detokenised, references), read_texts(tokenised, reference_tokens)
+    if len(tokens[0]) != len(plain[0]):
+        raise UserError(
+            f"{tokenised} has {len(tokens[0])} lines, {detokenised} {len(plain[0])}; "
+            "give the same hypotheses, tokenised and detokenised"
+        )
+    return plain, tokens
+
+
 def score(
-    hypothesis_detok: str | Path,
-    reference_raw: str | Path,
-    hypothesis_tok: str | Path,
-    reference_tok: str | Path,
-    *,
-    language: str,
-    lowercase: bool = False,
+    plain: Texts, tokens: Texts | None, *, language: str, lowercase: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Score a translated test set; all four files have one sentence per line, and equally many lines.
+    """Score a translated set.
 
     Args:
-        hypothesis_detok: the detokenised hypotheses, for sacreBLEU and chrF2.
-        reference_raw: the references as the corpus gives them.
-        hypothesis_tok, reference_tok: both tokenised, without sub-words, for tokenised BLEU (the paper's).
+        plain: detokenised hypotheses, and the references as the corpus gives them, for sacreBLEU and chrF2.
+        tokens: both tokenised, without sub-words, for tokenised BLEU (the paper's); None: leave that out.
         language: the target's (see `bleu`).
         lowercase: the corpus is lower-cased, so compare in lower case; the signatures say case:lc.
     Returns:
         {"scores": {"sacrebleu", "bleu_tokenised", "chrf"}, all 0-100, "signatures": the same keys}.
-    Raises:
-        UserError: a file is empty, or the line counts differ.
     """
-    detok, raw = _read_pair(hypothesis_detok, reference_raw)
-    tok, tok_reference = _read_pair(hypothesis_tok, reference_tok)
-    if len(tok) != len(detok):
-        raise UserError(
-            f"{hypothesis_tok} has {len(tok)} lines, {hypothesis_detok} {len(detok)}; "
-            "give the same hypotheses, tokenised and detokenised"
-        )
-    return _scores((detok, raw), (tok, tok_reference), language=language, lowercase=lowercase)
+    metrics = {"sacrebleu": (bleu("sacrebleu", language, lowercase=lowercase), *plain)}
+    if tokens:
+        metrics["bleu_tokenised"] = (bleu("bleu_tokenised", language, lowercase=lowercase), *tokens)
+    metrics["chrf"] = (CHRF(lowercase=lowercase), *plain)
+    scores: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    for name, (metric, hypotheses, references) in metrics.items():
+        scores[name] = metric.corpus_score(hypotheses, [references]).score
+        signatures[name] = str(metric.get_signature())
+    return {"scores": scores, "signatures": signatures}
 
 
 def sentence_counts(
-    hypothesis: str | Path, reference: Path, source: Path, *, language: str, lowercase: bool = False
+    plain: Texts, source: Path, *, language: str, lowercase: bool = False
 ) -> Iterator[list[int]]:
     """Yield `COUNTS` (sacreBLEU's) and `SOURCE` of each test sentence.
 
     Args:
-        hypothesis, reference: detokenised hypotheses and raw references, as for `score`.
-        source: the source sentences in BPE.
+        plain: as for `score`.
+        source: the file of source sentences in BPE.
         language, lowercase: as for `bleu`.
     Raises:
-        UserError: the files do not have the same number of lines, or none.
+        UserError: the source does not have as many lines.
     """
-    sides = read_aligned((hypothesis, reference, source), "decode the test set again")
+    sources = list(read_lines(source))
+    if len(sources) != len(plain[0]):
+        raise UserError(
+            f"{source} has {len(sources)} lines, its translation {len(plain[0])}; decode the test set again"
+        )
     metric = bleu("sacrebleu", language, lowercase=lowercase)
     metric.effective_order = True  # does not affect counts; avoids a warning per sentence
-    for line, expected, tokens in zip(*sides, strict=True):
+    for line, expected, tokens in zip(*plain, sources, strict=True):
         found = metric.sentence_score(line, [expected])
         words = (tokens + " ").replace("@@ ", "@@").split()
         split = sum("@@" in word for word in words)
@@ -107,43 +142,8 @@ def score_texts(
     """
     from synmask.text.tokenise import tokenise  # imported here: the workflow's scores do not depend on it
 
-    plain = _read_pair(hypotheses, references)
+    plain = read_texts(hypotheses, references)
     tokens = None
     if language not in ("zh", "ja"):
         tokens = tuple([*tokenise(lines, language)] for lines in plain)
-    return _scores(plain, tokens, language=language, lowercase=lowercase)
-
-
-def _scores(
-    plain: tuple[list[str], list[str]],
-    tokens: tuple[list[str], list[str]] | None,
-    *,
-    language: str,
-    lowercase: bool,
-) -> dict[str, dict[str, Any]]:
-    """As `score`, of (hypotheses, references) in plain text and in tokens, if there are any."""
-    metrics = {"sacrebleu": (bleu("sacrebleu", language, lowercase=lowercase), *plain)}
-    if tokens:
-        metrics["bleu_tokenised"] = (bleu("bleu_tokenised", language, lowercase=lowercase), *tokens)
-    metrics["chrf"] = (CHRF(lowercase=lowercase), *plain)
-    scores: dict[str, float] = {}
-    signatures: dict[str, str] = {}
-    for name, (metric, hypotheses, references) in metrics.items():
-        scores[name] = metric.corpus_score(hypotheses, [references]).score
-        signatures[name] = str(metric.get_signature())
-    return {"scores": scores, "signatures": signatures}
-
-
-def _read_pair(hypothesis: str | Path, reference: str | Path) -> tuple[list[str], list[str]]:
-    hypotheses, references = list(read_lines(hypothesis)), list(read_lines(reference))
-    for path, lines in ((hypothesis, hypotheses), (reference, references)):
-        if not lines:
-            raise UserError(f"{path}: empty file; nothing to score")
-    if not any(line.strip() for line in references):
-        raise UserError(f"{reference}: only blank lines; give the reference translations")
-    if len(hypotheses) != len(references):
-        raise UserError(
-            f"{hypothesis} has {len(hypotheses)} lines, {reference} {len(references)}; "
-            "give one hypothesis per reference"
-        )
-    return hypotheses, references
+    return score(plain, tokens, language=language, lowercase=lowercase)
