@@ -62,6 +62,12 @@ def test_startup():
     assert "synmask" in settings[4]
 
 
+def test_layers():
+    found = rows("layers.py", "--turns", 1)
+    assert [row[0] for row in found] == 8 * ["linear"] + 5 * ["attention"]
+    assert all(float(row[2]) > 0 < float(row[4]) for row in found)
+
+
 def test_parsing():
     done = subprocess.run(
         [sys.executable, FOLDER / "parsing.py", "--seeds", "1", "--sentences", "20"],

@@ -52,7 +52,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
 
     In float32 on a CPU, oneDNN computes the products of forward and backward. Torch leaves them to MKL, which
-    takes up to 1.5 times as long on an AMD EPYC (docs/performance.md).
+    takes up to twice as long on AMD's processors with AVX-512 (docs/performance.md).
     """
     if bf16.lacking(x):
         return linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
@@ -96,12 +96,23 @@ def by_head(x: Tensor, heads: int) -> Tensor:
     return x.view(*x.shape[:2], heads, -1).permute(1, 2, 0, 3)
 
 
-class Attention(MultiheadAttention):
-    """fairseq's attention; on a CPU, products and a softmax instead of torch's fused attention.
+def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, drop: nn.Module) -> Tensor:
+    """Scaled queries (B, H, m, d), keys and values (B, H, n, d) → (B, H, m, d), by products and a softmax.
 
-    Forward and backward, the fused one takes up to 1.4 times as long in float32 (heads of 16 x 64 numbers),
-    and up to 5 times in bf16. Its dropout would draw masks more slowly than `dropout`.
+    On a CPU, forward and backward, torch's fused attention takes up to 1.3 times as long in float32 (heads of
+    16 x 64 numbers; at 512 tokens 0.7 times), and up to 5 times in bf16. Its dropout would draw masks more
+    slowly than `dropout`.
+
+    Args:
+        bias: is added to the scores (B, H, m, n); it may have ones for any of their sizes.
+        drop: for the weights.
     """
+    scores = bf16.product(query, key.mT)
+    return bf16.product(drop((scores if bias is None else scores + bias).softmax(-1)), value)
+
+
+class Attention(MultiheadAttention):
+    """fairseq's attention; on a CPU, with the function `attention`."""
 
     def forward(
         self,
@@ -127,9 +138,7 @@ class Attention(MultiheadAttention):
             bias = pads[:, None, None] if bias is None else pads[:, None, None] + bias
         projected = self.q_proj(query), self.k_proj(key), self.v_proj(value)
         q, k, v = (by_head(one, self.num_heads) for one in projected)
-        drop = self.dropout_module
-        scores = bf16.product(q * self.scaling, k.mT)
-        context = bf16.product(drop((scores if bias is None else scores + bias).softmax(-1)), v)
+        context = attention(q * self.scaling, k, v, bias, self.dropout_module)
         return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
 
 
