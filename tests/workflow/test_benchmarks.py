@@ -1,6 +1,7 @@
 """The benchmarks that test_gpu_report.py does not run: each prints its rows, in a small form."""
 
 import gzip
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_layers():
     found = rows("layers.py", "--turns", 1)
     assert [row[0] for row in found] == 8 * ["linear"] + 5 * ["attention"]
     assert all(float(row[2]) > 0 < float(row[4]) for row in found)
+
+
+def test_layers_compares_what_computes_the_same(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    layers = importlib.import_module("layers")
+    for contestants in (layers.linear_layers(24, 16, 40), layers.attentions(3, 2, 5, 8)):
+        theirs, ours = (step() for step in contestants)
+        for expected, gradient in zip(theirs, ours, strict=True):
+            assert float((gradient - expected).abs().max()) < 1e-5 * float(expected.abs().max())
 
 
 def test_parsing():
