@@ -28,6 +28,12 @@ def linear(layer, vector):
 def literal_parser(parser, x, labels):
     """One sentence without pads, x: n lists of d numbers, token by token -> distances, heights."""
     n, d = len(x), len(x[0])
+    words = []
+    if parser.bpe != "none":
+        table = parser.label_embedding.weight.tolist()
+        words = [norm_tanh(linear(parser.label_projection, table[label])) for label in labels]
+    if parser.bpe == "input":
+        x = [[a + b for a, b in zip(s, w, strict=True)] for s, w in zip(x, words, strict=True)]
     for convolution in parser.convolutions:
         weight, bias = convolution.weight.tolist(), convolution.bias.tolist()
         half = (len(weight[0][0]) - 1) // 2
@@ -59,13 +65,10 @@ def literal_parser(parser, x, labels):
                 [a + b for a, b in zip(x[i], attended, strict=True)] if parser.residual else attended
             )
         x = states
-    if parser.bpe != "none":
-        table = parser.label_embedding.weight.tolist()
-        words = [norm_tanh(linear(parser.label_projection, table[label])) for label in labels]
-        if parser.bpe == "add":
-            x = [[a + b for a, b in zip(s, w, strict=True)] for s, w in zip(x, words, strict=True)]
-        else:
-            x = [s + w for s, w in zip(x, words, strict=True)]
+    if parser.bpe == "add":
+        x = [[a + b for a, b in zip(s, w, strict=True)] for s, w in zip(x, words, strict=True)]
+    elif parser.bpe == "concatenate":
+        x = [s + w for s, w in zip(x, words, strict=True)]
     height = [linear(parser.height_output, norm_tanh(linear(parser.height_hidden, s)))[0] for s in x]
     distance = [
         linear(parser.distance_output, norm_tanh(linear(parser.distance_hidden, x[i] + x[i + 1])))[0]
@@ -92,6 +95,7 @@ def sentences(*lengths):
 OPTIONS = [
     {},
     {"bpe": "concatenate"},
+    {"bpe": "input"},
     {"bpe": "none"},
     {"bpe_dim": 2},
     {"conv_layers": 3},
@@ -185,7 +189,7 @@ def test_parameters_of_the_published_model():
 def test_wrong_arguments():
     x, padding, labels = sentences(4, 2)
     parser = build()
-    with pytest.raises(ValueError, match=r"bpe must be one of none, add, concatenate, not 'ad'"):
+    with pytest.raises(ValueError, match=r"bpe must be one of none, add, concatenate, input, not 'ad'"):
         build(bpe="ad")
     with pytest.raises(ValueError, match=r"attention must be one of none, published, residual, not True"):
         build(attention=True)

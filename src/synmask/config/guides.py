@@ -44,7 +44,7 @@ class GrammarOptions(GuideOptions):
     induces = frozenset({"distances", "heads"})
     roberta = True  # with bpe: none
 
-    bpe: Literal["none", "add", "concatenate"] = "add"
+    bpe: Literal["none", "add", "concatenate", "input"] = "add"
     bpe_dim: Annotated[int, Field(gt=0, le=65536)] = 256
     conv_layers: Annotated[int, Field(ge=0, lt=1024)] = 3
     conv_kernel: Kernel = 9
@@ -53,6 +53,8 @@ class GrammarOptions(GuideOptions):
     relations: tuple[Literal["parent", "child"], ...] = Field(("parent", "child"), min_length=1)
     activation: Literal["sigmoid", "softmax"] = "sigmoid"
     normalise: bool = False
+    gates: bool = False
+    height_scale: Positive = 1.0
     calibration: Literal["masked", "as-published"] = "masked"
 
     @field_validator("relations")

@@ -328,6 +328,8 @@ class Config(Section):
             options=self.options(corpus, direction, system).model_dump(mode="json"),
             mask_rate=row.mask_rate,
             mlm_weight=weight,
+            mask_copies=row.mask_copies,
+            mask_until=row.mask_until,
             left_pad_source=row.left_pad_source,
         )
         training = self.training_of(corpus, system)

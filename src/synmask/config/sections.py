@@ -17,6 +17,7 @@ from synmask.config.base import (
     Metric,
     Name,
     Optimisation,
+    Part,
     PathText,
     Positive,
     Rate,
@@ -148,6 +149,8 @@ class System(Guided):
     options: dict[str, Any] = {}
     mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
+    mask_copies: Rate = 0.0
+    mask_until: Part = 1.0
     left_pad_source: bool = False
     model: Sizes = Field(default_factory=Sizes)  # here and in `training`, only the keys that are given count
     training: Training = Field(default_factory=Training)
@@ -158,6 +161,10 @@ class System(Guided):
             raise ValueError("options need a guide")
         if self.mlm_weight != 0 and self.mask_rate == 0:
             raise ValueError("mlm_weight needs a mask_rate above 0")
+        if self.mask_copies != 0 and self.mlm_weight == 0:
+            raise ValueError("mask_copies needs an mlm_weight, since nothing else reads the copies")
+        if self.mask_until != 1 and self.mask_rate == 0:
+            raise ValueError("mask_until needs a mask_rate above 0")
         if "mlm_weight" in self.training.model_fields_set:
             raise ValueError("training.mlm_weight: a system's share is its own key, mlm_weight")
         return self
@@ -191,6 +198,8 @@ class Guidance(Guided):
 
 
 class TranslationGuidance(Guidance):
+    mask_copies: Rate = 0.0
+    mask_until: Part = 1.0
     left_pad_source: bool
 
 
@@ -200,6 +209,12 @@ class RunSettings(Section):
     model: Model
     training: Training
     system: TranslationGuidance
+
+    @property
+    def masked_epochs(self) -> int | None:
+        """After how many epochs masking ends; None: never."""
+        until = self.system.mask_until
+        return None if until == 1 else max(1, round(until * self.training.max_epochs))
 
     def plain(self, **how: Any) -> dict[str, Any]:
         """Without settings that no training depends on.

@@ -108,7 +108,8 @@ class Translation(Stage):
         )
         model = task.build_model(cfg.model)
         task.load_dataset("valid")
-        loss = MixedLoss(task, self.settings.training.label_smoothing, self.settings.system.mlm_weight)
+        system = self.settings.system
+        loss = MixedLoss(task, self.settings.training.label_smoothing, system.mlm_weight, system.mask_copies)
         return Trainer(cfg, task, model, loss)
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
