@@ -128,6 +128,18 @@ def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
     assert more == pytest.approx(8_307_908 - 6_005_760, rel=0.002)
 
 
+def test_a_run_has_its_systems_masking(values):
+    config = load(values, [PATH])
+    copies, early, plain = (
+        config.run_settings("multi30k-small", "de-en", system)
+        for system in ("mended-copies", "mended-early", "grammar")
+    )
+    assert copies.system.mask_copies == 0.1
+    assert early.masked_epochs == 3  # of 10
+    assert plain.system.mask_copies == 0
+    assert plain.masked_epochs is copies.masked_epochs is None
+
+
 def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
     run, names = ("demo", "de-en", "st-nmt"), ("run_settings", "template_settings", "template_cut")
     before = load(values, [PATH])
