@@ -16,7 +16,7 @@ from synmask.translation.average import average, load_model, save_model
 from synmask.translation.decode import decode_files
 from synmask.translation.parse import parse_file
 from synmask.translation.task import translation_config
-from synmask.translation.train import train
+from synmask.translation.train import Translation, train
 
 KEEP = 2
 
@@ -37,6 +37,14 @@ def test_seed_and_settings_decide_the_result(corpus, tmp_path, settings):
     first = run(corpus, tmp_path / "a", settings)
     assert same(first, run(corpus, tmp_path / "b", settings))
     assert not same(first, run(corpus, tmp_path / "c", settings, seed=2))
+
+
+def test_the_loss_of_masked_copies_is_divided_by_their_share(corpus, tmp_path, settings_of):
+    settings = settings_of("none") | {"training": settings_of("none")["training"] | {"max_epochs": KEEP}}
+    settings["system"] |= {"mask_rate": 0.15, "mlm_weight": 0.4, "mask_copies": 0.25}
+    stage = Translation(typed(settings), 1, corpus / "bin", "de", "en", KEEP, {})
+    loss = stage.trainer(stage.config(tmp_path, 1)).criterion
+    assert (loss.mlm_weight, loss.masked_share) == (0.4, 0.25)
 
 
 def test_other_syntax_is_other_data(corpus, tmp_path, settings_of, capsys):
@@ -299,7 +307,9 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     assert all(value.isfinite().all() for value in epochs["epoch3.pt"].values())
     history = list(csv.DictReader((tmp_path / "a/history.csv").open()))
     assert float(history[-1]["valid_loss"]) < float(history[0]["valid_loss"])
-    assert bool(history[-1]["mlm_loss"]) == (settings["system"]["mlm_weight"] > 0)
+    masks = [bool(row["mlm_loss"]) for row in history]
+    assert masks[0] == (settings["system"]["mlm_weight"] > 0)
+    assert masks[-1] == (masks[0] and settings["system"]["mask_until"] == 1)
     text = model_text("#version: 0.2\ne f</w>\n")
     save_model(
         tmp_path / "m.pt", average(tmp_path / "a/checkpoints", KEEP), corpus / "bin", text, typed(settings)
