@@ -406,6 +406,7 @@ def _draw(found: Sequence[Found], output: Path) -> None:
         most = max(abs(x) for one in rows for x in (one.difference, one.gain or 0))
         panel.set_xlim(-2 * most, 2 * most)
     marks = [axes[0][0].plot([], [], "o-", color=colour, label=name)[0] for name, colour in VERDICTS.items()]
-    marks += axes[0][0].plot([], [], "D", color="none", mec=DARK, label="gain that the paper reports")
+    if any(one.gain is not None for one in found):
+        marks += axes[0][0].plot([], [], "D", color="none", mec=DARK, label="gain that the paper reports")
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
     save(figure, output, pd.DataFrame([asdict(one) for one in found]))
