@@ -363,7 +363,6 @@ def test_further_candidates(runs):
         f"score {min(runs.seeds(copies, f1())):.0f}.",
     ]
     other = [
-        "26 to 31%",  # of models that are not shipped
         "needs five seeds",
         "two seeds scored",
         "takes 1.33 times as long as the Transformer's, of `mended-copies` 1.47",  # of the table of costs
