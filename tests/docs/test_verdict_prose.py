@@ -5,6 +5,7 @@ numbers listed as not measured may stand there. tests/reporting/test_verdict.py 
 """
 
 import csv
+import io
 import json
 import re
 import tarfile
@@ -67,6 +68,9 @@ class Runs:
                 if name in ("scores.json", "train.json", "parse.json", "heads.json"):
                     content = json.load(packed.extractfile(entry))
                     self.files[direction, system, name][int(seed[4:])] = content
+                elif name == "history.csv":
+                    *_, last = csv.DictReader(io.TextIOWrapper(packed.extractfile(entry)))
+                    self.files[direction, system, name][int(seed[4:])] = last
                 elif name == "sentences.csv":
                     self.sentences = len(packed.extractfile(entry).readlines()) - 1
         self.contrasts = {}
@@ -80,6 +84,10 @@ class Runs:
         for key in keys:
             found = [content[key] for content in found]
         return [*found]
+
+    def perplexities(self, system, direction=DE):
+        """Of the validation set after the last epoch."""
+        return [float(found) for found in self.seeds(system, ("history.csv", "valid_ppl"), direction)]
 
     def mean(self, system, what, direction=DE):
         return fmean(self.seeds(system, what, direction))
@@ -156,6 +164,16 @@ def check(text, measured, other=()):
     assert NUMBER.findall(re.sub(NAMES, "", text)) == []
 
 
+def lowered(runs, *pairs):
+    """By how much the second system of a pair lowers the first one's perplexity, where both have runs; sorted."""
+    return sorted(
+        fmean(runs.perplexities(one, way)) - fmean(runs.perplexities(other, way))
+        for one, other in pairs
+        for way in (DE, EN)
+        if {one, other} <= {*runs.systems(way)}
+    )
+
+
 def test_findings(runs):
     leads = [runs.above(rival, "grammar") for rival in ("distance", "structformer", "lpsi")]
     best = sorted(runs.systems(), key=lambda system: -runs.mean(system, BLEU))[:3]
@@ -182,6 +200,15 @@ def test_findings(runs):
     layers = {round(score - rule) for score in runs.seeds("mended-layers", HEADS)}
     weights = [runs.seeds(system, WEIGHT)[0] for system in ("grammar-mlm-weight-0.47", "grammar")]
     more = runs.seeds("grammar-mlm-weight-0.6", WEIGHT)[0]
+    parser = lowered(
+        runs,
+        ("transformer-mlm", "grammar"),
+        ("transformer-mask", "grammar-mask"),
+        ("transformer", "grammar-nomlm"),
+    )
+    masking = lowered(runs, ("transformer-mlm", "transformer"), ("grammar", "grammar-nomlm"))
+    shown = ("transformer", "grammar", "transformer-wide-small")
+    perplexity = [spread(runs.perplexities(one, way)) for one in shown for way in (DE, EN)]
     measured = [
         f"The grammar scores {runs.above('grammar', 'transformer'):.2f} BLEU above the Transformer De→En",
         f"and {runs.above('transformer', 'grammar', direction=EN):.2f} below it En→De",
@@ -192,6 +219,11 @@ def test_findings(runs):
         f"{runs.count('grammar-mlm-weight-0.47')} seeds could tell.** "
         f"{more} scores {runs.above('grammar-mlm-weight-0.47', 'grammar-mlm-weight-0.6'):.2f} BLEU below {weights[0]}, "
         "not significantly.",
+        f"lowers it, by {parser[0]:.2f} to {parser[-1]:.2f}. In every",
+        f"raises it, by {masking[0]:.2f} to {masking[-1]:.2f}. The Transformer's",
+        "is {} De→En and {} En→De, the grammar's {} and {}, the wider Transformer's {} and {}.".format(
+            *perplexity
+        ),
         f"by up to {ranges[widest]:.0f} points of F1 (`{widest[0]}`, [parsing.md])",
         f"German trees score {german[0]:.0f} to {german[-1]:.0f} with {COUNT[len(german)]} seeds",
         "right-branching trees score {:.0f} and balanced ones {:.0f}.".format(*trivial),
@@ -208,7 +240,11 @@ def test_findings(runs):
         f"(The heads of `mended-layers` lie {', '.join(map(str, layers))} points above the rule with both",
         f"{runs.count('grammar-nobpe', EN).capitalize()} seeds can exclude neither",
     ]
-    check(text_of("docs/verdict.md", end="## Limits of"), measured, ["Both 95% intervals"])
+    check(
+        text_of("docs/verdict.md", end="## Limits of"),
+        measured,
+        ["Both 95% intervals", "with five seeds: its"],
+    )
 
 
 def test_statements_without_numbers(runs):
@@ -316,6 +352,7 @@ def test_candidates(runs):
         "with seeds 1 and 2",
         "a limit of 1.2 times the Transformer's time",
         "takes 1.39 times as long on a CPU",  # of performance.md
+        "was tested with five seeds",
     ]
     assert all(valid("transformer-wide-small") > valid(s) for s in {*candidates} - {*first})
     check(text_of("docs/verdict.md", "## Beyond the paper", "## Heads and"), measured, other)

@@ -94,6 +94,7 @@ def runs(tmp_path):
                 found = dict.fromkeys(("bleu_tokenised", "sacrebleu", "chrf"), score)
                 scored = {"scores": {"valid": found, "test": found}, "signatures": dict.fromkeys(found, "s")}
                 (folder / "scores.json").write_text(json.dumps(run | scored | {"train_seconds": 1.0}))
+                (folder / "history.csv").write_text(f"epoch,valid_ppl\n1,80.0\n2,{score / 10}\n")
                 (folder / "sentences.csv").write_text(sentences(good))
                 numbers = dict.fromkeys(("precision", "recall", "sentence_f1"), 1.0)
                 rows = {
@@ -141,7 +142,7 @@ def test_all_runs_are_listed_the_best_on_validation_first(runs):
     tables = (folder / "out.md").read_text().split("**De→En, ")
     listed = tables[1].strip().splitlines()[4:]
     assert [line.split("|")[1].strip() for line in listed] == ["`b`", "`a`"]
-    assert "| 3 | 33.10 ± 0.10 | 33.10 ± 0.10 | 33.10 ± 0.10 | 40.20 ± 0.10 | 40.20 ± 0.10 |" in listed[0]
+    assert "| 3 | 3.31 ± 0.01 | 33.10 ± 0.10 | 33.10 ± 0.10 | 33.10 ± 0.10 | 40.20 ± 0.10 | 40.20 ± 0.10 |" in listed[0]
     assert tables[2].startswith("heads**")
     assert tables[2].strip().splitlines()[4:] == [
         "| none (the first column: the best rule) | – | 60.00 | 60.00 | 60.00 |",
@@ -205,7 +206,10 @@ def test_one_seed_cannot_tell(runs):
     found, rows = verdicts(claims, folder)
     assert {*found.values()} == {"cannot tell", "not tested"}
     assert {row["needed"] for row in rows} == {""}
-    assert "| cannot tell | – |" in (folder / "out.md").read_text()
+    page = (folder / "out.md").read_text()
+    assert "| cannot tell | – |" in page
+    assert "(one seed) |" in page
+    assert "inf" not in page
 
 
 def test_what_is_missing_or_damaged_is_named(runs):
@@ -222,6 +226,11 @@ def test_what_is_missing_or_damaged_is_named(runs):
     with pytest.raises(UserError, match=r"de-en, a and b: not scored on the same sentences .*\[59, 60\]"):
         write_verdict(claims, folder, folder / "out")
     counted.write_text(whole)
+    history = folder / "demo/de-en/a/seed1/history.csv"
+    history.write_text("epoch,valid_loss\n1,2.0\n")
+    with pytest.raises(UserError, match=r"seed1/history\.csv: no column valid_ppl"):
+        write_verdict(claims, folder, folder / "out")
+    history.unlink()  # not needed
     (folder / "demo/de-en/a/seed3/heads.json").write_text('{"counts": {}, "attachment": {}, "probe": {}}')
     with pytest.raises(UserError, match=r"seed3/heads\.json: no 'attachment' in it"):
         write_verdict(claims, folder, folder / "out")
@@ -251,10 +260,14 @@ def test_wrong_claims_are_one_line(tmp_path, old, new, fault):
 
 @pytest.mark.parametrize(
     ("claims", "name", "archive", "table"),
-    [("claims", "verdict", "runs", "runs"), ("candidates", "candidates", "candidates", "candidates.runs")],
+    [
+        ("claims", "verdict", "runs", "runs"),
+        ("candidates", "candidates", "candidates", "candidates.runs"),
+        ("confirmation", "confirmation", "confirmation", "confirmation.runs"),
+    ],
 )
 def test_every_number_of_the_documentation(tmp_path, claims, name, archive, table):
-    """docs/verdict.md and docs/candidates.md have what the shipped runs say, to the byte."""
+    """docs/verdict.md, candidates.md and confirmation.md have what the shipped runs say, to the byte."""
     with tarfile.open(SHIPPED / f"{archive}.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
     write_verdict(read_claims(ROOT / f"workflow/{claims}.yaml"), tmp_path, tmp_path / name)
@@ -266,7 +279,7 @@ def test_every_number_of_the_documentation(tmp_path, claims, name, archive, tabl
     assert (SHIPPED / f"{name}.svg").read_bytes() == (tmp_path / f"{name}.svg").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["runs", "candidates"])
+@pytest.mark.parametrize("name", ["runs", "candidates", "confirmation"])
 def test_the_documentation_holds_no_text_of_the_corpus(name):
     """Trees and P_D are shipped without their tokens."""
     with tarfile.open(SHIPPED / f"{name}.tar.xz") as archive:

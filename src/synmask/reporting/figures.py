@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from synmask.files import UserError, read_json
+from synmask.reporting.runs import read_history
 from synmask.reporting.style import (
     COLOURS,
     DARK,
@@ -38,7 +39,10 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
     Raises:
         UserError: a history is missing or lacks a column, or there is none.
     """
-    frames = [_read_history(path, *run) for run, path in histories.items()]
+    frames = [
+        read_history(path, "epoch", "train_loss", "valid_loss").assign(system=system, seed=seed)
+        for (system, seed), path in histories.items()
+    ]
     if not frames:
         raise UserError(f"{out}: no training history given; name at least one run")
     data = pd.concat(frames, ignore_index=True)
@@ -147,16 +151,3 @@ def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: st
         "probability": matrix.ravel(),
     }
     save(figure, out, pd.DataFrame(data))
-
-
-def _read_history(path: Path, system: str, seed: int) -> pd.DataFrame:
-    try:
-        history = pd.read_csv(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; train {system}, seed {seed}, first") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not a table ({error}); train {system}, seed {seed}, again") from None
-    lacking = {"epoch", "train_loss", "valid_loss"} - set(history.columns)
-    if lacking:
-        raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train {system}, seed {seed}, again")
-    return pd.DataFrame({"system": system, "seed": seed, **history})

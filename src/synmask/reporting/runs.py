@@ -110,6 +110,20 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
     return found
 
 
+def read_history(path: Path, *columns: str) -> pd.DataFrame:
+    """A history.csv, one row per epoch, which must have these columns."""
+    try:
+        history = pd.read_csv(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; make this run first") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not a table ({error}); train again") from None
+    lacking = {*columns} - {*history.columns}
+    if lacking:
+        raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train again")
+    return history
+
+
 def read_head_scores(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
     """Of each heads.json: metric → row → percentage, and counts of right heads."""
     found = []

@@ -1,6 +1,7 @@
 """Test claims: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from synmask.reporting.runs import (
     check_alike,
     read_counts,
     read_head_scores,
+    read_history,
     read_parse_scores,
     read_recalls,
     read_scores,
@@ -44,7 +46,8 @@ SHOWN = {
     "sacrebleu": f"{METRICS['sacrebleu'].label}, test",
     "chrf": f"{METRICS['chrf'].label}, test",
 }
-OF_RUN = ["device", "commit", "valid_sacrebleu", "sacrebleu", "f1_words", "minutes", "tokens_per_second"]
+OF_RUN = ["device", "commit", "valid_perplexity", "valid_sacrebleu", "sacrebleu", "f1_words"]
+OF_RUN += ["minutes", "tokens_per_second"]
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
 
@@ -118,6 +121,10 @@ class _Runs:
         ]
         return [read_sentences(path)[COUNTS].to_numpy().T for path in paths]
 
+    def perplexities(self, direction: str, system: str) -> list[float]:
+        """Of the validation set after the last epoch, per seed: not yet of averaged checkpoints."""
+        return [*map(_perplexity, self.seeds(direction, system, "history.csv").values())]
+
     def percentages(self, direction: str, system: str, metric: str, row: str = "induced") -> list[float]:
         """F1 of trees, or percentage of heads, per seed."""
         if metric in OF_HEADS:
@@ -142,7 +149,7 @@ def write_verdict(claims: Claims, results: Path, output: Path) -> None:
 
     Args:
         results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
-            exist, sentences.csv, parse.json, parse_counts.json and heads.json.
+            exist, history.csv, sentences.csv, parse.json, parse_counts.json and heads.json.
     Raises:
         UserError: a file is missing or damaged.
     """
@@ -285,12 +292,13 @@ def _details(found: Sequence[Found]) -> Iterator[str]:
 
 
 def _detail(one: Found) -> list[str]:
+    interval = f"[{signed(one.low)}, {signed(one.high)}]" if math.isfinite(one.low) else "(one seed)"
     return [
         f"`{one.system}` − `{one.rival}`",
         arrow(one.direction),
         f"{one.seeds}, {one.rival_seeds or '–'}",
         f"{one.mean:.2f}, {one.rival_mean:.2f}",
-        f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]",
+        f"{signed(one.difference)} {interval}",
         "–" if one.gain is None else signed(one.gain),
         *map(_p, (one.p_test_set, one.p_seeds, one.p, one.p_gain)),
         one.verdict,
@@ -304,13 +312,14 @@ def _p(p: float | None) -> str:
 
 def _systems(runs: _Runs) -> Iterator[str]:
     """All systems that were run, best validation score first: mean and sample deviation over seeds."""
-    heads = [*SHOWN.values(), TITLES["f1_words"], TITLES["f1_paper"]]
+    heads = ["Perplexity, validation", *SHOWN.values(), TITLES["f1_words"], TITLES["f1_paper"]]
     for direction in runs.directions():
         scores = {system: runs.scores(direction, system) for system in runs.systems(direction)}
         scores = {system: found for system, found in scores.items() if len(found)}
         rows = []
         for system in sorted(scores, key=lambda name: -scores[name]["valid_sacrebleu"].mean()):
-            columns = [[*scores[system][column]] for column in SHOWN]
+            columns = [runs.perplexities(direction, system)]
+            columns += [[*scores[system][column]] for column in SHOWN]
             columns += [runs.percentages(direction, system, metric) for metric in ("f1_words", "f1_paper")]
             rows.append((f"`{system}`", str(len(scores[system])), *map(_spread, columns)))
         table = pipes(("System", "Seeds", *heads), "lr" + "r" * len(heads), rows)
@@ -326,8 +335,14 @@ def _table(runs: _Runs) -> pd.DataFrame:
     trees = read_parse_scores(parses, "words").set_index(RUN)["f1"].to_dict()
     table = read_scores(paths)
     table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
+    histories = (path.with_name("history.csv") for path in paths)
+    table["valid_perplexity"] = [_perplexity(path) if path.exists() else None for path in histories]
     table["minutes"] = table["train_seconds"] / 60
     return table[[*RUN, *OF_RUN]]
+
+
+def _perplexity(history: Path) -> float:
+    return float(read_history(history, "valid_ppl")["valid_ppl"].iloc[-1])
 
 
 def _heads(runs: _Runs) -> Iterator[str]:

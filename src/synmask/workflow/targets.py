@@ -27,6 +27,7 @@ from synmask.workflow.paths import METHOD, run_file, table_file, task_figure
 
 TESTED = "hypothesis.test.tok"  # what a test against a baseline reads of each run
 SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # files of each run that a page reads
+OF_CLAIMS = ("scores.json", "history.csv", "sentences.csv")  # files of each run that decide claims
 
 
 class Targets:
@@ -269,7 +270,7 @@ class Targets:
     # ---- claims --------------------------------------------------------------------------------------------
 
     def claim_files(self, claims: Claims) -> list[str]:
-        """The scores, parsing scores and counts per sentence that decide claims.
+        """The scores, histories, parsing scores and counts per sentence that decide claims.
 
         Raises:
             UserError: claims.yaml names an experiment that does not exist.
@@ -280,7 +281,7 @@ class Targets:
                 close = nearest(name, self.config.plain_experiments)
                 raise UserError(f"{self.config.claims}: experiments: no experiment {name!r}{close}")
             runs |= {*self.runs(name)}
-            files += self.run_files(name, "scores.json") + self.run_files(name, "sentences.csv")
+            files += [path for kind in OF_CLAIMS for path in self.run_files(name, kind)]
             files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
         contrasts = [contrast for claim in claims.claims for contrast in claim.contrasts]
         probed = {one.system for one in contrasts if one.probed}
