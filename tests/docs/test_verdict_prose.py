@@ -549,6 +549,7 @@ def test_first_screens(runs):
         "Lin 2024)",
         "(95% interval −0.67 to 0.82, De→En)",  # test_index.py
         "the demo on 2 CPU cores",
+        "but with five seeds it",
         # of performance.md
         "O(n³) instead of O(n⁴): 39 times faster at 32 tokens, 267 times at 128",
     ]
