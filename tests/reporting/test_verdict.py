@@ -142,7 +142,10 @@ def test_all_runs_are_listed_the_best_on_validation_first(runs):
     tables = (folder / "out.md").read_text().split("**De→En, ")
     listed = tables[1].strip().splitlines()[4:]
     assert [line.split("|")[1].strip() for line in listed] == ["`b`", "`a`"]
-    assert "| 3 | 3.31 ± 0.01 | 33.10 ± 0.10 | 33.10 ± 0.10 | 33.10 ± 0.10 | 40.20 ± 0.10 | 40.20 ± 0.10 |" in listed[0]
+    assert (
+        "| 3 | 3.31 ± 0.01 | 33.10 ± 0.10 | 33.10 ± 0.10 | 33.10 ± 0.10 | 40.20 ± 0.10 | 40.20 ± 0.10 |"
+        in listed[0]
+    )
     assert tables[2].startswith("heads**")
     assert tables[2].strip().splitlines()[4:] == [
         "| none (the first column: the best rule) | – | 60.00 | 60.00 | 60.00 |",
