@@ -252,7 +252,7 @@ def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
 
 
 def test_histories_that_cannot_be_read_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"gone\.csv: no such file; train a, seed 1"):
+    with pytest.raises(UserError, match=r"gone\.csv: no such file; make this run first"):
         figures.curves({("a", 1): tmp_path / "gone.csv"}, tmp_path / "x", {})
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(UserError, match=r"empty\.csv: not a table"):

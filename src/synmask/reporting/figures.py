@@ -40,7 +40,9 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
         UserError: a history is missing or lacks a column, or there is none.
     """
     frames = [
-        read_history(path, "epoch", "train_loss", "valid_loss").assign(system=system, seed=seed)
+        pd.DataFrame(
+            {"system": system, "seed": seed, **read_history(path, "epoch", "train_loss", "valid_loss")}
+        )
         for (system, seed), path in histories.items()
     ]
     if not frames:
