@@ -445,8 +445,8 @@ def test_confirmation():
         + f"Four of {COUNT[len(german)]} seeds score {german[1]:.0f} to {german[-1]:.0f}, one {german[0]:.0f}.",
         f"they score {runs.mean(chosen, f1('paper')):.0f}; right-branching trees",
         f"still score higher, {runs.mean(chosen, f1('paper', PUNCTUATION_HIGH)):.0f}.",
-        f"they score {spread(runs.seeds(chosen, f1(), EN))}, "
-        f"right-branching ones {english_rows[0]}, balanced ones {english_rows[1]}.",
+        f"they score {spread(runs.seeds(chosen, f1(), EN))}, balanced ones {english_rows[1]} "
+        f"(p {runs.contrast(chosen, 'balanced', EN, 'f1_words')['p']:.3f}), right-branching ones {english_rows[0]}.",
         f"are right for {heads[0]}% of the German words (undirected; the best of ten rules: {rules[0]}%) and "
         f"{heads[1]}% of the English ones ({rules[1]}%).",
         f"finds {told[0]}% and {told[1]}%, one that reads positions alone {known[0]}% and {known[1]}%.",
