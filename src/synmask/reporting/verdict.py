@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median_high, stdev
 
 import numpy as np
 import pandas as pd
@@ -419,7 +419,9 @@ def _draw(found: Sequence[Found], output: Path) -> None:
             "Difference in sacreBLEU (test set)" if bleu else "Difference in F1 of trees, or in heads (%)"
         )
         most = max(abs(x) for one in rows for x in (one.difference, one.gain or 0))
-        panel.set_xlim(-2 * most, 2 * most)
+        ends = [max(-one.low, one.high) for one in rows if math.isfinite(one.low)]
+        limit = max(2 * most, 1.1 * median_high(ends or [0.0]))  # half of the intervals end inside
+        panel.set_xlim(-limit, limit)
     marks = [axes[0][0].plot([], [], "o-", color=colour, label=name)[0] for name, colour in VERDICTS.items()]
     if any(one.gain is not None for one in found):
         marks += axes[0][0].plot([], [], "D", color="none", mec=DARK, label="gain that the paper reports")
