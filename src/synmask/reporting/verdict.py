@@ -122,8 +122,9 @@ class _Runs:
         return [read_sentences(path)[COUNTS].to_numpy().T for path in paths]
 
     def perplexities(self, direction: str, system: str) -> list[float]:
-        """Of the validation set after the last epoch, per seed: not yet of averaged checkpoints."""
-        return [*map(_perplexity, self.seeds(direction, system, "history.csv").values())]
+        """Of the validation set after the last epoch, per scored seed: not yet of averaged checkpoints."""
+        paths = self.seeds(direction, system, "scores.json").values()
+        return [found for path in paths if (found := _perplexity(path)) is not None]
 
     def percentages(self, direction: str, system: str, metric: str, row: str = "induced") -> list[float]:
         """F1 of trees, or percentage of heads, per seed."""
@@ -335,14 +336,20 @@ def _table(runs: _Runs) -> pd.DataFrame:
     trees = read_parse_scores(parses, "words").set_index(RUN)["f1"].to_dict()
     table = read_scores(paths)
     table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
-    histories = (path.with_name("history.csv") for path in paths)
-    table["valid_perplexity"] = [_perplexity(path) if path.exists() else None for path in histories]
+    table["valid_perplexity"] = [*map(_perplexity, paths)]
     table["minutes"] = table["train_seconds"] / 60
     return table[[*RUN, *OF_RUN]]
 
 
-def _perplexity(history: Path) -> float:
-    return float(read_history(history, "valid_ppl")["valid_ppl"].iloc[-1])
+def _perplexity(scores: Path) -> float | None:
+    """Of the validation set after the last epoch of the run with this scores.json; None without a history."""
+    path = scores.with_name("history.csv")
+    if not path.exists():
+        return None
+    epochs = read_history(path, "valid_ppl")["valid_ppl"]
+    if epochs.empty:
+        raise UserError(f"{path}: no epoch; train again")
+    return float(epochs.iloc[-1])
 
 
 def _heads(runs: _Runs) -> Iterator[str]:
