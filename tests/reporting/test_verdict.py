@@ -240,8 +240,8 @@ def test_what_is_missing_or_damaged_is_named(runs):
     unscored = folder / "demo/de-en/a/seed9/history.csv"  # of a run that is still training
     unscored.parent.mkdir()
     unscored.write_text("epoch,valid_ppl\n1,80.0\n")
-    write_verdict(claims, folder, folder / "out")
-    assert "| `a` | 3 | 3.31 ± 0.01 |" in (folder / "out.md").read_text()
+    write_verdict(claims, folder, folder / "whole")
+    assert "| `a` | 3 | 3.31 ± 0.01 |" in (folder / "whole.md").read_text()
     history.unlink()  # not needed
     (folder / "demo/de-en/a/seed3/heads.json").write_text('{"counts": {}, "attachment": {}, "probe": {}}')
     with pytest.raises(UserError, match=r"seed3/heads\.json: no 'attachment' in it"):
