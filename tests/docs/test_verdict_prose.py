@@ -206,7 +206,12 @@ def test_findings(runs):
         ("transformer-mask", "grammar-mask"),
         ("transformer", "grammar-nomlm"),
     )
-    masking = lowered(runs, ("transformer-mlm", "transformer"), ("grammar", "grammar-nomlm"))
+    masking = lowered(
+        runs,
+        ("transformer-mlm", "transformer"),
+        ("grammar", "grammar-nomlm"),
+        ("grammar-noattention", "grammar-mended"),
+    )
     shown = ("transformer", "grammar", "transformer-wide-small")
     perplexity = [spread(runs.perplexities(one, way)) for one in shown for way in (DE, EN)]
     measured = [
