@@ -27,7 +27,7 @@ from synmask.training.lock import locked
 from synmask.training.progress import Progress
 from synmask.training.stage import Stage
 from synmask.training.stopping import Stop, bus_error_says
-from synmask.training.trainer import join
+from synmask.training.trainer import join, leave
 
 CUT = "a file that it reads became shorter meanwhile (binarised data, or a full disk); run it again"
 
@@ -159,6 +159,7 @@ def _worker(rank: int, init_method: str | None, job: _Job) -> None:
         with job.stop.listening():
             join(cfg, rank, init_method)
             _Loop(job.stage.trainer(cfg), job).run()
+            leave()
     except Exception as error:
         if line := machine_fault(error):  # a worker can pass only text to its parent
             raise UserError(line) from None

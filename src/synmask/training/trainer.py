@@ -1,9 +1,11 @@
 """Settings as fairseq's configuration; the group of data-parallel workers."""
 
+import os
+import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from fairseq import options
@@ -75,3 +77,14 @@ def join(cfg: DictConfig, rank: int, init_method: str) -> None:
     if torch.cuda.is_available():
         torch.cuda.set_device(rank)
     cfg.distributed_training.distributed_rank = distributed.distributed_init(cfg)
+
+
+def leave() -> NoReturn:
+    """End this worker, whose work is done.
+
+    Python's own end can abort the process: a thread of gloo may still free a tensor (pytorch/pytorch#190489),
+    and fairseq keeps a group, whose threads no call ends.
+    """
+    torch.distributed.destroy_process_group()
+    sys.stderr.flush()
+    os._exit(0)
