@@ -17,6 +17,7 @@ COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src src
 RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 
-ENV HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/project/src
+# USER: Snakemake asks for the user's name, which `docker run --user` leaves unknown
+ENV HOME=/tmp USER=synmask PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/project/src
 WORKDIR /project
 CMD ["snakemake"]

@@ -59,7 +59,7 @@ docs: $(DOCS)/.ready
 verdict: $(READY)
 	@rm -rf $(VERDICT) && mkdir -p $(VERDICT)/results
 	@tar -xJf docs/verdict/runs.tar.xz -C $(VERDICT)/results
-	@ln -s $(addprefix $(CURDIR)/,Snakefile config.yaml profiles src workflow) $(VERDICT)
+	@ln -s $(addprefix ../../,Snakefile config.yaml profiles src workflow) $(VERDICT)
 	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --config partial=true
 	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html docs/verdict/report.html
 

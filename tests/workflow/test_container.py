@@ -1,6 +1,9 @@
-"""Checks of the Dockerfile that need no Docker; `.ci/run` lints it."""
+"""Checks of the Dockerfile and of Conda's environments that need neither; `.ci/run` lints the former."""
 
 import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -22,3 +25,29 @@ def test_packages_are_installed_as_make_installs_them():
     assert [
         words.replace("-e .", ".") for words in made if "requirements" in words or "-e ." in words
     ] == installed
+
+
+def test_the_environment_of_corenlp_has_what_its_verbs_import():
+    """Imports of `jar` and `constituency` are from packages of the environment, or from those that these require."""
+    lines = (ROOT / "workflow/envs/corenlp.yaml").read_text().split("dependencies:")[1]
+    there, todo = {"synmask"}, re.findall(r"- ([a-z-]+)", lines)
+    while todo:
+        name = todo.pop().lower().replace("_", "-")
+        if name not in there | {"python", "openjdk", "maven"}:
+            there.add(name)
+            todo += [re.match(r"[\w-]+", one)[0] for one in requires(name) or () if "extra ==" not in one]
+    program = """
+import sys, requests, tqdm, synmask.cli, synmask.cli.constituency, synmask.cli.corpora
+import synmask.corpora.jars, synmask.syntax.corenlp, synmask.syntax.jvm
+print(*{name.partition(".")[0] for name in sys.modules} - {*sys.stdlib_module_names})
+"""
+    said = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True).stdout
+    owners = packages_distributions()
+    used = {owner.lower().replace("_", "-") for name in said.split() for owner in owners.get(name, ())}
+    assert "pydantic" in used
+    assert used <= there
+
+
+def test_a_user_without_a_name_can_run_snakemake():
+    """`docker run --user` gives a number alone, and Snakemake asks for the name, which LOGNAME or USER can say."""
+    assert re.search(r"^ENV .*\bUSER=\w+", LINES, re.M)

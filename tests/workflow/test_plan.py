@@ -291,6 +291,27 @@ def test_profiles_name_rules_that_exist(project):
         assert named <= rules
 
 
+def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
+    """Where a rule uses a GPU, and one for all rules of a group: else Snakemake refuses to submit it."""
+    import yaml
+
+    rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
+    kinds, groups = {}, {}
+    for name, text in re.findall(r"^rule (\w+):\n(.*?)(?=^\S)", rules + "\n.", re.M | re.S):
+        kinds[name] = re.search(r"\*\*(TRAINING|USING)", text)
+        if group := re.search(r'group:\n\s+"(.*)"', text):
+            groups.setdefault(group[1], []).append(name)
+    asked = yaml.safe_load((ROOT / "workflow/profiles/slurm/profile.yaml").read_text())["set-resources"]
+    for name, kind in kinds.items():
+        if kind:
+            assert asked.get(name, {}).get("slurm_partition") == "gpu", name
+        if kind and kind[1] == "TRAINING":
+            assert asked[name]["slurm_extra"] == "'--signal=TERM@300'", name
+    assert "probe" in groups["evaluate"]
+    for members in groups.values():
+        assert len({asked.get(name, {}).get("slurm_partition") for name in members}) == 1, members
+
+
 def test_the_readme_draws_every_rule(project):
     drawn = re.search(r"```mermaid(.*?)```", (ROOT / "docs/workflow.md").read_text(), re.S)[1]
     project.config["seeds"] = [1]
