@@ -39,6 +39,39 @@ rule all:
     localrule: True
 
 
+if not CONFIG.partial:
+
+    for name in TARGETS.submitted_tables():
+
+        rule:
+            name:
+                f"{name}-submission"
+            # answers to the test sets, as GLUE's server takes them
+            input:
+                partial(submissions, name),
+            localrule: True
+
+    rule:
+        name:
+            "glue-data"
+        # the tasks of language understanding as checked TSV
+        input:
+            [
+                f"results/{benchmark}/{task}/{part}.tsv"
+                for benchmark, entry in CONFIG.benchmarks.items()
+                if entry.generate is None
+                for task in entry.tasks
+                for part in entry.tasks[task].rows
+            ],
+        localrule: True
+
+    rule download:
+        input:
+            [path for target in CONFIG.targets for path in TARGETS.downloads(target)],
+        # everything that the chosen targets need from the network; the rest then runs offline
+        localrule: True
+
+
 for name in [*CONFIG.experiments, *CONFIG.all_tables]:
     check_free(name)
 
@@ -49,39 +82,6 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
             TARGETS.files(name),
             TARGETS.page(name),
         localrule: True
-
-
-for name in TARGETS.submitted_tables():
-
-    rule:
-        name:
-            f"{name}-submission"
-        # answers to the test sets, as GLUE's server takes them
-        input:
-            partial(submissions, name),
-        localrule: True
-
-
-rule:
-    name:
-        "glue-data"
-    # the tasks of language understanding as checked TSV
-    input:
-        [
-            f"results/{benchmark}/{task}/{part}.tsv"
-            for benchmark, entry in CONFIG.benchmarks.items()
-            if entry.generate is None
-            for task in entry.tasks
-            for part in entry.tasks[task].rows
-        ],
-    localrule: True
-
-
-rule download:
-    input:
-        [path for target in CONFIG.targets for path in TARGETS.downloads(target)],
-    # everything that the chosen targets need from the network; the rest then runs offline
-    localrule: True
 
 
 # for the terminal: what a dry run says of hours, what is said of a target that does not exist

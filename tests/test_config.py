@@ -75,6 +75,45 @@ def test_a_based_on_corpus_inherits_what_it_does_not_say(values):
     assert small.training.mlm_weight == large.training.mlm_weight
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"languages": ["de", "en"]}, {"files": {"test": "test_2017_flickr.{language}.gz"}}],
+)
+def test_a_based_on_corpus_may_have_other_files_of_the_same_source(values, changes):
+    values["corpora"]["mine"] = {"based_on": "multi30k", **changes}
+    config = load(merge(values, {}), [PATH])
+    assert config.corpora["mine"].download == "multi30k"
+    assert config.origin("multi30k", "train.de.gz")[1] == config.corpora["multi30k"].sha256["train.de.gz"]
+
+
+def test_a_based_on_corpus_gives_the_checksums_of_its_own_files(values):
+    name = "test_2017_flickr.de.gz"
+    own = {"files": {"test": "test_2017_flickr.{language}.gz"}, "sha256": {name: "0" * 64}}
+    values["corpora"]["mine"] = {"based_on": "multi30k", **own}
+    url, checksum = load(values, [PATH]).origin("multi30k", name)
+    assert url.endswith(f"/{name}")
+    assert checksum == "0" * 64
+
+
+def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
+    before = load(values, [PATH]).origin("multi30k", "train.de.gz")
+    values["corpora"] = {
+        "mine": {"based_on": "multi30k", "url": "https://example.org/x"},
+        **values["corpora"],
+    }
+    config = load(values, [PATH])
+    assert config.origin("multi30k", "train.de.gz") == before
+    assert config.origin("mine", "train.de.gz") == ("https://example.org/x/train.de.gz", None)
+    assert config.raw_file("mine", "train", "de") == "data/mine/train.de.gz"
+
+
+def test_downloaded_files_have_no_folders(values):
+    values["corpora"]["multi30k"]["files"]["train"] = "a/train.{language}.gz"
+    assert "corpora.multi30k: files.train: with `url`, give 'a/train.{language}.gz' without" in refused(
+        values
+    )
+
+
 def test_settings_hold_nothing_that_does_not_change_a_training(values):
     before = load(values, [PATH])
     values["systems"]["grammar"]["label"] = "another"

@@ -38,6 +38,19 @@ def test_a_faulty_sweep_is_refused_when_it_is_asked_for(setting, tried, systems,
 
 
 @pytest.mark.parametrize(
+    ("setting", "tried"),
+    [("model.ffn_dim", [32, 64]), ("training.dropout", [0, 0.2]), ("mask_rate", [0.05, 0.3])],
+)
+def test_any_setting_of_a_training_can_be_swept(setting, tried):
+    check_sweeps(swept(["grammar"], setting, *tried), ["demo"])
+
+
+def test_what_changes_no_training_cannot_be_swept():
+    with pytest.raises(Fault, match=r"training\.average changes no training"):
+        check_sweeps(swept(["grammar"], "training.average", 2), ["demo"])
+
+
+@pytest.mark.parametrize(
     ("system", "setting", "said"),
     [
         ("grammar", "layers", "sweep.setting: an option of the guide: write options.layers"),

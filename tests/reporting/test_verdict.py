@@ -251,6 +251,25 @@ def test_what_is_missing_or_damaged_is_named(runs):
     assert not (folder / "out.md").exists()
 
 
+def test_only_the_chosen_runs_are_read(runs):
+    claims, folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
+    run = folder / "demo/de-en"
+    for name in ("raw", "en-de/bin"):  # no runs
+        (folder / "demo" / name).mkdir(parents=True)
+    (run / "a/seed1").rename(run / "a/seed1-old")
+    write_verdict(claims, folder, folder / "out")
+    page = (folder / "out.md").read_text()
+    assert "| 2, 3 |" in page
+    assert page.count("all runs**") == 1
+    scores = [run / f"{system}/seed{seed}/scores.json" for system in "ab" for seed in (2,)]
+    write_verdict(claims, folder, folder / "out", scores)
+    assert "| 1, 1 |" in (folder / "out.md").read_text()
+    assert len((folder / "out.runs.csv").read_text().splitlines()) == 3
+    (run / "a/seed2/parse_counts.json").unlink()
+    with pytest.raises(UserError, match=r"seed2/parse_counts\.json: no such file"):
+        write_verdict(claims, folder, folder / "out")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [

@@ -322,6 +322,14 @@ def test_the_readme_draws_every_rule(project):
     assert rules <= set(re.findall(r"\w+", drawn))
 
 
+def test_unlock_needs_no_texts(project):
+    texts = {split: f"mine/{split}.{{language}}" for split in ("train", "valid", "test")}
+    project.config["corpora"]["mine"] = {"languages": ["de", "en"], "files": texts}
+    project.config["experiments"]["demo"] |= {"corpus": "mine", "tables": ["translation"]}
+    assert "mine/train.de: no such file" in project.snakemake("-n", check=False).output
+    project.snakemake("--unlock")
+
+
 def test_lint(project):
     assert "Congratulations" in project.snakemake("--lint").output
 

@@ -36,11 +36,24 @@ def test_a_language_or_target_that_is_a_command_is_refused(project):
     assert "directions.0: must be two language codes" in refused(project)
 
 
-def test_the_name_of_a_rule_is_refused(project):
-    project.config["experiments"]["train"] = project.config["experiments"]["demo"]
+@pytest.mark.parametrize("name", ["train", "download", "glue-data", "glue-submission"])
+def test_the_name_of_a_rule_is_refused(project, name):
+    project.config["experiments"][name] = project.config["experiments"]["demo"]
     assert re.fullmatch(
-        r"config\.yaml, line \d+: experiments\.train: a rule has this name; take another", refused(project)
+        rf"config\.yaml, line \d+: experiments\.{name}: a rule has this name; take another", refused(project)
     )
+
+
+@pytest.mark.parametrize("target", ["glue-data", "glue-submission", "download"])
+def test_what_is_not_a_table_is_no_target_without_trainings(project, target):
+    said = refused(project, "-n", target, "--config", "partial=true")
+    assert said.startswith(f"{target}: no such target; ")
+
+
+def test_a_target_behind_configfile_is_told_its_place(project):
+    (project.folder / "mine.yaml").write_text("seeds: [1]\n")
+    said = refused(project, "-n", "--configfile", "mine.yaml", "demo")
+    assert said == "demo: No such file or directory; if it is a target, give it before --configfile"
 
 
 def test_a_fault_in_a_file_laid_over_is_said_of_that_file(project):

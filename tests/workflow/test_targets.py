@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.config import load, merge, read_claims, read_published, read_yaml
-from synmask.files import UserError
+from synmask.config import Config, Fault, load, merge, read_claims, read_published, read_yaml
+from synmask.config.claims import Claims
 from synmask.workflow.jobs import Jobs
 from synmask.workflow.paths import any_of
 from synmask.workflow.targets import Targets
@@ -66,9 +66,52 @@ def test_claims_need_scores_sentences_trees_and_heads_of_the_runs_they_compare(t
     assert {direction for direction, *_ in runs["heads.json"]} == {"de-en", "en-de"}
     assert runs["parse.json"] == runs["parse_counts.json"] >= runs["heads.json"]
     assert runs["sentences.csv"] == runs["scores.json"] > runs["parse.json"]
-    claims = claims.model_copy(update={"experiments": ("verdict-de-eng",)})
-    with pytest.raises(UserError, match="no experiment 'verdict-de-eng'; did you mean 'verdict-de-en'"):
-        targets().claim_files(claims)
+
+
+@pytest.mark.parametrize("name", ["claims", "candidates", "confirmation"])
+def test_our_claims_have_all_runs_that_they_compare(targets, name):
+    assert targets().claim_files(read_claims(ROOT / f"workflow/{name}.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "said"),
+    [
+        ({"experiments": ["demoo"]}, ("experiments",), "unknown experiment 'demoo'; did you mean 'demo"),
+        ({"experiments": ["paper"]}, ("experiments",), "'paper' is a list of experiments; name these"),
+        (
+            {"corpus": "nc11"},
+            ("experiments",),
+            "'demo' is on corpus 'demo', the claims on 'nc11'; name another",
+        ),
+        (
+            {"system": "grammer"},
+            "system",
+            "unknown system of the claims' experiments, 'grammer'; did you mean",
+        ),
+        ({"baseline": "lpsi"}, "baseline", "unknown system of the claims' experiments, 'lpsi'"),
+        (
+            {"system": "transformer", "baseline": None, "trivial": "balanced", "metric": "f1_words"},
+            "metric",
+            "system 'transformer' induces no trees",
+        ),
+        (
+            {"baseline": None, "trivial": "best rule", "metric": "attachment", "trees": "demo"},
+            "metric",
+            "corpus 'demo' has no gold heads of de",
+        ),
+    ],
+)
+def test_claims_that_do_not_fit_are_told_before_anything_runs(targets, monkeypatch, change, place, said):
+    contrast = {"system": "grammar", "baseline": "transformer", "metric": "sacrebleu"}
+    claims = {"corpus": "demo", "experiments": ["demo"]}
+    if change.pop("trees", None):
+        monkeypatch.setattr(Config, "gold_heads", lambda *_: None)
+    for key, value in change.items():
+        (claims if key in claims else contrast)[key] = value
+    claim = {"name": "N", "claim": "c", "refuted": "r", "contrasts": [contrast]}
+    with pytest.raises(Fault, match=re.escape(said)) as found:
+        targets().claim_files(Claims.model_validate({**claims, "claims": [claim]}))
+    assert found.value.path == (place if isinstance(place, tuple) else ("claims", 0, "contrasts", 0, place))
 
 
 def test_without_induced_trees_nothing_shows_any(targets):

@@ -17,6 +17,7 @@ from synmask.config import (
     load,
     read_claims,
     read_published,
+    read_yaml,
 )
 from synmask.config.base import DIRECTION, LANGUAGE
 from synmask.config.sections import DEMO_LANGUAGES
@@ -40,7 +41,9 @@ try:
     CLAIMS = read_claims(CONFIG.claims)
     if workflow.is_main_process:
         check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
-    if workflow.is_main_process and not CONFIG.partial:  # else other folders, or less disk
+    if (
+        workflow.is_main_process and not CONFIG.partial and "--unlock" not in sys.argv
+    ):  # else other folders, or less disk
         check_machine(CONFIG, sys.argv[1:])
 except Fault as found:
     sys.exit(str(fault(found.path, str(found), config, FILES)))
@@ -108,6 +111,22 @@ def submissions(table, wildcards):
         return TARGETS.submissions(table)
     except UserError as error:
         sys.exit(str(error))
+
+
+def claimed(wildcards):
+    """The files of runs that decide claims."""
+    try:
+        return TARGETS.claim_files(CLAIMS)
+    except Fault as found:
+        sys.exit(str(fault(found.path, str(found), read_yaml(CONFIG.claims), [CONFIG.claims])))
+
+
+def probed(wildcards):
+    """The gold trees and heads of a run's validation set."""
+    gold = JOBS.gold(wildcards)
+    if "heads" not in gold:
+        sys.exit(f"corpora.{wildcards.corpus}.trees: without dependency heads, so there is nothing to probe")
+    return gold
 
 
 def check_free(target):

@@ -12,6 +12,8 @@ rule parse:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/parse.{source}-{target}.log",
     benchmark:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parse.{source}-{target}.tsv"
+    wildcard_constraints:
+        system=any_of(JOBS.inducing),
     group:
         "evaluate"
     conda:
@@ -38,6 +40,8 @@ rule parseval:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/parseval.{source}-{target}.log",
     benchmark:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parseval.{source}-{target}.tsv"
+    wildcard_constraints:
+        system=any_of(JOBS.inducing),
     group:
         "evaluate"
     conda:
@@ -53,7 +57,7 @@ rule parseval:
 
 rule probe:
     input:
-        unpack(JOBS.gold),
+        unpack(probed),
         trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
     output:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/heads.json",
@@ -61,6 +65,8 @@ rule probe:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/probe.{source}-{target}.log",
     benchmark:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/probe.{source}-{target}.tsv"
+    wildcard_constraints:
+        system=any_of(JOBS.inducing),
     group:
         "evaluate"
     conda:

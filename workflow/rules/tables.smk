@@ -110,7 +110,7 @@ rule parse_table:
 
 rule claims:
     input:
-        runs=lambda wildcards: TARGETS.claim_files(CLAIMS),
+        runs=claimed,
         claims=CONFIG.claims,
     output:
         multiext("results/claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
@@ -121,5 +121,7 @@ rule claims:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("verdict"),
+        scores=lambda wildcards, input: [path for path in input.runs if path.endswith("/scores.json")],
     shell:
-        "synmask verdict --claims {input.claims:q} --results results --output results/claims/verdict 2> {log:q}"
+        "synmask verdict --claims {input.claims:q} --results results --scores {params.scores:q}"
+        " --output results/claims/verdict 2> {log:q}"

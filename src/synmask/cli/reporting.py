@@ -206,17 +206,18 @@ def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
     write_report(plan, output, captions=captions)
 
 
-def verdict(*, claims: Path, results: Path, output: Path) -> None:
+def verdict(*, claims: Path, results: Path, output: Path, scores: tuple[Path, ...] | None = None) -> None:
     """Test claims on runs: differences, significance, and how many seeds are needed.
 
     Args:
         claims: claims.yaml.
         results: The folder with the runs, such as results/.
         output: Prefix of .md, .csv, .runs.csv, .svg and .pdf.
+        scores: Of the runs to read, their scores.json; by default all runs in the folder.
     """
     from synmask.reporting.verdict import write_verdict
 
-    write_verdict(read_claims(claims), results, output)
+    write_verdict(read_claims(claims), results, output, scores)
 
 
 def tensorboard(runs: Some[Path], /, *, logdir: Path) -> None:

@@ -206,7 +206,10 @@ def check_corpora(config: Config) -> None:
         if corpus.sentence and most and corpus.sentence > most:
             what = f"there is no sentence {corpus.sentence}: the validation set has {most}"
             raise Fault((*path, "sentence"), what)
-        _check_sums((*path, "sha256"), corpus.sha256, config.downloads(name, corpus.languages))
+        # also files of the corpus it is based on, whose checksums it has
+        sharing = [(n, c) for n, c in config.corpora.items() if c.download == corpus.download]
+        files = [file for n, one in sharing for file in config.downloads(n, one.languages)]
+        _check_sums((*path, "sha256"), corpus.sha256, files)
     for name, weights in config.weights.items():
         _check_sums(("weights", name, "sha256"), weights.sha256, config.weights_sources(name))
     for name, benchmark in config.benchmarks.items():

@@ -5,6 +5,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from synmask.config.base import Distinct, Line, Name, Section, SystemName
+from synmask.config.faults import Fault, check_known
+from synmask.config.schema import Config
 
 OF_HEADS = {  # metrics of heads.json: what knows nothing of the parser → the row that does
     "attachment": {"best rule": "induced"},
@@ -42,6 +44,11 @@ class Contrast(Section):
         return self.metric in OF_HEADS
 
     @property
+    def needs(self) -> str:
+        """What it compares, besides translations."""
+        return "heads" if self.probed else "trees"
+
+    @property
     def own_row(self) -> str:
         """The row of parse.json or heads.json that is compared with the rival's."""
         return OF_HEADS[self.metric][self.rival] if self.probed else "induced"
@@ -64,3 +71,39 @@ class Claims(Section):
     corpus: Name
     experiments: Distinct[Name] = Field(min_length=1)
     claims: Distinct[Claim] = Field(min_length=1)
+
+
+def check_claims(config: Config, claims: Claims) -> None:
+    """Check that the experiments of claims have all runs that their contrasts compare.
+
+    Raises:
+        Fault: an experiment or a system is not there, or a system or the corpus lacks trees or heads.
+    """
+    directions, systems = set(), set()
+    for name in claims.experiments:
+        if name in config.experiments and name not in config.plain_experiments:
+            raise Fault(("experiments",), f"{name!r} is a list of experiments; name these")
+        check_known(("experiments",), "experiment", name, config.plain_experiments)
+        entry = config.plain_experiments[name]
+        if entry.corpus != claims.corpus:
+            what = f"{name!r} is on corpus {entry.corpus!r}, the claims on {claims.corpus!r}"
+            raise Fault(("experiments",), f"{what}; name another")
+        directions |= {*entry.directions}
+        systems |= {*entry.systems}
+    for number, claim in enumerate(claims.claims):
+        for place, contrast in enumerate(claim.contrasts):
+            _check_contrast(config, contrast, systems, ("claims", number, "contrasts", place))
+            for direction in directions if contrast.metric != "sacrebleu" else ():
+                gold = config.gold_heads if contrast.probed else config.gold_trees
+                if gold(claims.corpus, "valid", source := direction.split("-")[0]) is None:
+                    lacks = f"corpus {claims.corpus!r} has no gold {contrast.needs} of {source}"
+                    raise Fault(("claims", number, "contrasts", place, "metric"), lacks)
+
+
+def _check_contrast(config: Config, contrast: Contrast, systems: set[str], path: tuple) -> None:
+    for key in ("system", "baseline"):
+        if (name := getattr(contrast, key)) is not None:
+            check_known((*path, key), "system of the claims' experiments,", name, systems)
+    kind = config.systems[contrast.system].kind
+    if contrast.metric != "sacrebleu" and ("heads" if contrast.probed else "distances") not in kind.induces:
+        raise Fault((*path, "metric"), f"system {contrast.system!r} induces no {contrast.needs}")

@@ -100,7 +100,13 @@ def _inherit(values: Mapping[str, Any]) -> dict:
             raise NameFault(("corpora", name, "based_on"), "corpus", base, map(str, corpora))
         if not isinstance(corpora[base], Mapping):
             raise Fault(("corpora", base), "must be keys and values")
-        return merge(resolve(base, (*chain, name)), {k: v for k, v in entry.items() if k != "based_on"})
+        inherited = resolve(base, (*chain, name))
+        if entry.get("url") not in (
+            None,
+            inherited.get("url"),
+        ):  # from elsewhere, so other files: kept apart, without the base's checksums
+            inherited = {**inherited, "download": name, "sha256": {}}
+        return merge(inherited, {k: v for k, v in entry.items() if k != "based_on"})
 
     values["corpora"] = {name: resolve(name, ()) for name in corpora}
     return values

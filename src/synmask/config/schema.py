@@ -216,7 +216,8 @@ class Config(Section):
             entry = self.weights[download]
             urls = [entry.archive, *entry.bpe]
         else:
-            entry = next(c for c in self.corpora.values() if c.download == download)
+            sharing = [entry for entry in self.corpora.values() if entry.download == download]
+            entry = next((one for one in sharing if file in one.sha256), sharing[0])
             urls = [f"{entry.url}/{file}"] if entry.url else []
         return next((url for url in urls if _file(url) == file), None), entry.sha256.get(file)
 

@@ -355,6 +355,10 @@ class Corpus(Section):
             for split, template in self.files.items():
                 if "{language}" not in template:
                     raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
+                if self.url and "/" in template:
+                    raise ValueError(
+                        f"files.{split}: with `url`, give {template!r} without folders; they end the URL"
+                    )
         return self
 
 
@@ -370,7 +374,8 @@ class Sweep(Section):
     @property
     def key(self) -> str:
         """The setting's key in a run's settings."""
-        return self.setting if self.setting.startswith("training.") else f"system.{self.setting}"
+        own = self.setting.startswith(("model.", "training."))
+        return self.setting if own else f"system.{self.setting}"
 
 
 class Experiment(Section):

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from synmask.config.base import DIRECTION, merge
 from synmask.config.faults import Fault, check_known, validated
 from synmask.config.guides import GUIDES
-from synmask.config.schema import Config
+from synmask.config.schema import Config, flat
 from synmask.config.sections import Experiment, Sweep, System
 
 
@@ -76,7 +76,7 @@ def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
         experiments: those that are asked for; other sweeps are not checked.
 
     Raises:
-        Fault: they differ in more, or two have the same value.
+        Fault: they differ in more, two have the same value, or the setting does not change a training.
     """
     for name in experiments:
         entry = config.plain_experiments[name]
@@ -84,6 +84,10 @@ def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
             continue
         path = ("experiments", name, "sweep")
         for direction in entry.directions:
+            known = flat(config.run_settings(entry.corpus, direction, entry.systems[0]).plain())
+            if entry.sweep.key not in known:
+                what = f"{entry.sweep.setting} changes no training, so that all systems would be the same"
+                raise Fault((*path, "setting"), f"{what}; sweep another setting")
             seen: dict[Any, str] = {}
             for system, varied in config.varied(name, direction).items():
                 if others := [key for key in varied if key != entry.sweep.key]:

@@ -90,10 +90,12 @@ def seeds_needed(
     sides = [system] if not isinstance(baseline, Sequence) else [system, baseline]
     if gain == 0 or any(len(side) < 2 for side in sides):
         return None
-    variance = sum(stdev(side) ** 2 for side in sides)
+    variances = [stdev(side) ** 2 for side in sides]
+    variance = sum(variances)
+    sides_worth = variance**2 / sum(one**2 for one in variances) if variance else len(sides)
 
     def power(count: int) -> float:
-        freedom = len(sides) * (count - 1)
+        freedom = sides_worth * (count - 1)  # Welch's
         centre = abs(gain) / math.sqrt(variance / count) if variance else math.inf
         return float(stats.nct.sf(stats.t.isf(level / 2, freedom), freedom, min(centre, 1e3)))
 

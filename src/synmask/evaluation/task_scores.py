@@ -118,7 +118,8 @@ def _from_sums(task: str, gold: np.ndarray, count: int, sums: np.ndarray) -> np.
         case "accuracy":
             return first / count
         case "f1":
-            return 2 * second / (third + gold[2])
+            either = third + gold[2]
+            return 2 * second / np.where(either, either, 1)  # 0 if neither has the label
         case "matthews":  # second: true positives, third: predicted positives
             spread = third * (count - third) * gold[2] * (count - gold[2])
             return _ratio(second * count - third * gold[2], spread)

@@ -72,6 +72,8 @@ def _marks(plan: Plan, cells: Sequence[Cell], tests: pd.DataFrame) -> str:
         over += "; one seed says nothing about the spread over seeds"
     else:
         over = f"both {over} and over the seeds (Welch's t-test)"
+        if any(cell.p_seeds is None for cell in tested):
+            over += f"; where there is one seed, over the {examples} alone"
     if min(cell.p for cell in tested) < SIGNIFICANT:
         return f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {label}, {over}."
     return f"No difference from {label} is significant (p < {SIGNIFICANT}) {over}."

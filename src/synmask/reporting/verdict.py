@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from statistics import fmean, median_high, stdev
 import numpy as np
 import pandas as pd
 
+from synmask.config.base import DIRECTION
 from synmask.config.claims import OF_HEADS, Claims, Contrast
 from synmask.evaluation.bleu import COUNTS, bleu_of_counts
 from synmask.evaluation.bootstrap import Counts, f1, paired_bootstrap
@@ -79,20 +81,28 @@ class Found:
 
 
 class _Runs:
-    """The results of the runs in a folder."""
+    """The results of the runs in a folder: all of them, or those with these `scores`."""
 
-    def __init__(self, folder: Path, corpus: str) -> None:
+    def __init__(self, folder: Path, corpus: str, scores: Sequence[Path] | None = None) -> None:
         self.folder = folder / corpus
+        self.chosen = None if scores is None else {path.parent.parts[-4:] for path in scores}
         if not self.folder.is_dir():
             raise UserError(f"{self.folder}: no such folder; give the folder that holds the runs' corpora")
 
     def seeds(self, direction: str, system: str, name: str) -> dict[int, Path]:
         """Seed → its file of this name, if it exists."""
-        paths = self.folder.glob(f"{direction}/{system}/seed*/{name}")
+        paths = self.files(name, direction, system)
         return dict(sorted((int(path.parent.name.removeprefix("seed")), path) for path in paths))
 
+    def files(self, name: str, direction: str = "*", system: str = "*") -> list[Path]:
+        """The files of this name of the runs, in the order of their paths."""
+        paths = sorted(self.folder.glob(f"{direction}/{system}/seed*/{name}"))
+        paths = [path for path in paths if re.fullmatch(r"seed\d+", path.parent.name)]
+        return [path for path in paths if self.chosen is None or path.parent.parts[-4:] in self.chosen]
+
     def directions(self) -> list[str]:
-        return sorted(path.name for path in self.folder.iterdir() if path.is_dir())
+        names = (path.name for path in self.folder.iterdir() if path.is_dir())
+        return sorted(name for name in names if re.fullmatch(DIRECTION, name))
 
     def systems(self, direction: str) -> list[str]:
         return sorted(path.name for path in (self.folder / direction).iterdir() if path.is_dir())
@@ -139,22 +149,24 @@ class _Runs:
         if metric in OF_HEADS:
             paths = self.seeds(direction, system, "heads.json").values()
             return [found[metric][row][1] for found in read_head_scores(paths)]
-        paths = self.seeds(direction, system, "parse_counts.json").values()
+        scored = self.seeds(direction, system, "parse.json").values()
+        paths = [path.with_name("parse_counts.json") for path in scored]  # a missing one is an error
         protocol = metric.removeprefix("f1_")
         counts = read_counts(paths)
         return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
 
 
-def write_verdict(claims: Claims, results: Path, output: Path) -> None:
+def write_verdict(claims: Claims, results: Path, output: Path, scores: Sequence[Path] | None = None) -> None:
     """Write `output`.md, the verdicts and all contrasts; .csv, .svg and .pdf, the effects; .runs.csv, runs.
 
     Args:
         results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
             exist, history.csv, sentences.csv, parse.json, parse_counts.json and heads.json.
+        scores: scores.json of the runs to read; None: of all runs in the folder.
     Raises:
         UserError: a file is missing or damaged.
     """
-    runs = _Runs(results, claims.corpus)
+    runs = _Runs(results, claims.corpus, scores)
     found = contrasts(claims, runs)
     parts = (_summary(claims, found), _details(found), _systems(runs), _heads(runs), _labels(runs))
     write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
@@ -317,6 +329,8 @@ def _systems(runs: _Runs) -> Iterator[str]:
     for direction in runs.directions():
         scores = {system: runs.scores(direction, system) for system in runs.systems(direction)}
         scores = {system: found for system, found in scores.items() if len(found)}
+        if not scores:
+            continue
         rows = []
         for system in sorted(scores, key=lambda name: -scores[name]["valid_sacrebleu"].mean()):
             columns = [runs.perplexities(direction, system)]
@@ -329,7 +343,7 @@ def _systems(runs: _Runs) -> Iterator[str]:
 
 def _table(runs: _Runs) -> pd.DataFrame:
     """All scored runs, one row each; `commit` is that of the scores."""
-    paths = sorted(runs.folder.glob("*/*/seed*/scores.json"))
+    paths = runs.files("scores.json")
     if not paths:
         return pd.DataFrame(columns=[*RUN, *OF_RUN])
     parses = filter(Path.exists, (path.with_name("parse.json") for path in paths))

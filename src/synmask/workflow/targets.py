@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from synmask.config import Config, as_json
-from synmask.config.claims import Claims
-from synmask.config.faults import nearest
+from synmask.config.claims import Claims, check_claims
 from synmask.config.published import Published
 from synmask.config.schema import PARSED
 from synmask.config.sections import Experiment, Table
@@ -273,13 +272,11 @@ class Targets:
         """The scores, histories, parsing scores and counts per sentence that decide claims.
 
         Raises:
-            UserError: claims.yaml names an experiment that does not exist.
+            Fault: the claims do not fit the configuration (`check_claims`).
         """
+        check_claims(self.config, claims)
         files, runs = [], set()
         for name in claims.experiments:
-            if name not in self.config.plain_experiments:
-                close = nearest(name, self.config.plain_experiments)
-                raise UserError(f"{self.config.claims}: experiments: no experiment {name!r}{close}")
             runs |= {*self.runs(name)}
             files += [path for kind in OF_CLAIMS for path in self.run_files(name, kind)]
             files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")

@@ -4,6 +4,7 @@ This module only makes text. `snakemake_logger_plugin_synmask` receives Snakemak
 """
 
 import difflib
+import os
 import re
 import time
 from collections import Counter
@@ -286,7 +287,8 @@ def unreadable(words: Iterable[str]) -> str | None:
             if not read_yaml(path):
                 return f"{path}: it is empty; leave it out, or write keys and values into it"
         except UserError as error:
-            return str(error)
+            target = not os.path.isfile(path) and not os.path.splitext(path)[1]
+            return f"{error}{'; if it is a target, give it before --configfile' if target else ''}"
     return None
 
 
