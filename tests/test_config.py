@@ -107,6 +107,19 @@ def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
     assert config.raw_file("mine", "train", "de") == "data/mine/train.de.gz"
 
 
+def test_a_table_of_trees_and_translations_needs_trees_everywhere(values):
+    table = {"title": "T", "experiments": ["demo"], "metrics": ["sacrebleu", "f1"]}
+    values["tables"]["mine"] = table | {"systems": ["grammar", "grammar-nobpe"]}
+    load(values, [PATH])
+    values["tables"]["mine"] = table | {"systems": ["transformer", "grammar"]}
+    assert (
+        "tables.mine.metrics: some are of trees, others not, and system 'transformer' induces none"
+        in refused(values)
+    )
+    values["tables"]["mine"] = table | {"experiments": ["aspec"], "systems": ["grammar"]}
+    assert "others not, and corpus 'aspec' has no `trees`" in refused(values)
+
+
 def test_downloaded_files_have_no_folders(values):
     values["corpora"]["multi30k"]["files"]["train"] = "a/train.{language}.gz"
     assert "corpora.multi30k: files.train: with `url`, give 'a/train.{language}.gz' without" in refused(

@@ -225,7 +225,7 @@ def test_findings(runs):
         f"{more} scores {runs.above('grammar-mlm-weight-0.47', 'grammar-mlm-weight-0.6'):.2f} BLEU below {weights[0]}, "
         "not significantly.",
         f"lowers it, by {parser[0]:.2f} to {parser[-1]:.2f}. In every",
-        f"raises it, by {masking[0]:.2f} to {masking[-1]:.2f}. The Transformer's",
+        f"(λ 0.3) raises it, by {masking[0]:.2f} to {masking[-1]:.2f}. The Transformer's",
         "is {} De→En and {} En→De, the grammar's {} and {}, the wider Transformer's {} and {}.".format(
             *perplexity
         ),
@@ -558,6 +558,9 @@ def test_cost_and_runs(runs):
         ),
     ]
     other = [
+        "These have three digits",
+        # scored again with the gold trees, which are not here
+        f"seed 1 of `grammar` has an F1 of 18.9 instead of {runs.seeds('grammar', f1())[0]:.1f}.",
         "and 9 million at the paper's size",
         # of performance.md
         "1.39 times as long as the Transformer's at the size of this page, 1.25 times at IWSLT14's, and 1.23 and 1.14 "
@@ -676,7 +679,7 @@ def test_measured_trees_and_heads(runs):
     directed, undirected = ({s: scores for s, scores in above[kind].items() if scores} for kind in KINDS)
     assert [*directed] == ["grammar-noattention", "mended-layers"]
     bare, mended = undirected.pop("grammar-noattention").split(", "), undirected.pop("grammar-mended")
-    assert bare == [f"{found['undirected']['grammar-noattention'][seed - 1]:.1f}" for seed in (1, 5)]
+    assert bare == [f"{found['undirected']['grammar-noattention'][4]:.1f}"]
     assert mended == f"{found['undirected']['grammar-mended'][2]:.1f}"
     shown = [seeds for system, seeds in found["directed"].items() if system in HEADED.values()]
     others = {system: re.sub(", (?=[^,]*$)", " and ", scores) for system, scores in undirected.items()}
@@ -687,11 +690,11 @@ def test_measured_trees_and_heads(runs):
         f"one of the {COUNT[sum(map(len, shown))]} runs finds more heads than the rule",
         f"seed 5 without the attention ({directed['grammar-noattention']})",
         f"Undirected, {COUNT[len(bare) + 1]} runs find more than either neighbour: "
-        f"seeds 1 ({bare[0]}) and 5 ({bare[1]}) without the attention, and seed 3 of the mended grammar ({mended})",
+        f"seed 5 without the attention ({bare[0]}), and seed 3 of the mended grammar ({mended})",
         f"{COUNT[len(others)].capitalize()} systems outside this table also have runs that find more: "
         f"`grammar-residual` ({others['grammar-residual']} with seed 1), `mended-layers` ({others['mended-layers']}; "
-        f"directed {' and '.join(directed['mended-layers'].split(', '))}), `structformer` ({others['structformer']}), "
-        f"`mended-residual` ({others['mended-residual']}) and `mended-nobpe` ({others['mended-nobpe']})",
+        f"directed {' and '.join(directed['mended-layers'].split(', '))}), `structformer` ({others['structformer']}) "
+        f"and `mended-residual` ({others['mended-residual']})",
         f"CoreNLP's trees of the same {runs.seeds('grammar', SENTENCES, EN)[0]:,} sentences",
         *as_rows(trivial_rows(runs, EN)),
     ]
@@ -704,12 +707,16 @@ def test_information_in_the_distances(runs):
     text = text_of("docs/parsing.md", "### Information in the distances", "**`grammar-mended`**")
     labels = {system: runs.seeds(system, EXPLAINED) for system in runs.systems(DE, "parse.json")}
     without = labels["grammar-mask"] + labels["grammar-nomlm"]
-    with_loss = [100 * share for share in labels["grammar"]]
     residual = runs.seeds("grammar-residual", f1())
+
+    def shares(system):
+        return f"{100 * min(labels[system]):.0f} to {100 * max(labels[system]):.0f}"
+
     fragments = [
         *as_rows(distance_rows(runs)),
         f"99% or more in {COUNT[sum(share > 0.99 for share in without)]} of {COUNT[len(without)]} runs on Multi30k",
-        f"they explain {min(with_loss):.0f} to {max(with_loss):.0f}%",
+        f"with 0.3, they explain {shares('grammar')}%, with 0.6 {shares('grammar-mlm-weight-0.6')}%, "
+        f"but with 0.47, the paper's best on IWSLT14, {shares('grammar-mlm-weight-0.47')}%",
         f"bad with one of three seeds ({min(runs.seeds('grammar-noattention', f1(), EN)):.1f})",
         f"are bad with one seed ({min(runs.seeds('grammar-mended', f1())):.1f})",
         f"differ by up to {max(residual) - min(residual):.0f} points between seeds",

@@ -43,16 +43,26 @@ def test_against_loops():
     found = evaluate(gold, induced, counted)
     directed = undirected = word = 0
     for truth, heads in zip(gold, induced, strict=True):
+        counts = counted[word : word + len(heads)]
         for number, head in enumerate(heads, start=1):
-            if counted[word]:
+            if counts[number - 1]:
+                back = head > 0 and counts[head - 1] and truth[head - 1] == number
                 directed += truth[number - 1] == head
-                undirected += truth[number - 1] == head or (head > 0 and truth[head - 1] == number)
-            word += 1
+                undirected += truth[number - 1] == head or back
+        word += len(heads)
     total = int(counted.sum())
     assert found["words"] == total
     assert found["rows"]["induced"] == pytest.approx(
         {"directed": 100 * directed / total, "undirected": 100 * undirected / total}
     )
+
+
+def test_no_word_is_right_because_it_heads_the_full_stop():
+    """Like the neighbours, which are words that count: "barks" is the root, and the full stop depends on it."""
+    gold, counted = [[2, 0, 2]], np.array([True, True, False])
+    found = evaluate(gold, [[0, 3, 0]], counted)["rows"]
+    assert found["induced"] == {"directed": 0, "undirected": 0}
+    assert found["right-neighbour"] == {"directed": 100, "undirected": 100}
 
 
 @pytest.mark.parametrize(

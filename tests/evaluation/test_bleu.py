@@ -191,3 +191,8 @@ def test_texts_that_cannot_be_scored(tmp_path, monkeypatch, capsys, words, said)
     with pytest.raises(SystemExit):
         cli.main(["score", *words])
     assert capsys.readouterr().err.startswith(f"synmask score: {said}")
+
+
+def test_a_tokeniser_that_is_not_installed_is_one_line():
+    with pytest.raises(UserError, match="language ko: sacreBLEU lacks its tokeniser; pip install"):
+        bleu.bleu("sacrebleu", "ko")

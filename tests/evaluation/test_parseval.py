@@ -257,7 +257,12 @@ def test_sentences_that_nobody_parsed_are_left_out(files):
             row([1, 2, 3, 1, 1, 5], ["a", "do@@", "gs", "bark", "very", "loudly", "."]),
             'gold, .*predicted: line 1, word 1: "a" in the parse, "the" in the gold tree',
         ),
-        (row([1] * 6, heads=[1, 2]), "gold, .*predicted: line 1: 2 induced heads for 6 words"),
+        (row([1] * 6, heads=[1, 2]), "predicted, line 1: 2 induced heads for 6 words; parse again"),
+        (row([1] * 6, heads=[7] * 6), "predicted, line 1: an induced head outside of 0 to 6"),
+        (row([1] * 6, heads=[-1] * 6), "predicted, line 1: an induced head outside of 0 to 6"),
+        (row([1] * 6, heights=[1, 2]), "predicted, line 1: 2 heights for 7 tokens"),
+        (row([1] * 6, parents=[[]]), "predicted, line 1: 1 lists of parents for 7 tokens"),
+        (row([1] * 6, parents=[[[8, 0.5]]] * 7), "predicted, line 1: a parent outside of 0 to 7"),
     ],
 )
 def test_files_that_do_not_fit_are_named_with_their_line(files, text, message):

@@ -170,9 +170,23 @@ def test_a_system_without_heads_is_refused(files):
     del rows[1]["heads"]
     (folder / "trees").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(
-        UserError, match="trees: no heights and heads; this system induces constituents alone"
+        UserError, match="trees: no heights, heads and parents; this system induces constituents alone"
     ):
         evaluate_files(folder / "gold", folder / "heads", folder / "trees")
+
+
+def test_what_no_probe_can_read_is_refused(files):
+    folder, rows = files
+    rows[1]["distances"][0] = float("inf")
+    (folder / "trees").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UserError, match="trees: an infinite distance"):
+        evaluate_files(folder / "gold", folder / "heads", folder / "trees")
+
+
+def test_sentences_of_roots_alone_are_refused():
+    sentence = SentenceWords(np.ones(2), np.zeros(2, int), np.zeros(2, int), np.zeros((2, 2, 6)))
+    with pytest.raises(UserError, match="without a word that has a word as its head"):
+        evaluate([sentence] * 4)
 
 
 def test_too_few_sentences_are_refused(files):

@@ -320,7 +320,7 @@ def test_the_documentation_holds_no_text_of_the_corpus(name):
 
 def test_packed_runs_say_the_same_and_hold_no_words(runs):
     claims, folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
-    tree = {"tokens": ["Geheimnis", "."], "distances": [0.12345], "heads": [0, 1], "parents": [[[1, 1.0]]]}
+    tree = {"tokens": ["Geheimnis", "."], "distances": [0.123456789], "heads": [0, 1], "parents": [[[1, 1.0]]]}
     (folder / "demo/de-en/a/seed1/trees.jsonl").write_text(json.dumps(tree) + "\n")
     (folder / "demo/de-en/a/seed1/distribution.json").write_text('{"tokens": ["Geheimnis"]}')
     script = ROOT / "workflow/scripts/pack-runs.py"
@@ -332,7 +332,7 @@ def test_packed_runs_say_the_same_and_hold_no_words(runs):
         archive.extractall(folder / "unpacked", filter="data")
     assert not any(b"Geheimnis" in path.read_bytes() for path in (folder / "unpacked").rglob("*.*"))
     kept = (folder / "unpacked/demo/de-en/a/seed1/trees.wordless.jsonl").read_text()
-    assert json.loads(kept) == {"distances": [0.123], "heads": [0, 1]}
+    assert json.loads(kept) == {"distances": [0.123457], "heads": [0, 1]}
     subprocess.run([sys.executable, script, folder / "unpacked/demo", folder / "again.tar.xz"], check=True)
     assert (folder / "again.tar.xz").read_bytes() == archives[0].read_bytes()
     for name, place in (("whole", folder), ("packed", folder / "unpacked")):

@@ -23,10 +23,10 @@ XZ = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 
 
 
 def wordless(trees: bytes) -> bytes:
-    """Of each sentence the distances, to three digits, and the heads, if there are any."""
+    """Of each sentence the distances, to six digits (three make ties), and the heads, if there are any."""
     lines = []
     for tree in map(json.loads, trees.decode().splitlines()):
-        kept = {"distances": [round(distance, 3) for distance in tree["distances"]]}
+        kept = {"distances": [round(distance, 6) for distance in tree["distances"]]}
         kept |= {"heads": tree["heads"]} if tree.get("heads") else {}
         lines.append(json.dumps(kept, separators=(",", ":")) + "\n")
     return "".join(lines).encode()

@@ -3,15 +3,17 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import get_args
 
 from pydantic import ValidationError
 
+from synmask.config.base import Parsing
 from synmask.config.faults import Fault, check_known, first_fault, validated
 from synmask.config.guides import GUIDES
 from synmask.config.nlu_checks import check_benchmark_table, check_benchmarks, check_weights
 from synmask.config.published import Published
 from synmask.config.schema import Config
-from synmask.config.sections import Corpus, Experiment, Model
+from synmask.config.sections import Corpus, Experiment, Model, Table
 from synmask.config.table_plan import BASELINES, label_of
 
 # Rows of parsing tables and figures beside those of systems.
@@ -147,6 +149,21 @@ def check_tables(config: Config, published: Published) -> None:
                 raise Fault((*path, "systems"), f"{what}; leave it out")
         if table.benchmark:
             check_benchmark_table(config, path, table)
+        if {*table.metrics} & {*get_args(Parsing)} and {*table.metrics} - {*get_args(Parsing)}:
+            _check_mixed((*path, "metrics"), config, table, run)
+
+
+def _check_mixed(path: tuple, config: Config, table: Table, run: set[str]) -> None:
+    """A table of trees has no rows for runs without them, so it cannot show their translations."""
+    lacking = [s for s in table.systems if s in run and "distances" not in config.systems[s].kind.induces]
+    what = f"system {lacking[0]!r} induces none" if lacking else None
+    for name in table.experiments:
+        entry = config.plain_experiments[name]
+        sources = [direction.split("-")[0] for direction in entry.directions]
+        if any(config.gold_trees(entry.corpus, "valid", source) is None for source in sources):
+            what = f"corpus {entry.corpus!r} has no `trees` to compare with"
+    if what:
+        raise Fault(path, f"some are of trees, others not, and {what}; make a table of each")
 
 
 def check_folders(config: Config) -> None:

@@ -45,7 +45,7 @@ class Contrast(Section):
 
     @property
     def needs(self) -> str:
-        """What it compares, besides translations."""
+        """The syntax that it compares."""
         return "heads" if self.probed else "trees"
 
     @property

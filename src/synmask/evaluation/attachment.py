@@ -45,9 +45,9 @@ def evaluate(
     """The percentage of words with the right head, among those for which `counted` holds.
 
     Directed: the induced head is the gold head (the root's is 0). Undirected: also right if the word is the
-    gold head of the induced head (Klein and Manning 2004). Rows beside "induced": "left-neighbour" and
-    "right-neighbour", the counted word before or after (the first, or last, is the root), and "random", any
-    other word of the sentence or the root (mean of 5 seeds).
+    gold head of the induced head (Klein and Manning 2004), and this one counts. Rows beside "induced":
+    "left-neighbour" and "right-neighbour", the counted word before or after (the first, or last, is the
+    root), and "random", any other word of the sentence or the root (mean of 5 seeds).
 
     Args:
         gold, induced: for each sentence its words' heads, from 1, 0 = root.
@@ -94,7 +94,8 @@ def _accuracy(
     truth: np.ndarray, heads: np.ndarray, first: np.ndarray, position: np.ndarray, counted: np.ndarray
 ) -> dict[str, float]:
     directed = heads == truth
-    back = (heads > 0) & (truth[first + np.maximum(heads, 1) - 1] == position)
+    head = first + np.maximum(heads, 1) - 1
+    back = (heads > 0) & counted[head] & (truth[head] == position)
     right = {"directed": directed, "undirected": directed | back}
     return {name: 100 * float(words[counted].mean()) for name, words in right.items()}
 

@@ -19,12 +19,19 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
 
     Args:
         metric: "sacrebleu" for plain text, or "bleu_tokenised" for tokens, used as they are.
-        language: the target's; it selects sacreBLEU's tokeniser: zh for Chinese, MeCab for Japanese, or 13a.
+        language: the target's; it selects sacreBLEU's tokeniser: zh for Chinese, MeCab for Japanese and
+            Korean, or 13a.
         lowercase: compare without case.
+    Raises:
+        UserError: the tokeniser is not installed (Korean's).
     """
     if metric == "bleu_tokenised":
         return BLEU(lowercase=lowercase, tokenize="none", force=True)
-    return BLEU(lowercase=lowercase, trg_lang=language)
+    try:
+        return BLEU(lowercase=lowercase, trg_lang=language)
+    except RuntimeError as error:
+        needed = str(error).strip().splitlines()[-1].strip()  # pip install …
+        raise UserError(f"language {language}: sacreBLEU lacks its tokeniser; {needed}") from None
 
 
 def bleu_of_counts(sums: np.ndarray) -> np.ndarray:

@@ -3,6 +3,8 @@
 Half of the sentences choose the rule and train the probes, the other half scores them.
 """
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +53,7 @@ class SentenceWords:
 def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
     """Compare induced heads with simple rules, and probes that read the parser with probes that do not.
 
-    "attachment": the percentage of words whose undirected head is right (`attachment.evaluate`), of the
+    "attachment": the percentage of words whose undirected head is right (as in `attachment.evaluate`), of the
     induced heads and of the best of `RULES`. "probe": of the words whose head is a word, the percentage for
     which a conditional logit model finds it. Its features:
 
@@ -78,8 +80,11 @@ def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
         check_words(trees, parses)
     except UserError as error:
         raise UserError(f"{gold}, {predicted}: {error}") from None
-    if any(parse.heads is None or not parse.heights for parse in parses if parse.tokens):
-        raise UserError(f"{predicted}: no heights and heads; this system induces constituents alone")
+    said = [parse for parse in parses if parse.tokens]
+    if any(parse.heads is None or not parse.heights or not parse.parents for parse in said):
+        raise UserError(f"{predicted}: no heights, heads and parents; this system induces constituents alone")
+    if not all(map(math.isfinite, itertools.chain.from_iterable(parse.distances for parse in said))):
+        raise UserError(f"{predicted}: an infinite distance; a probe reads numbers alone")
     truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
     sentences = [
         sentence_of(tree.leaves(), np.array(counted_words(tree)), right, parse)
@@ -129,6 +134,10 @@ def evaluate(sentences: Sequence[SentenceWords]) -> dict:
     train, test = sentences[::2], sentences[1::2]
     if not test:
         raise UserError("fewer than two sentences of two words or more; give more gold trees")
+    if not all(any((one.gold > 0).any() for one in half) for half in (train, test)):
+        raise UserError(
+            "odd or even sentences without a word that has a word as its head; give more gold trees"
+        )
     rules = {rule: _percent([_right(s, _heads(rule, s)) for s in train]) for rule in RULES}
     chosen = max(RULES, key=rules.__getitem__)
     attached = {

@@ -43,8 +43,8 @@ def read_parses(path: Path) -> Iterator[Parse]:
     """Read a file of `synmask parse`.
 
     Raises:
-        UserError: a line is malformed, its numbers of tokens and distances do not match, or a distance is
-            NaN.
+        UserError: a line is malformed, a distance is NaN, or its tokens, distances, heads, heights and
+            parents do not fit together.
     """
     for line, text in enumerate(read_lines(path), start=1):
         try:
@@ -60,7 +60,24 @@ def read_parses(path: Path) -> Iterator[Parse]:
                 f"{path}, line {line}: {len(parse.distances)} distances for {len(parse.tokens)} tokens; "
                 "one per gap is needed"
             )
+        if misfit := _misfit(parse):
+            raise UserError(f"{path}, line {line}: {misfit}; parse again")
         yield parse
+
+
+def _misfit(parse: Parse) -> str | None:
+    """The fault in the heads, heights and parents of a parse; None without one."""
+    words, pieces = len(words_of(parse.tokens)), len(parse.tokens)
+    if parse.heads is not None and len(parse.heads) != words:
+        return f"{len(parse.heads)} induced heads for {words} words"
+    if parse.heads is not None and any(not 0 <= head <= words for head in parse.heads):
+        return f"an induced head outside of 0 to {words}"
+    for name, values in (("heights", parse.heights), ("lists of parents", parse.parents)):
+        if values and len(values) != pieces:
+            return f"{len(values)} {name} for {pieces} tokens"
+    if any(not 0 <= parent <= pieces for parents in parse.parents for parent, _ in parents):
+        return f"a parent outside of 0 to {pieces}"
+    return None
 
 
 def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
