@@ -320,7 +320,12 @@ def test_the_documentation_holds_no_text_of_the_corpus(name):
 
 def test_packed_runs_say_the_same_and_hold_no_words(runs):
     claims, folder = runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2])
-    tree = {"tokens": ["Geheimnis", "."], "distances": [0.123456789], "heads": [0, 1], "parents": [[[1, 1.0]]]}
+    tree = {
+        "tokens": ["Geheimnis", "."],
+        "distances": [0.123456789],
+        "heads": [0, 1],
+        "parents": [[[1, 1.0]]],
+    }
     (folder / "demo/de-en/a/seed1/trees.jsonl").write_text(json.dumps(tree) + "\n")
     (folder / "demo/de-en/a/seed1/distribution.json").write_text('{"tokens": ["Geheimnis"]}')
     script = ROOT / "workflow/scripts/pack-runs.py"
