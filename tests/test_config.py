@@ -122,8 +122,9 @@ def test_a_table_of_trees_and_translations_needs_trees_everywhere(values):
 
 def test_downloaded_files_have_no_folders(values):
     values["corpora"]["multi30k"]["files"]["train"] = "a/train.{language}.gz"
-    assert "corpora.multi30k: files.train: with `url`, give 'a/train.{language}.gz' without" in refused(
-        values
+    assert (
+        "corpora.multi30k: files.train: 'a/train.{language}.gz' has a folder in it; it belongs to `url`"
+        in refused(values)
     )
 
 

@@ -13,7 +13,7 @@ rule parse:
     benchmark:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parse.{source}-{target}.tsv"
     wildcard_constraints:
-        system=any_of(JOBS.inducing),
+        system=any_of(CONFIG.inducing(CONFIG.systems)),
     group:
         "evaluate"
     conda:
@@ -41,7 +41,7 @@ rule parseval:
     benchmark:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parseval.{source}-{target}.tsv"
     wildcard_constraints:
-        system=any_of(JOBS.inducing),
+        system=any_of(CONFIG.inducing(CONFIG.systems)),
     group:
         "evaluate"
     conda:
@@ -66,7 +66,7 @@ rule probe:
     benchmark:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/probe.{source}-{target}.tsv"
     wildcard_constraints:
-        system=any_of(JOBS.inducing),
+        system=any_of(CONFIG.inducing(CONFIG.systems)),
     group:
         "evaluate"
     conda:

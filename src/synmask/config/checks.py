@@ -89,7 +89,7 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
         if source == target:
             raise Fault((*path, "directions"), f"from {source} to {target}: give two languages")
     if "parsing" in experiment.tables:
-        if not any(config.systems[name].kind.induces for name in experiment.systems):
+        if not config.inducing(experiment.systems):
             raise Fault((*path, "tables"), "no system here induces trees; leave 'parsing' out")
         for source in (direction.split("-")[0] for direction in experiment.directions):
             if config.gold_trees(experiment.corpus, "valid", source) is None:
@@ -155,7 +155,8 @@ def check_tables(config: Config, published: Published) -> None:
 
 def _check_mixed(path: tuple, config: Config, table: Table, run: set[str]) -> None:
     """A table of trees has no rows for runs without them, so it cannot show their translations."""
-    lacking = [s for s in table.systems if s in run and "distances" not in config.systems[s].kind.induces]
+    rows = [system for system in table.systems if system in run & {*config.systems}]
+    lacking = [system for system in rows if system not in config.inducing(rows)]
     what = f"system {lacking[0]!r} induces none" if lacking else None
     for name in table.experiments:
         entry = config.plain_experiments[name]
@@ -268,7 +269,7 @@ def check_runs(config: Config) -> None:
 def check_labels(config: Config, published: Published) -> None:
     """Rows of a table or figure must have different labels."""
     for name, entry in config.plain_experiments.items():
-        induces = any(config.systems[system].kind.induces for system in entry.systems)
+        induces = config.inducing(entry.systems)
         rows = {system: label_of(config, published, system) for system in (*entry.systems, *entry.peers)}
         _check_different(("experiments", name, "systems"), rows, TRIVIAL if induces else ())
     for name, table in config.tables.items():

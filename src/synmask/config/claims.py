@@ -44,11 +44,6 @@ class Contrast(Section):
         return self.metric in OF_HEADS
 
     @property
-    def needs(self) -> str:
-        """The syntax that it compares."""
-        return "heads" if self.probed else "trees"
-
-    @property
     def own_row(self) -> str:
         """The row of parse.json or heads.json that is compared with the rival's."""
         return OF_HEADS[self.metric][self.rival] if self.probed else "induced"
@@ -79,31 +74,31 @@ def check_claims(config: Config, claims: Claims) -> None:
     Raises:
         Fault: an experiment or a system is not there, or a system or the corpus lacks trees or heads.
     """
-    directions, systems = set(), set()
     for name in claims.experiments:
         if name in config.experiments and name not in config.plain_experiments:
             raise Fault(("experiments",), f"{name!r} is a list of experiments; name these")
         check_known(("experiments",), "experiment", name, config.plain_experiments)
-        entry = config.plain_experiments[name]
-        if entry.corpus != claims.corpus:
-            what = f"{name!r} is on corpus {entry.corpus!r}, the claims on {claims.corpus!r}"
+        if (corpus := config.plain_experiments[name].corpus) != claims.corpus:
+            what = f"{name!r} is on corpus {corpus!r}, the claims on {claims.corpus!r}"
             raise Fault(("experiments",), f"{what}; name another")
-        directions |= {*entry.directions}
-        systems |= {*entry.systems}
     for number, claim in enumerate(claims.claims):
         for place, contrast in enumerate(claim.contrasts):
-            _check_contrast(config, contrast, systems, ("claims", number, "contrasts", place))
-            for direction in directions if contrast.metric != "sacrebleu" else ():
-                gold = config.gold_heads if contrast.probed else config.gold_trees
-                if gold(claims.corpus, "valid", source := direction.split("-")[0]) is None:
-                    lacks = f"corpus {claims.corpus!r} has no gold {contrast.needs} of {source}"
-                    raise Fault(("claims", number, "contrasts", place, "metric"), lacks)
+            _check_contrast(config, claims, contrast, ("claims", number, "contrasts", place))
 
 
-def _check_contrast(config: Config, contrast: Contrast, systems: set[str], path: tuple) -> None:
-    for key in ("system", "baseline"):
-        if (name := getattr(contrast, key)) is not None:
-            check_known((*path, key), "system of the claims' experiments,", name, systems)
-    kind = config.systems[contrast.system].kind
-    if contrast.metric != "sacrebleu" and ("heads" if contrast.probed else "distances") not in kind.induces:
-        raise Fault((*path, "metric"), f"system {contrast.system!r} induces no {contrast.needs}")
+def _check_contrast(config: Config, claims: Claims, contrast: Contrast, path: tuple) -> None:
+    experiments = [config.plain_experiments[name] for name in claims.experiments]
+    run = {system for experiment in experiments for system in experiment.systems}
+    sides = {key: name for key in ("system", "baseline") if (name := getattr(contrast, key)) is not None}
+    for key, name in sides.items():
+        check_known((*path, key), "system of the claims' experiments,", name, run)
+    if contrast.metric == "sacrebleu":
+        return
+    kind, gold = ("heads", config.gold_heads) if contrast.probed else ("trees", config.gold_trees)
+    inducing = config.inducing(run, "heads" if contrast.probed else "distances")
+    if lacking := [name for name in sides.values() if name not in inducing]:
+        raise Fault((*path, "metric"), f"system {lacking[0]!r} induces no {kind}")
+    for direction in (direction for experiment in experiments for direction in experiment.directions):
+        source = direction.split("-")[0]
+        if gold(claims.corpus, "valid", source) is None:
+            raise Fault((*path, "metric"), f"corpus {claims.corpus!r} has no gold {kind} of {source}")

@@ -100,11 +100,8 @@ def _inherit(values: Mapping[str, Any]) -> dict:
             raise NameFault(("corpora", name, "based_on"), "corpus", base, map(str, corpora))
         if not isinstance(corpora[base], Mapping):
             raise Fault(("corpora", base), "must be keys and values")
-        inherited = resolve(base, (*chain, name))
-        if entry.get("url") not in (
-            None,
-            inherited.get("url"),
-        ):  # from elsewhere, so other files: kept apart, without the base's checksums
+        inherited, own = resolve(base, (*chain, name)), entry.get("url")
+        if own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
             inherited = {**inherited, "download": name, "sha256": {}}
         return merge(inherited, {k: v for k, v in entry.items() if k != "based_on"})
 

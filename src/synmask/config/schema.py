@@ -114,6 +114,10 @@ class Config(Section):
     def label(self, system: str) -> str:
         return self.systems[system].label or system
 
+    def inducing(self, systems: Iterable[str], what: str = "distances") -> list[str]:
+        """Those of `systems` that induce `what`: distances (trees), or heads, too (P_D)."""
+        return [name for name in systems if what in self.systems[name].kind.induces]
+
     def raw_file(self, corpus: str, split: str, language: str) -> str:
         """Path of a corpus' raw text file: downloaded, generated or given by the user."""
         entry = self.corpora[corpus]

@@ -356,9 +356,7 @@ class Corpus(Section):
                 if "{language}" not in template:
                     raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
                 if self.url and "/" in template:
-                    raise ValueError(
-                        f"files.{split}: with `url`, give {template!r} without folders; they end the URL"
-                    )
+                    raise ValueError(f"files.{split}: {template!r} has a folder in it; it belongs to `url`")
         return self
 
 

@@ -185,9 +185,6 @@ def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[s
     columns: dict[tuple[str, str], dict[str, Any]] = {}
     notes = []
 
-    def induces(system: str) -> bool:
-        return "distances" in config.systems[system].kind.induces
-
     for name in table.experiments:
         entry = config.plain_experiments[name]
         for direction in entry.directions:
@@ -198,8 +195,8 @@ def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[s
             if parsing and config.gold_trees(entry.corpus, "valid", direction.split("-")[0]) is None:
                 notes.append(f"No runs here: corpora.{entry.corpus} has no `trees` to compare with.")
                 continue
-            for system in entry.systems:
-                if system in table.systems and (induces(system) or not parsing):
+            for system in config.inducing(entry.systems) if parsing else entry.systems:
+                if system in table.systems:
                     seeds = {*column["runs"].get(system, ()), *config.experiment_seeds(name)}
                     column["runs"][system] = sorted(seeds)
     if len({corpus for corpus, _ in columns}) == 1:

@@ -112,11 +112,6 @@ class Jobs:
         files = {"gold": self.config.gold_trees(*place), "heads": self.config.gold_heads(*place)}
         return {name: path for name, path in files.items() if path}
 
-    @property
-    def inducing(self) -> list[str]:
-        """The systems that induce trees."""
-        return [name for name, system in self.config.systems.items() if "distances" in system.kind.induces]
-
     # ---- trainings -----------------------------------------------------------------------------------------
 
     def guide(self, wildcards: Wildcards) -> type[GuideOptions]:

@@ -180,8 +180,7 @@ class Targets:
 
     def inducing(self, experiment: str, what: str = "distances") -> list[str]:
         """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
-        known = self.config.systems
-        return [name for name in self.entry(experiment).systems if what in known[name].kind.induces]
+        return self.config.inducing(self.entry(experiment).systems, what)
 
     def _templated(self, experiment: str) -> list[str]:
         """The systems of an experiment that read templates of the target."""
