@@ -121,7 +121,9 @@ rule claims:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("verdict"),
-        scores=lambda wildcards, input: [path for path in input.runs if os.path.basename(path) == "scores.json"],
+        scores=lambda wildcards, input: [
+            path for path in input.runs if os.path.basename(path) == "scores.json"
+        ],
     shell:
         "synmask verdict --claims {input.claims:q} --results results --scores {params.scores:q}"
         " --output results/claims/verdict 2> {log:q}"
