@@ -428,3 +428,12 @@ def test_a_worker_with_one_batch_less_counts_the_others(corpus, tmp_path, settin
     assert together["updates"] == alone["updates"]
     assert float(together["train_loss"]) == pytest.approx(float(alone["train_loss"]), abs=2e-4)
     assert float(together["valid_loss"]) == pytest.approx(float(alone["valid_loss"]), abs=2e-4)
+
+
+@pytest.mark.parametrize("copies", [{}, {"mask_copies": 0.1}])
+def test_workers_with_and_without_masked_words_go_on_together(corpus, tmp_path, settings, copies):
+    """Of 19 batches, the second worker lacks one; of few copies, a batch has none."""
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 27}, "max_epochs": 2}
+    settings["system"] |= {"mask_rate": 0.15, "mlm_weight": 0.4, **copies}
+    run(corpus, tmp_path / "run", settings, processes=2)
+    assert (tmp_path / "run/train.json").exists()

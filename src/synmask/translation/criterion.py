@@ -35,6 +35,8 @@ class MixedLoss(LoggedLoss):
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],
             "sample_size": sample["ntokens"],
+            "mlm_loss": nll.new_zeros(()),  # always there: workers sum what they log in one buffer
+            "masked": 0,
         }
         if "masked_target" in sample:
             loss = (1 - self.mlm_weight) * loss
