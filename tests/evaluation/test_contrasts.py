@@ -72,6 +72,14 @@ def test_so_many_seeds_find_the_gain_in_four_of_five_experiments():
     assert count == 17  # Cohen 1988, table 2.4.1: d = 1.0, power .80, two-sided .05
 
 
+def test_seeds_are_enough_for_welchs_test_of_unequal_variances():
+    count = seeds_needed([0.0, 2.0, 4.0], [0.0, 0.1, 0.2], 4.0, 0.01)
+    rng = np.random.default_rng(1)
+    sides = rng.normal([[[4.0]], [[0.0]]], [[[2.0]], [[0.1]]], (2, 20_000, count))
+    found = (stats.ttest_ind(*sides, axis=1, equal_var=False).pvalue < 0.01).mean()
+    assert found > 0.79  # pooled degrees of freedom ask for fewer seeds, and find fewer
+
+
 def test_fewer_seeds_find_larger_gains_and_one_sample():
     counts = [seeds_needed([0.0, 1.0, 2.0], [5.0, 6.0, 7.0], gain, 0.05) for gain in (0.5, 1.0, 4.0)]
     assert counts == sorted(counts, reverse=True)

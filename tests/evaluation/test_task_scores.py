@@ -3,12 +3,14 @@ import json
 import random
 import warnings
 
+import numpy as np
 import pytest
 
 from synmask.cli import main
 from synmask.corpora.tasks import TASKS, Examples, write_task
 from synmask.evaluation.task_scores import (
     TASK_METRICS,
+    _from_sums,
     bag_of_words,
     compare,
     majority,
@@ -201,3 +203,8 @@ def test_answers_that_are_all_alike_have_no_correlation_and_can_be_tested():
     found = compare("cola", gold, ["1"] * 40, gold)
     assert found["difference"] == -100
     assert found["p"] < 0.001
+
+
+def test_f1_without_its_label_is_zero():
+    sums = np.array([[2.0, 0.0, 0.0]])  # of two examples, whose gold labels and answers are 0
+    assert _from_sums("mrpc", np.array([2.0, 0.0, 0.0]), 2, sums) == 0
