@@ -16,10 +16,10 @@ def source(tmp_path):
 def test_operators_of_another_source_are_not_used(monkeypatch, source):
     module = type("kernel", (), {"SOURCE": "another"})
     monkeypatch.setattr(kernels, "import_module", lambda name: module)
-    with pytest.warns(UserWarning, match="of search are out of date: build them anew with `make`"):
-        assert not kernels.load(source)
+    with pytest.warns(UserWarning, match="of synmask.search are out of date: build them anew with `make`"):
+        assert not kernels.load("synmask.search", source)
     module.SOURCE = kernels.sha256(source.read_bytes()).hexdigest()
-    assert kernels.load(source)
+    assert kernels.load("synmask.search", source)
 
 
 def test_without_operators_nothing_is_said(monkeypatch, source, recwarn):
@@ -27,5 +27,5 @@ def test_without_operators_nothing_is_said(monkeypatch, source, recwarn):
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(kernels, "import_module", missing)
-    assert not kernels.load(source)
+    assert not kernels.load("synmask.search", source)
     assert not recwarn

@@ -6,13 +6,13 @@ from importlib import import_module
 from pathlib import Path
 
 
-def load(source: Path) -> bool:
-    """Load the operators of `source`, PACKAGE/kernel.cpp.
+def load(package: str, source: Path) -> bool:
+    """Load the operators of `source`, the kernel.cpp of `package`.
 
     Returns False where there are none of the present source for the present PyTorch.
     """
     try:
-        built_from = import_module(f"synmask.{source.parent.name}.kernel").SOURCE
+        built_from = import_module(f"{package}.kernel").SOURCE
     except ModuleNotFoundError:
         return False
     except ImportError:
@@ -20,7 +20,6 @@ def load(source: Path) -> bool:
     if built_from == sha256(source.read_bytes()).hexdigest():
         return True
     warnings.warn(
-        f"the C++ operators of {source.parent.name} are out of date: build them anew with `make`",
-        stacklevel=2,
+        f"the C++ operators of {package} are out of date: build them anew with `make`", stacklevel=2
     )
     return False

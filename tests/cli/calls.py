@@ -12,7 +12,7 @@ import torch
 
 GRAMMAR = {
     "bpe": "add", "bpe_dim": 8, "conv_layers": 1, "conv_kernel": 3, "attention": "published", "layers": 1,
-    "relations": ["parent", "child"], "activation": "sigmoid", "normalise": False, "calibration": "masked",
+    "relations": ["parent", "child"], "activation": "sigmoid", "calibration": "masked",
 }  # fmt: skip
 SYSTEM = {
     "guide": "grammar",
@@ -110,21 +110,17 @@ verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
 score IN/hypothesis.valid.txt IN/raw/valid.en --language en
 score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv
 significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
-speed --models IN/run/average.pt --labels grammar --output OUT/speed.json
 translate --model IN/run/average.pt --beam 2 --threads 1
 translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
 tree-figure --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --distribution IN/distribution.json --output OUT/tree
 tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
 table --plan @table --published workflow/published.yaml --scores IN/scores.json --parses --comparisons --output OUT/table
-excerpt --table IN/table --page IN/README.md --data OUT/data.csv
 parse-table --inputs IN/parse.json --counts IN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
 curves --inputs IN/run/history.csv --runs @history --labels @labels --output OUT/curves
 bleu-figure --inputs IN/sentences.csv --runs @runs --labels @labels --output OUT/bleu
 source-figure --inputs IN/sentences.csv --runs @runs --labels @labels --output OUT/source
 sweep-figure --inputs IN/scores.json --setting dim --output OUT/sweep
-speed-figure --input IN/speed.json --labels @labels --output OUT/speed
-diagram --output OUT/method
 distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
 tensorboard IN/run IN/results/demo/de-en/grammar/seed1 --logdir OUT/curves
 report --plan @page --captions workflow/report --output OUT/report.html

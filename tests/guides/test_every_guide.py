@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from synmask.config.guides import GUIDES
 from synmask.guides import Shape, build_guide
+from synmask.options import GUIDES
 
 ROOT = Path(__file__).parents[2] / "src/synmask"
-NAMES = [name for name, options in GUIDES.items() if name != "none" and not options.templates]
-ALONE = {"structformer": {"margin": "sentence"}}  # its own margin makes sentences depend on batch mates
+NAMES = [*GUIDES]
+ALONE = [name for name in NAMES if name != "structformer"]  # its margin is that of the batch
 
 
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALONE)
 def test_batch_mates_and_padding_change_nothing(batch, guide, name, left):
-    these, made = batch(7, 4, 1, left=left), guide(name, **ALONE.get(name, {}))
+    these, made = batch(7, 4, 1, left=left), guide(name)
     together = these.attention(made)
     for b, n in enumerate(these.lengths):
         span = slice(these.start[b], these.start[b] + n)
@@ -28,7 +28,7 @@ def test_batch_mates_and_padding_change_nothing(batch, guide, name, left):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pads_are_not_read(batch, guide, name):
-    these, made = batch(6, 3), guide(name, **ALONE.get(name, {}))
+    these, made = batch(6, 3), guide(name)
     before = these.attention(made)
     these.scores = these.scores.masked_fill(these.padding[:, None, None, :], 50.0)
     after = these.attention(made)
@@ -59,7 +59,7 @@ def test_gradients_into_the_scores(batch, guide, name):
 
 
 def test_wrong_names_and_options():
-    with pytest.raises(ValueError, match="'gramar' is not known; there are: none, grammar"):
+    with pytest.raises(ValueError, match="'gramar' is not known; there are: grammar"):
         build_guide("gramar", {}, None)
     with pytest.raises(ValueError, match="kernel"):
         build_guide("grammar", {"kernel": 3}, None)

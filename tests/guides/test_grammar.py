@@ -4,12 +4,11 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
-from synmask.config.guides import GrammarOptions
 from synmask.guides import Guide, Shape, build_guide
 from synmask.guides.grammar import GrammarGuide
 from synmask.induction.distribution import dependency_distribution
+from synmask.options import GrammarOptions
 
 D, H = 8, 2
 SHAPE = Shape(D, H, ffn_dim=16, layers=3)
@@ -50,27 +49,17 @@ def literal_attention(guide, prepared, scores, layer):
             mask = sum(s * parent[r].item() for s, r in zip(shares, guide.options.relations, strict=True))
         if guide.options.activation == "sigmoid":
             found[b, h, i, j] = mask / (1 + math.exp(-scores[b, h, i, j].item()))
-        plain = 0.0
-        if not prepared.padding[b, j]:
+        elif not prepared.padding[b, j]:
             real = [math.exp(scores[b, h, i, k].item()) for k in range(n) if not prepared.padding[b, k]]
-            plain = math.exp(scores[b, h, i, j].item()) / sum(real)
-        if guide.options.activation == "softmax":
-            found[b, h, i, j] = plain * (mask + 1)
-        if guide.options.gates:
-            gate = 1 / (1 + math.exp(-guide.gate_logits[layer, h].item()))
-            found[b, h, i, j] = gate * plain + (1 - gate) * found[b, h, i, j]
+            found[b, h, i, j] = math.exp(scores[b, h, i, j].item()) / sum(real) * (mask + 1)
     return found
 
 
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("activation", ["sigmoid", "softmax"])
 @pytest.mark.parametrize("relations", [("parent", "child"), ("parent",), ("child",)])
-@pytest.mark.parametrize("gates", [False, True])
-def test_attention_agrees_with_loops(relations, activation, left, gates):
-    guide = build(relations=relations, activation=activation, layers=2, gates=gates)
-    if gates:
-        assert guide.gate_logits.eq(0).all()
-        nn.init.normal_(guide.gate_logits)
+def test_attention_agrees_with_loops(relations, activation, left):
+    guide = build(relations=relations, activation=activation, layers=2)
     x, padding, annotations, scores = batch(5, 3, left=left)
     prepared = guide.prepare(x, padding, annotations)
     for layer in range(2):
@@ -164,8 +153,6 @@ def test_batch_mates_and_padding_change_nothing(activation):
     [
         {"bpe": "none"},
         {"bpe": "concatenate"},
-        {"bpe": "input"},
-        {"gates": True},
         {"bpe_dim": 5},
         {"conv_layers": 2},
         {"conv_kernel": 5},
@@ -198,13 +185,6 @@ def test_layers_have_their_own_relation_weights():
     spread = GrammarGuide(GrammarOptions(**SMALL), Shape(D, 500, 16, 3)).relation_logits.std().item()
     assert spread == pytest.approx(0.1, rel=0.15)
     assert not any("relation" in name for name, _ in build(relations=("parent",)).named_parameters())
-
-
-def test_the_temperature_of_heights_starts_as_given():
-    assert build().log_height_scale.exp().item() == 1
-    guide = build(height_scale=4)
-    assert guide.log_height_scale.exp().item() == pytest.approx(4)
-    assert guide.log_height_scale.requires_grad
 
 
 def test_temperatures_are_learnt():

@@ -31,16 +31,11 @@ def test_the_margin_is_that_of_the_batch(batch, guide, left):
     assert max(alone) - min(alone) > 1e-3
     found = structformer.calibrate(distance, height, these.padding)
     torch.testing.assert_close(found, distance - max(alone), rtol=0, atol=1e-12)
-    own = guide("structformer", margin="sentence").calibrate(distance, height, these.padding)
-    torch.testing.assert_close(own, calibrate(distance, height, these.padding))
 
 
-def test_with_a_margin_a_sentence_it_is_grammar_without_labels_and_attention(batch, guide):
-    these = batch(6, 4)
-    structformer, grammar = (
-        guide("structformer", margin="sentence"),
-        guide("grammar", bpe="none", attention="none", layers=2),
-    )
+def test_of_a_sentence_alone_it_is_grammar_without_labels_and_attention(batch, guide):
+    these = batch(6)
+    structformer, grammar = guide("structformer"), guide("grammar", bpe="none", attention="none", layers=2)
     grammar.load_state_dict(structformer.state_dict())
     for layer in range(2):
         assert torch.equal(these.attention(structformer, layer), these.attention(grammar, layer))

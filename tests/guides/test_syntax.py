@@ -55,9 +55,8 @@ def literal(words, all_masks, scores, values, together):
 
 
 @pytest.mark.parametrize("most", [1, 3])
-@pytest.mark.parametrize("aggregation", ["sum", "topical"])
-def test_it_is_what_the_masks_give_one_by_one(batch, guide, edges, aggregation, most):
-    these, made = batch(24, 15, 9), guide("syntax", aggregation=aggregation, distance=most)
+def test_it_is_what_the_masks_give_one_by_one(batch, guide, edges, most):
+    these, made = batch(24, 15, 9), guide("syntax", distance=most)
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter)
     scores, values, states = these.inputs
@@ -65,8 +64,6 @@ def test_it_is_what_the_masks_give_one_by_one(batch, guide, edges, aggregation, 
     found = made.context(scores, values, states, lambda weights: weights, prepared, 1)
 
     def together(outputs, numbers):
-        if aggregation == "sum":
-            return outputs.sum(0) / len(numbers) ** 0.5
         share = (outputs @ made.topic[1] + made.bias[1][numbers]).softmax(0)
         return share @ outputs
 
@@ -83,9 +80,8 @@ def test_every_mask_is_used_somewhere(batch, edges):
     assert found.min() > 0
 
 
-@pytest.mark.parametrize("aggregation", ["sum", "topical"])
-def test_a_sentence_without_a_parse_is_attended_to_plainly(batch, guide, aggregation):
-    these, made = batch(17, 9), guide("syntax", aggregation=aggregation, start=0.5)
+def test_a_sentence_without_a_parse_is_attended_to_plainly(batch, guide):
+    these, made = batch(17, 9), guide("syntax", start=0.5)
     scores, values, states = these.inputs
     plain = masked_softmax(scores, these.padding) @ values
 
@@ -115,7 +111,7 @@ def test_topical_starts_where_its_option_says_and_learns(batch, guide):
 
 def test_dropout_is_drawn_the_same_when_outputs_are_made_again(batch, guide):
     """The backward pass computes them a second time; its masks of dropout must be those of the first."""
-    these, made = batch(9, 6), guide("syntax", aggregation="sum", distance=1)
+    these, made = batch(9, 6), guide("syntax", distance=1)
     scores, values, states = these.inputs
     prepared = made.prepare(these.x, these.padding, these.annotations)
     drawn = []
@@ -127,5 +123,5 @@ def test_dropout_is_drawn_the_same_when_outputs_are_made_again(batch, guide):
 
     values.requires_grad_()
     made.context(scores, values, states, drop, prepared, 0).sum().backward()
-    assert len(drawn) == 2
-    assert torch.equal(*drawn)
+    assert len(drawn) == 2 * made.masks
+    assert all(torch.equal(*pair) for pair in zip(drawn[: made.masks], drawn[made.masks :], strict=True))

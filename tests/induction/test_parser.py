@@ -32,8 +32,6 @@ def literal_parser(parser, x, labels):
     if parser.bpe != "none":
         table = parser.label_embedding.weight.tolist()
         words = [norm_tanh(linear(parser.label_projection, table[label])) for label in labels]
-    if parser.bpe == "input":
-        x = [[a + b for a, b in zip(s, w, strict=True)] for s, w in zip(x, words, strict=True)]
     for convolution in parser.convolutions:
         weight, bias = convolution.weight.tolist(), convolution.bias.tolist()
         half = (len(weight[0][0]) - 1) // 2
@@ -95,7 +93,6 @@ def sentences(*lengths):
 OPTIONS = [
     {},
     {"bpe": "concatenate"},
-    {"bpe": "input"},
     {"bpe": "none"},
     {"bpe_dim": 2},
     {"conv_layers": 3},
@@ -189,7 +186,7 @@ def test_parameters_of_the_published_model():
 def test_wrong_arguments():
     x, padding, labels = sentences(4, 2)
     parser = build()
-    with pytest.raises(ValueError, match=r"bpe must be one of none, add, concatenate, input, not 'ad'"):
+    with pytest.raises(ValueError, match=r"bpe must be one of none, add, concatenate, not 'ad'"):
         build(bpe="ad")
     with pytest.raises(ValueError, match=r"attention must be one of none, published, residual, not True"):
         build(attention=True)

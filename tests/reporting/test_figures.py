@@ -11,8 +11,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from synmask.files import UserError
-from synmask.reporting import bleu_figures, diagram, figures, style
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting import bleu_figures, figures, style
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
 LABELS = {"transformer": "Transformer", "grammar": "Grammar"}
@@ -46,18 +46,6 @@ def swept(folder):
     return paths
 
 
-def costs(folder):
-    """An output of `synmask speed`."""
-    rows = [
-        {"model": name, "length": n, "sentences": 2, "milliseconds": factor * n, "megabytes": n / 8}
-        for name, factor in (("Transformer", 1), ("Grammar", 2))
-        for n in (16, 64, 256)
-    ]
-    path = folder / "speed.json"
-    path.write_text(json.dumps({"device": "CPU", "threads": 2, "rows": rows}))
-    return path
-
-
 @pytest.fixture
 def histories(tmp_path):
     paths = {}
@@ -83,8 +71,6 @@ def draw(histories, tmp_path):
         "bleu_dots": lambda out: bleu_figures.bleu_dots(BARS, out, LABELS | {"missing": "Missing"}),
         "by_source": lambda out: bleu_figures.bleu_by_source(BY_SOURCE, out, LABELS),
         "sweep": lambda out: bleu_figures.sweep(swept(tmp_path), "system.options.bpe_dim", out),
-        "speed": lambda out: figures.speed(costs(tmp_path), out, LABELS),
-        "diagram": diagram.diagram,
         "distribution": lambda out: figures.distribution(TOKENS, matrix, out, "P_D"),
         "large": lambda out: figures.distribution(long, np.full((22, 22), 1 / 22), out, "P_D"),
         "small": lambda out: figures.distribution(["a", "b"], np.eye(2), out, "A heading wider than the map"),
@@ -110,7 +96,7 @@ def table(path):
         return list(csv.DictReader(handle))
 
 
-NAMES = ["curves", "bleu_dots", "by_source", "sweep", "speed", "diagram", "distribution"]
+NAMES = ["curves", "bleu_dots", "by_source", "sweep", "distribution"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,7 +112,7 @@ def test_the_same_data_gives_the_same_bytes(draw, tmp_path, name):
     assert (tmp_path / "one" / "figure.v1.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("name", ["curves", "bleu_dots", "by_source", "sweep", "speed"])
+@pytest.mark.parametrize("name", ["curves", "bleu_dots", "by_source", "sweep"])
 def test_panels_lie_where_no_rounding_error_shows(draw, drawn, tmp_path, name):
     draw[name](tmp_path / "figure")
     for axes in drawn[0].axes:
@@ -208,31 +194,6 @@ def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
         bleu_figures.sweep(swept(tmp_path), "system.options.bpe", tmp_path / "x")
     with pytest.raises(UserError, match=r"settings\.model\.heads is not a number, but None"):
         bleu_figures.sweep(swept(tmp_path), "model.heads", tmp_path / "x")
-
-
-def test_speed_is_drawn_by_length_for_each_system(draw, drawn, tmp_path):
-    draw["speed"](tmp_path / "speed")
-    time, memory = drawn[0].axes
-    assert time.lines[1].get_ydata().tolist() == [32, 128, 512]
-    assert memory.lines[1].get_ydata().tolist() == [2, 8, 32]
-    assert [axes.get_title() for axes in (time, memory)] == [
-        "Time (CPU, 2 threads)",
-        "Memory (CPU, 2 threads)",
-    ]
-    assert not [text for text in time.get_yticklabels() if "$" in text.get_text()]
-    (tmp_path / "bad.json").write_text("[]")
-    with pytest.raises(UserError, match=r"bad\.json: not an output of `synmask speed`"):
-        figures.speed(tmp_path / "bad.json", tmp_path / "x", {})
-
-
-def test_the_diagrams_distribution_is_one(tmp_path):
-    diagram.diagram(tmp_path / "method")
-    rows = table(tmp_path / "method.csv")
-    assert [row["token"] for row in rows] == diagram.TOKENS
-    matrix = np.array([[float(row[token]) for token in diagram.TOKENS] for row in rows])
-    assert (matrix.diagonal() == 0).all()
-    assert (matrix.sum(1) < 1).all()
-    assert matrix[1].argmax() == matrix[2].argmax() == 3  # the pieces of a word hang on its last
 
 
 def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):

@@ -9,12 +9,13 @@ from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 
 from synmask import bf16
-from synmask.training.operators import (
+from synmask.encoder import by_head
+from synmask.pipeline.training.operators import (
     Attention,
+    DecoderDropout,
     Dropout,
     FusedAdam,
     Linear,
-    by_head,
     dropout,
     linear,
     smoothed_cross_entropy,
@@ -66,11 +67,11 @@ def test_dropout_of_everything_and_of_next_to_nothing():
     assert dropout(torch.ones(9), 1 - 1e-9).isfinite().all()
 
 
-def test_all_of_fairseqs_dropout_modules_are_replaced():
-    model = torch.nn.Sequential(FairseqDropout(0.2), torch.nn.Sequential(FairseqDropout(0.4)))
+def test_all_dropout_modules_are_replaced():
+    model = torch.nn.Sequential(FairseqDropout(0.2), torch.nn.Sequential(torch.nn.Dropout(0.4)))
     use_faster_modules(model)
     assert [module.p for module in model.modules() if hasattr(module, "p")] == [0.2, 0.4]
-    assert [type(module) for module in (model[0], model[1][0])] == [Dropout, Dropout]
+    assert [type(module) for module in (model[0], model[1][0])] == [DecoderDropout, Dropout]
     x = torch.ones(100)
     assert (model(x) == 0).any()
     assert torch.equal(model.eval()(x), x)
@@ -139,7 +140,7 @@ def attentions(p):
     ours = MultiheadAttention(8, 2, dropout=p, self_attention=True)
     ours.load_state_dict(stock.state_dict())
     use_faster_modules(ours)
-    assert [type(ours), type(ours.q_proj), type(ours.dropout_module)] == [Attention, Linear, Dropout]
+    assert [type(ours), type(ours.q_proj), type(ours.dropout_module)] == [Attention, Linear, DecoderDropout]
     return ours, stock
 
 

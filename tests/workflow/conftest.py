@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from synmask.config import load
-from synmask.workflow.jobs import Jobs
-from synmask.workflow.sources import PLUMBING, loaded_with, path_of, sources
-from synmask.workflow.sources import ROOT as SOURCES
+from synmask.pipeline.config import load
+from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.sources import PLUMBING, loaded_with, path_of, sources
+from synmask.pipeline.workflow.sources import ROOT as SOURCES
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -146,7 +146,7 @@ def built(tmp_path_factory):
 def _plumbing(name):
     parts = name.split(".")
     parents = {".".join(parts[:count]) for count in range(2, len(parts) + 1)}
-    return name == "synmask" or (bool(parents & PLUMBING) and name != "synmask.config.published")
+    return name == "synmask" or (bool(parents & PLUMBING) and name != "synmask.pipeline.config.published")
 
 
 @functools.cache
@@ -183,7 +183,7 @@ def _check_loaded(project):
         systems = [name for name in re.findall(r"/([\w.-]+)/seed", words) if name in jobs.config.systems]
         if verb == "predict-templates" or "/template " in words:  # of a model without a guide
             systems = []
-        wildcards = {"experiment": "demo"} if verb == "speed" else {"system": systems[0]} if systems else {}
+        wildcards = {"system": systems[0]} if systems else {}
         assert _unlike(jobs, verb, found["modules"], **wildcards) == (set(), set()), (verb, words[:200])
         verbs.add(verb)
     return verbs

@@ -18,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
-MEASURED = re.compile(r"speed/|-speed\.|-cost\.|\.runs\.csv|report\.html")  # times, what shows them
+MEASURED = re.compile(r"-cost\.|\.runs\.csv|report\.html")  # times, what shows them
 TIMES = {"seconds", "tokens_per_second", "train_seconds", "decode_seconds"}
 
 
@@ -38,7 +38,7 @@ def timeless(path):
 
 
 def results(folder):
-    """Every result by its name, without logs, benchmarks and measurements of speed."""
+    """Every result by its name, without logs, benchmarks and measurements of cost."""
     files = [path for path in sorted((folder / "results").rglob("*")) if path.is_file()]
     return {
         str(path.relative_to(folder)): None

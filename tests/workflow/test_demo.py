@@ -56,7 +56,7 @@ def test_everything_is_there(built):
     )
     assert "over the test set (approximate randomisation seed by seed, 10000 trials)" in table
     assert "parameters (M)" in (built.folder / "results/tables/demo-cost.md").read_text()
-    figures = ("curves", "distribution", "source", "speed", "tree")
+    figures = ("curves", "distribution", "source", "tree")
     for name in ("method", "demo-bleu", *(f"demo-de-en-{name}" for name in figures)):
         ElementTree.parse(built.folder / f"results/figures/{name}.svg")
     parse = json.loads((built.folder / RUNS / "grammar/seed1/parse.json").read_text())
@@ -117,8 +117,8 @@ def test_an_option_reruns_its_system_and_what_depends_on_it(built, restore):
     change_grammar(built)
     jobs = built.planned()
     assert {rule for rule, _ in jobs} == {
-        "train", "average", "decode", "score", "significance", "speed", "parse", "parseval", "table", "parse_table", "page",
-        "curves", "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
+        "train", "average", "decode", "score", "significance", "parse", "parseval", "table", "parse_table", "page",
+        "curves", "bleu_figure", "source_figure", "tree_figure", "tree_page", "distribution_figure",
     }  # fmt: skip
     runs = {output for rule, output in jobs if rule in ("train", "average", "decode", "score")}
     assert runs
@@ -191,7 +191,7 @@ def test_a_system_that_reads_a_parser_gets_annotations(built):
     tokens = (pair / "tokens/train.de").read_text().splitlines()
     assert [tokens[int(number) - 1] for number in kept] == (pair / "clean/train.de").read_text().splitlines()
     assert (pair / "pascal/seed1/scores.json").exists()
-    code = built.folder / "src/synmask/syntax/annotations.py"
+    code = built.folder / "src/synmask/pipeline/syntax/annotations.py"
     before = code.read_text()
     code.write_text(before + "\n# changed\n")
     try:
@@ -246,8 +246,8 @@ def test_a_deleted_average_rebuilds_its_branch_alone(built):
     try:
         jobs = built.planned()
         assert {rule for rule, _ in jobs} == {
-            "average", "decode", "score", "significance", "speed", "parse", "parseval", "table", "parse_table", "page",
-            "bleu_figure", "source_figure", "speed_figure", "tree_figure", "tree_page", "distribution_figure",
+            "average", "decode", "score", "significance", "parse", "parseval", "table", "parse_table", "page",
+            "bleu_figure", "source_figure", "tree_figure", "tree_page", "distribution_figure",
         }  # fmt: skip
         assert not [output for _, output in jobs if "/transformer/" in output]
     finally:

@@ -1,4 +1,4 @@
-# Scores → figures and the page. All but `speed` are local: each takes a second.
+# Scores → figures and the page. All are local: each takes a second.
 
 
 rule curves:
@@ -96,61 +96,6 @@ rule sweep_figure:
         output=stem,
     shell:
         "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
-
-
-rule speed:
-    input:
-        models=first_runs("average.pt", lambda experiment: TARGETS.entry(experiment).systems),
-    output:
-        "results/speed/{experiment}.{direction}.json",
-    log:
-        "results/logs/speed.{experiment}.{direction}.log",
-    benchmark:
-        "results/benchmarks/speed.{experiment}.{direction}.tsv"
-    conda:
-        "../envs/synmask.yaml"
-    threads: JOBS.need("threads")
-    resources:
-        **USING,
-    params:
-        code=JOBS.code("speed"),
-        systems=lambda wildcards: TARGETS.entry(wildcards.experiment).systems,
-    shell:
-        "synmask speed --models {input.models:q} --labels {params.systems} --output {output:q}"
-        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
-
-
-rule speed_figure:
-    input:
-        costs=rules.speed.output,
-    output:
-        **captioned("speed", "time and memory, {direction}"),
-    log:
-        "results/logs/speed_figure.{experiment}.{direction}.log",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("speed-figure"),
-        labels=system_labels,
-        output=stem,
-    shell:
-        "synmask speed-figure --input {input.costs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
-
-
-rule diagram:
-    output:
-        **captioned("method", "the method", of=""),
-    log:
-        "results/logs/diagram.log",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("diagram"),
-        output=stem,
-    shell:
-        "synmask diagram --output {params.output:q} 2> {log:q}"
 
 
 rule distribution_figure:

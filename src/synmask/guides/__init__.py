@@ -2,17 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, nn
 
 from synmask.bf16 import product
-from synmask.config.guides import GUIDES, GuideOptions
-
-if TYPE_CHECKING:
-    from synmask.search.slots import Paths
+from synmask.options import GUIDES, GuideOptions
 
 Drop = Callable[[Tensor], Tensor]
 
@@ -124,12 +121,19 @@ class Guide(nn.Module, ABC):
         """A guide for the decoder's first self-attention; None leaves the decoder unguided."""
         return None
 
-    def steps(self) -> "Callable[[Tensor, Paths], Tensor]":
+    def steps(
+        self, cached: Callable[[Callable[[Tensor], Tensor], int], Any]
+    ) -> Callable[[Tensor, Any], Tensor]:
         """This guide in beam search, one token at a time; needed only for guides that `decoder` returns.
 
+        Args:
+            cached: makes a self-attention with a cache, of the function that computes query, key and value
+                and the number of heads (pipeline/search/cached_attention.py).
+
         Returns:
-            the input of the first layer at the last tokens (S, W, d), and their hypotheses' paths → the bias
-            to add to the scores of the tokens on these paths (S, H, W, t).
+            the input of the first layer at the last tokens (S, W, d), and their hypotheses' paths
+            (pipeline/search/slots.py) → the bias to add to the scores of the tokens on these paths
+            (S, H, W, t).
         """
         raise NotImplementedError(f"{type(self).__name__} guides no beam search")
 
@@ -150,5 +154,8 @@ def build_guide(name: str, options: Mapping[str, Any], shape: Shape) -> Guide:
     """
     if name not in GUIDES:
         raise ValueError(f"guide {name!r} is not known; there are: {', '.join(GUIDES)}")
+    known = [option.name for option in fields(GUIDES[name])]
+    if unknown := [option for option in options if option not in known]:
+        raise ValueError(f"{name} has no option {unknown[0]!r}; there are: {', '.join(known) or 'none'}")
     guide = getattr(import_module(f"synmask.guides.{name}"), f"{name.capitalize()}Guide")
-    return guide(GUIDES[name].model_validate(options), shape)
+    return guide(GUIDES[name](**options), shape)

@@ -1,17 +1,16 @@
 """Grammar induction as a guide (Kai et al. 2024): the parser's parent distribution gates attention."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from synmask.config.guides import GrammarOptions
 from synmask.guides import Guide, Shape, Syntax
 from synmask.guides.attention import masked_softmax
 from synmask.induction.distribution import calibrate, dependency_distribution
 from synmask.induction.parser import GrammarParser
+from synmask.options import GrammarOptions
 
 START_DISTANCE = -5.0  # sigmoid(5) = 0.993; beyond it, distances would get no gradient
 PUBLISHED_INFINITY = 1e9  # the published code's distance at and after the last token and at pads
@@ -40,11 +39,7 @@ class GrammarGuide(Guide):
 
     "sigmoid" (trained from scratch): A = sigmoid(scores) * M. "softmax" (on a pre-trained model):
     A = softmax(scores) * (M + 1). M is P_D with the diagonal 0 (relation "parent"), its transpose ("child"),
-    or both, mixed by weights that each layer and head learns. A is not normalised, except "softmax" with
-    `normalise`: each row is divided by its sum. With `gates`, each layer and head learns how much of its
-    attention is unguided: g * softmax(scores) + (1 - g) * A; g starts at 1/2.
-
-    `height_scale` is the start of the learnt temperature b of the heights (1 as published).
+    or both, mixed by weights that each layer and head learns. A is not normalised.
 
     Options: `bpe`, `bpe_dim`, `conv_layers`, `conv_kernel` and `attention` are those of `GrammarParser`.
     `calibration` is "masked" or "as-published": then sentences with left pads get the published code's margin
@@ -59,12 +54,10 @@ class GrammarGuide(Guide):
             shape.embed_dim, o.conv_layers, o.conv_kernel, o.bpe, o.bpe_dim, o.attention
         )
         self.log_distance_scale = nn.Parameter(torch.zeros(()))
-        self.log_height_scale = nn.Parameter(torch.tensor(math.log(o.height_scale)))
+        self.log_height_scale = nn.Parameter(torch.zeros(()))
         relations = len(o.relations)
         if relations > 1:
             self.relation_logits = nn.Parameter(0.1 * torch.randn(self.layers, shape.heads, relations))
-        if o.gates:
-            self.gate_logits = nn.Parameter(torch.zeros(self.layers, shape.heads))
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Induced:
         """Parse the batch: x (B, n, d), padding (B, n), annotations["bpe_labels"] (B, n) → Induced."""
@@ -86,23 +79,13 @@ class GrammarGuide(Guide):
 
     def attend(self, scores: Tensor, prepared: Induced, layer: int) -> Tensor:
         """Scaled scores (B, H, n, n) → attention weights of layer `layer`, counted from 0."""
-        guided = self._guided(scores, prepared, layer)
-        if not self.options.gates:
-            return guided
-        gate = self.gate_logits[layer].sigmoid()[:, None, None].to(scores.dtype)
-        return torch.lerp(guided, masked_softmax(scores, prepared.padding), gate)
-
-    def _guided(self, scores: Tensor, prepared: Induced, layer: int) -> Tensor:
         mask = prepared.relations
         if len(self.options.relations) > 1:
             weights = self.relation_logits[layer].softmax(-1).to(mask.dtype)
             mask = torch.einsum("hr,brij->bhij", weights, mask)
         if self.options.activation == "sigmoid":
             return (scores.sigmoid() * mask).to(scores.dtype)
-        weights = masked_softmax(scores, prepared.padding) * (mask + 1)
-        if self.options.normalise:
-            weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
-        return weights.to(scores.dtype)
+        return (masked_softmax(scores, prepared.padding) * (mask + 1)).to(scores.dtype)
 
     def start_plain(self) -> None:
         """Start as close to unguided attention as A = softmax(scores) * (M + 1) can be.

@@ -1,19 +1,17 @@
 """LPSI (Harada & Watanabe, ACL-SRW 2021): a layer beside the model induces distances that gate attention."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.config.guides import LpsiOptions
 from synmask.guides import Done, Guide, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
-from synmask.search.cached_attention import CachedSelfAttention
-from synmask.search.slots import Paths
+from synmask.options import LpsiOptions
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,7 @@ class LpsiGuide(Guide):
     larger distance are walls. A Transformer layer beside the model (the tower) computes the distances, one
     per token for each of the first `heads` heads. The decoder has its own tower, which sees only earlier
     tokens. Loss, with `sync`: `sync_weight` times the difference between the decoder's distances and the
-    source's, mapped by cross-attention: "mse" (squared error) or "rank" (the order of each two tokens, with a
-    margin).
+    source's, mapped by cross-attention: "rank", the order of each two tokens, with a margin.
     """
 
     def __init__(self, options: LpsiOptions, shape: Shape, causal: bool = False) -> None:
@@ -68,8 +65,8 @@ class LpsiGuide(Guide):
             distance, log_gates(factor, factor), padding, outside | after if self.causal else outside
         )
 
-    def steps(self) -> "WallSteps":
-        return WallSteps(self)
+    def steps(self, cached: Callable[..., Any]) -> "WallSteps":
+        return WallSteps(self, cached)
 
     def attend(self, scores: Tensor, prepared: Walls, layer: int) -> Tensor:
         """Scores (B, H, n, n) → weights."""
@@ -81,13 +78,11 @@ class LpsiGuide(Guide):
         return Syntax(prepared.distance.mean(1)[:, 1:])
 
     def loss(self, done: Done) -> Tensor | None:
-        """The synchronisation loss, summed over target tokens (mse) or pairs of them (rank)."""
+        """The synchronisation loss, summed over pairs of target tokens."""
         if self.options.sync == "none":
             return None
         induced, real = done.target.distance.mean(1), ~done.target.padding
         carried = (done.cross_attention.float() @ done.source.distance.mean(1)[..., None]).squeeze(-1)
-        if self.options.sync == "mse":
-            return self.options.sync_weight * ((carried - induced) ** 2)[real].sum()
         order = (induced[:, :, None] - induced[:, None, :]).sign()
         missed = F.relu(self.options.sync_margin - order * (carried[:, :, None] - carried[:, None, :]))
         pairs = (real[:, :, None] & real[:, None, :]).tril(-1)
@@ -97,14 +92,14 @@ class LpsiGuide(Guide):
 class WallSteps:
     """The decoder's tower in beam search; keys, values and distances are computed once per token."""
 
-    def __init__(self, guide: LpsiGuide) -> None:
+    def __init__(self, guide: LpsiGuide, cached: Callable[..., Any]) -> None:
         self.guide = guide
         attention = guide.tower.self_attn
         project = partial(F.linear, weight=attention.in_proj_weight, bias=attention.in_proj_bias)
-        self.own = CachedSelfAttention(project, attention.num_heads)
+        self.own = cached(project, attention.num_heads)
         self.distance: Tensor | None = None  # (rows, slots, G)
 
-    def __call__(self, x: Tensor, paths: Paths) -> Tensor:
+    def __call__(self, x: Tensor, paths: Any) -> Tensor:
         """See `Guide.steps`."""
         guide, tower = self.guide, self.guide.tower
         states = tower.norm1(x + tower.self_attn.out_proj(self.own(x, paths)))

@@ -2,27 +2,24 @@
 
 from torch import Tensor
 
-from synmask.config.guides import GrammarOptions, StructformerOptions
 from synmask.guides import Shape
 from synmask.guides.grammar import GrammarGuide
 from synmask.induction.distribution import calibration_margin
+from synmask.options import GrammarOptions, StructformerOptions
 
 
 class StructformerGuide(GrammarGuide):
     """`grammar` in all encoder layers; the parser has no self-attention and no BPE labels.
 
-    With `margin: batch`, as in StructFormer, all sentences of a batch get the largest of their calibration
-    margins, so outputs depend on the batch. With `margin: sentence`, each sentence has its own margin.
+    As in StructFormer, all sentences of a batch get the largest of their calibration margins, so outputs
+    depend on the batch.
     """
 
     def __init__(self, options: StructformerOptions, shape: Shape) -> None:
         parser = {"conv_layers": options.conv_layers, "conv_kernel": options.conv_kernel}
         super().__init__(GrammarOptions(bpe="none", attention="none", layers=shape.layers, **parser), shape)
-        self.margin = options.margin
 
     def calibrate(self, distance: Tensor, height: Tensor, padding: Tensor) -> Tensor:
         """Calibrated distances (B, n-1)."""
-        margin = calibration_margin(distance, height, padding)
-        if self.margin == "batch":
-            margin = margin.amax(0, keepdim=True)
+        margin = calibration_margin(distance, height, padding).amax(0, keepdim=True)
         return (distance - margin).to(distance.dtype)

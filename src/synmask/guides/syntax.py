@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from synmask.bf16 import product
-from synmask.config.guides import SyntaxOptions
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NONE, ancestors, restricted, same
+from synmask.options import SyntaxOptions
 
 EVERYTHING = 0  # number of the mask that allows all tokens
 
@@ -38,10 +38,9 @@ class SyntaxGuide(Guide):
     The M = 3 `distance` + 2 masks are, for each d up to `distance`: parents at d steps, children at d steps,
     siblings (words of which neither is above the other) at d + 1 edges; further the words of the other
     sentence, and all tokens. A token ignores masks that allow it no token. Tokens without a word or a parse
-    (`<s>`, `</s>`) use only the mask of all tokens, as without a guide. A token's k outputs are combined by
-
-    "sum": their sum divided by √k (the published code), or
-    "topical": their mean, weighted by softmax(u·O_m + b_m); each layer learns u and b (the paper).
+    (`<s>`, `</s>`) use only the mask of all tokens, as without a guide. The output is the mean of a token's k
+    outputs, weighted by softmax(u·O_m + b_m); each layer learns u and b (the paper; the published code sums
+    them).
 
     The outputs of a layer are recomputed in the backward pass, so memory holds those of one layer only.
     """
@@ -50,11 +49,10 @@ class SyntaxGuide(Guide):
         super().__init__(options, shape)
         self.layers = shape.layers
         self.masks = 3 * options.distance + 2
-        if options.aggregation == "topical":
-            self.topic = nn.Parameter(torch.zeros(shape.layers, shape.embed_dim))
-            self.bias = nn.Parameter(torch.zeros(shape.layers, self.masks))
-            odds = (1 - options.start) / options.start  # of the mask of all tokens against the others
-            nn.init.constant_(self.bias[:, EVERYTHING], math.log((self.masks - 1) * odds))
+        self.topic = nn.Parameter(torch.zeros(shape.layers, shape.embed_dim))
+        self.bias = nn.Parameter(torch.zeros(shape.layers, self.masks))
+        odds = (1 - options.start) / options.start  # of the mask of all tokens against the others
+        nn.init.constant_(self.bias[:, EVERYTHING], math.log((self.masks - 1) * odds))
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Relations:
         """words (B, n, 4) → relations."""
@@ -82,26 +80,21 @@ class SyntaxGuide(Guide):
         return Relations(relation, used, padding)
 
     def attend(self, scores: Tensor, prepared: Relations, layer: int) -> Tensor:
-        """Scores (B, H, n, n) → the sum of all masks' weights, divided by √k."""
+        """Scores (B, H, n, n) → the mean of the masks' weights: those of `context` with equal shares."""
         total = self._weights(scores, prepared, EVERYTHING)
         for number in range(1, self.masks):
             used = prepared.used[:, None, :, number, None]
             total = total + self._weights(scores, prepared, number) * used
-        return total / prepared.used.sum(-1).sqrt()[:, None, :, None].to(total.dtype)
+        return total / prepared.used.sum(-1)[:, None, :, None].to(total.dtype)
 
     def context(
         self, scores: Tensor, values: Tensor, states: Tensor, drop: Drop, prepared: Relations, layer: int
     ) -> Tensor:
         """The combined outputs of all masks, (B, H, n, d_head)."""
-
-        def together(scores: Tensor, values: Tensor) -> Tensor:
-            if self.options.aggregation == "sum":
-                return product(drop(self.attend(scores, prepared, layer)), values)
-            return self._topical(scores, values, drop, prepared, layer)
-
+        arguments = scores, values, drop, prepared, layer
         if torch.is_grad_enabled():
-            return checkpoint(together, scores, values, use_reentrant=False)
-        return together(scores, values)
+            return checkpoint(self._topical, *arguments, use_reentrant=False)
+        return self._topical(*arguments)
 
     def _topical(self, scores: Tensor, values: Tensor, drop: Drop, prepared: Relations, layer: int) -> Tensor:
         outputs = torch.stack(

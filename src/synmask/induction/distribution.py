@@ -32,7 +32,7 @@ def height_range(dtype: torch.dtype) -> float:
     return 2 * _ROOM * math.log(torch.finfo(torch.promote_types(dtype, torch.float32)).max)
 
 
-_KERNEL = load(Path(__file__).with_name("kernel.cpp"))
+_KERNEL = load(__package__, Path(__file__).with_name("kernel.cpp"))
 
 
 def implementation(device: torch.device) -> Literal["C++", "PyTorch"]:

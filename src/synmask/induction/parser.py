@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 PAD_LABEL = 1  # a BPE label is 0 (whole word), 2 (piece of a split word) or this
-Combination = Literal["none", "add", "concatenate", "input"]
+Combination = Literal["none", "add", "concatenate"]
 Attention = Literal["none", "published", "residual"]
 
 
@@ -28,8 +28,7 @@ class GrammarParser(nn.Module):
         conv_layers: how many convolutions (the paper: 3 for translation, 2 for RoBERTa).
         conv_kernel: tokens that one convolution sees.
         bpe: how the BPE labels join the states: "add" (the paper's), "concatenate" (the projected
-            label beside the state, so that the heads read 2d), "input" (added to the embeddings before the
-            convolutions) or "none" (labels are not read).
+            label beside the state, so that the heads read 2d) or "none" (labels are not read).
         bpe_dim: width of the label embedding before its projection to d.
         attention: what a self-attention with one head makes of the convolutions' states: "published",
             its output takes their place; "residual", it is added to them; "none", there is no attention.
@@ -84,14 +83,10 @@ class GrammarParser(nn.Module):
             ValueError: shapes that do not fit, or missing labels.
         """
         self._check(x, padding, bpe_labels)
-        labels = None
+        states = self._encode(x, padding)
         if self.bpe != "none":
             labels = _norm_tanh(self.label_projection(self.label_embedding(bpe_labels)))
-        states = self._encode(x + labels if self.bpe == "input" else x, padding)
-        if self.bpe == "add":
-            states = states + labels
-        elif self.bpe == "concatenate":
-            states = torch.cat([states, labels], dim=-1)
+            states = states + labels if self.bpe == "add" else torch.cat([states, labels], dim=-1)
         pairs = torch.cat([states[:, :-1], states[:, 1:]], dim=-1)
         distance = self.distance_output(_norm_tanh(self.distance_hidden(pairs))).squeeze(-1)
         height = self.height_output(_norm_tanh(self.height_hidden(states))).squeeze(-1)

@@ -1,0 +1,79 @@
+"""The guides as the configuration knows them: each guide's options as a section."""
+
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, create_model, model_validator
+
+from synmask import options as own
+from synmask.pipeline.config.base import Count, Rate, Section
+
+
+class GuideOptions(Section):
+    """A section with the fields and the properties of a guide's options (`synmask.options`)."""
+
+    options: ClassVar[type[own.GuideOptions]] = own.GuideOptions
+    reads: ClassVar[frozenset[str]] = frozenset()
+    induces: ClassVar[frozenset[str]] = frozenset()
+    templates: ClassVar[bool] = False  # whether it reads templates of the target, which a model predicts
+    roberta: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """All annotations it reads, including those computed from the tokens."""
+        return self.options(**self.model_dump()).needs
+
+    @model_validator(mode="after")
+    def _own_check(self) -> "GuideOptions":
+        self.options(**self.model_dump())  # its checks across options
+        return self
+
+
+class NoOptions(GuideOptions):
+    """Systems without a guide have no options."""
+
+    roberta = True
+
+
+class TemplateCut(Section):
+    """How a tree is cut to a template: at the depth min(max(ratio · words, least), most)."""
+
+    ratio: Annotated[float, Field(ge=0)] = 0.15
+    least: Count = 3
+    most: Count = 6
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "TemplateCut":
+        if self.least > self.most:
+            raise ValueError("least must not be above most")
+        return self
+
+
+class TemplatesOptions(TemplateCut, GuideOptions):
+    """Options of the guide `templates`, which guides translation itself: translation/st_nmt.py."""
+
+    templates = True
+
+    without: Rate = 0.5
+
+    @model_validator(mode="after")
+    def _own_check(self) -> "TemplatesOptions":
+        return self
+
+
+def _section(options: type[own.GuideOptions]) -> type[GuideOptions]:
+    """A guide's options as a section."""
+    keys: dict[str, Any] = {
+        option.name: (option.type, Field(option.default, **option.metadata)) for option in fields(options)
+    }
+    section = create_model(options.__name__, __base__=GuideOptions, __module__=__name__, **keys)
+    section.options, section.reads, section.induces = options, options.reads, options.induces
+    section.roberta = options.roberta
+    return section
+
+
+GUIDES: dict[str, type[GuideOptions]] = {
+    "none": NoOptions,
+    **{name: _section(options) for name, options in own.GUIDES.items()},
+    "templates": TemplatesOptions,
+}

@@ -1,0 +1,228 @@
+"""Faster versions of the costliest operations of a training step."""
+
+from typing import Any
+
+import torch
+from fairseq import optim
+from fairseq.modules import FairseqDropout, MultiheadAttention
+from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+from torch import Tensor, nn
+
+from synmask import bf16
+from synmask.encoder import attention, by_head
+
+LEVELS = 1 << 16  # random numbers that a mask is drawn from
+
+
+def dropout(x: Tensor, p: float) -> Tensor:
+    """Set each number of `x` to 0 with probability `p`, and divide the others by 1 - p.
+
+    On a CPU, torch draws one number per element, which takes ten times as long as a multiplication. Here,
+    four elements share a draw of 64 bits, which rounds p to a multiple of 2**-16. Torch's generator draws
+    sequentially, so the mask depends only on the seed, not on the number of threads.
+    """
+    dropped = round(p * LEVELS)
+    if x.device.type != "cpu" or dropped == LEVELS:
+        return nn.functional.dropout(x, p)
+    return _Dropout.apply(x, dropped)
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dropped: int) -> Tensor:
+        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        keep = (draws.view(torch.int16)[: x.numel()] >= dropped - LEVELS // 2).view(x.shape)
+        ctx.save_for_backward(keep)
+        ctx.scale = LEVELS / (LEVELS - dropped)
+        return torch.ops.aten.native_dropout_backward(x, keep, ctx.scale)  # x * keep * scale
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (keep,) = ctx.saved_tensors
+        return torch.ops.aten.native_dropout_backward(grad, keep, ctx.scale), None
+
+
+class Dropout(nn.Dropout):
+    """torch's dropout module with the function `dropout`."""
+
+    def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
+        return dropout(x, self.p) if self.training and self.p else x
+
+
+class DecoderDropout(FairseqDropout):
+    """fairseq's dropout module with the function `dropout`."""
+
+    forward = Dropout.forward
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """torch's `linear`: x (..., d), weight (e, d), bias (e,) → (..., e).
+
+    In float32 on a CPU, oneDNN computes the products of forward and backward. Torch leaves them to MKL, which
+    takes up to twice as long on AMD's processors with AVX-512 (docs/performance.md).
+    """
+    if bf16.lacking(x):
+        return linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
+    ours = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32
+    if not (ours and x.numel() and torch.backends.mkldnn.is_available()):
+        return nn.functional.linear(x, weight, bias)
+    return _Linear.apply(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], -1)
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        to_x, to_weight, to_bias = ctx.needs_input_grad
+        tall = weight.size(0) > 2 * weight.size(1)  # then the transposed product is the faster one
+        return (
+            _product(grad, weight.t()) if to_x else None,
+            (_product(x.t(), grad.t()).t() if tall else _product(grad.t(), x.t())) if to_weight else None,
+            grad.sum(0) if to_bias else None,
+        )
+
+
+class Linear(nn.Linear):
+    """torch's linear layer with the function `linear`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+
+class Attention(MultiheadAttention):
+    """fairseq's attention; on a CPU, with the function `attention`."""
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        incremental_state: dict | None = None,
+        need_weights: bool = True,
+        static_kv: bool = False,
+        attn_mask: Tensor | None = None,
+        **more: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """query (m, B, d), key and value (n, B, d) → (m, B, d), and weights if they are needed."""
+        if query.device.type != "cpu" or incremental_state is not None or need_weights or any(more.values()):
+            return super().forward(
+                query, key, value, key_padding_mask, incremental_state, need_weights, static_kv, attn_mask,
+                **more,
+            )  # fmt: skip
+        bias = attn_mask  # added to scores
+        if key_padding_mask is not None:
+            pads = query.new_zeros(key_padding_mask.shape).masked_fill(key_padding_mask, float("-inf"))
+            bias = pads[:, None, None] if bias is None else pads[:, None, None] + bias
+        projected = self.q_proj(query), self.k_proj(key), self.v_proj(value)
+        q, k, v = (by_head(one, self.num_heads) for one in projected)
+        context = attention(q * self.scaling, k, v, bias, self.dropout_module)
+        return self.out_proj(context.permute(2, 0, 1, 3).reshape(query.shape)), None
+
+
+class Conv1d(nn.Conv1d):
+    """torch's convolution (see `bf16.lacking`)."""
+
+    def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if not bf16.lacking(x):
+            return super()._conv_forward(x, weight, bias)
+        return super()._conv_forward(x.float(), weight.float(), bias.float()).to(x.dtype)
+
+
+FASTER = {
+    FairseqDropout: DecoderDropout,
+    MultiheadAttention: Attention,
+    nn.Conv1d: Conv1d,
+    nn.Dropout: Dropout,
+    nn.Linear: Linear,
+}
+
+
+def use_faster_modules(model: nn.Module) -> None:
+    """Make each of `model`'s modules compute as the one of FASTER does; parameters and names stay."""
+    for module in model.modules():
+        if faster := FASTER.get(type(module)):
+            module.__class__ = faster
+
+
+def smoothed_cross_entropy(
+    logits: Tensor, target: Tensor, smoothing: float, ignored: int
+) -> tuple[Tensor, Tensor]:
+    """Label-smoothed cross-entropy as in fairseq, and plain cross-entropy: sums over tokens, in nats.
+
+    With ε = `smoothing` and V classes, a token's loss is (1 - ε - ε/(V-1))·nll + ε/(V-1)·Σ_v -log p_v. Its
+    gradient is softmax(logits) - ε/(V-1) - (1 - ε - ε/(V-1))·onehot(target), which needs one (N, V) tensor.
+
+    Args:
+        logits: (N, V).
+        target: (N,) classes; tokens of the class `ignored` do not count.
+
+    Returns:
+        The smoothed loss, and the plain loss (without a gradient).
+    """
+    return _CrossEntropy.apply(logits, target, smoothing, ignored)
+
+
+class _CrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, target: Tensor, smoothing: float, ignored: int
+    ) -> tuple[Tensor, Tensor]:
+        lprobs = logits.log_softmax(-1, dtype=torch.float32)
+        target, counts = target.unsqueeze(1), target.ne(ignored)
+        ctx.each = smoothing / (logits.size(1) - 1)
+        ctx.right = 1 - smoothing - ctx.each
+        ctx.save_for_backward(lprobs, target, counts)
+        ctx.kind = logits.dtype
+        # `where`, not an index: the host would have to wait for the index's length on the GPU
+        plain = -torch.where(counts, lprobs.gather(1, target).squeeze(1), 0).sum()
+        loss = ctx.right * plain
+        if smoothing:
+            loss = loss - ctx.each * torch.where(counts, lprobs.sum(1), 0).sum()
+        ctx.mark_non_differentiable(plain)
+        return loss, plain
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+        lprobs, target, counts = ctx.saved_tensors
+        result = lprobs.exp_()  # in its place: (N, V) is a step's largest tensor
+        if ctx.each:
+            result -= ctx.each
+        result.scatter_add_(1, target, result.new_full(target.shape, -ctx.right))
+        return result.mul_((grad * counts).unsqueeze(1)).to(ctx.kind), None, None, None
+
+
+@optim.register_optimizer("fused_adam", dataclass=FairseqAdamConfig)
+class FusedAdam(FairseqAdam):
+    """fairseq's Adam (decoupled weight decay) with torch's fused kernel.
+
+    They differ in one point: fairseq adds ε = adam_eps to √v, torch to √v̂ = √v / √(1 - β2^t) (Kingma and
+    Ba 2015, end of section 2).
+    """
+
+    def __init__(self, cfg: Any, params: list[nn.Parameter]) -> None:
+        super().__init__(cfg, params)
+        self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)
+
+    # Two of fairseq's loops over parameters as one call each: on a GPU, calls bound a small model's step.
+
+    def multiply_grads(self, c: float | Tensor) -> None:
+        """Multiply all gradients by `c`, one number."""
+        if grads := [p.grad for p in self.params if p.grad is not None]:
+            torch._foreach_mul_(grads, c)
+
+    def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Any = None) -> Tensor:
+        """Scale gradients down to the norm `max_norm` (0: never) → their norm before."""
+        norm = nn.utils.get_total_norm([p.grad for p in self.params if p.grad is not None])
+        if max_norm > 0:
+            nn.utils.clip_grads_with_norm_(self.params, max_norm, norm)
+        return norm

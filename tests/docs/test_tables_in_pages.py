@@ -1,0 +1,23 @@
+"""Copies of tables in pages have the numbers of the tracked data."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+
+
+@pytest.mark.parametrize(
+    ("page", "data"), [("README.md", "docs/demo.csv"), ("docs/systems.md", "docs/demo-all.csv")]
+)
+def test_a_pages_table_has_the_numbers_of_the_tracked_data(page, data):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = [line for line in text[text.index(BEGIN) : text.index(END)].splitlines() if line.startswith("| ")]
+    rows = {line.strip("| ").split(" | ")[0]: line for line in lines}
+    with (ROOT / data).open(encoding="utf-8", newline="") as handle:
+        cells = list(csv.DictReader(handle))
+    assert len(rows) == 1 + len({cell["label"] for cell in cells})
+    for cell in cells:
+        assert f"{float(cell['mean']):.2f} ± {float(cell['sd']):.2f}" in rows[cell["label"]]
