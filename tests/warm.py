@@ -24,6 +24,7 @@ LOADED = (
     "torch", "pandas", "scipy.stats", "matplotlib.pyplot", "sacrebleu.metrics", "sacremoses", "cyclopts",
     "synmask.pipeline.training",  # for fairseq
 )  # fmt: skip
+PROGRAMS = {"snakemake": "snakemake.cli", "synmask": "synmask.__main__"}
 SOCKET = "socket"
 CALLER = """#!{python} -IS
 import json, os, socket, sys
@@ -118,7 +119,7 @@ def called(name: str) -> int:
     """Run the program as its script does → its exit code, once it has done what is left to do at its end."""
     code = 0
     try:
-        importlib.import_module(f"{name}.cli").main()
+        importlib.import_module(PROGRAMS[name]).main()
     except SystemExit as left:
         code = left.code
     except BaseException:

@@ -1,4 +1,4 @@
-"""Grammar induction as a guide (Kai et al. 2024): the parser's parent distribution gates attention."""
+"""Grammar induction as a guide (Kai et al. 2024, §3): the parser's parent distribution gates attention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,11 +35,12 @@ class Induced:
 
 
 class GrammarGuide(Guide):
-    """Attention gated by the induced parent distribution P_D.
+    """Attention gated by the induced parent distribution P_D (Kai et al. 2024, Eq. 5).
 
     "sigmoid" (trained from scratch): A = sigmoid(scores) * M. "softmax" (on a pre-trained model):
-    A = softmax(scores) * (M + 1). M is P_D with the diagonal 0 (relation "parent"), its transpose ("child"),
-    or both, mixed by weights that each layer and head learns. A is not normalised.
+    A = softmax(scores) * (M + 1). M is P_D with the diagonal 0 (relation "parent": Eq. 5), its transpose
+    ("child": in the published code alone), or both, mixed by weights that each layer and head learns. A is
+    not normalised.
 
     Options: `bpe`, `bpe_dim`, `conv_layers`, `conv_kernel` and `attention` are those of `GrammarParser`.
     `calibration` is "masked" or "as-published": then sentences with left pads get the published code's margin
@@ -60,7 +61,10 @@ class GrammarGuide(Guide):
             self.relation_logits = nn.Parameter(0.1 * torch.randn(self.layers, shape.heads, relations))
 
     def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Induced:
-        """Parse the batch: x (B, n, d), padding (B, n), annotations["bpe_labels"] (B, n) → Induced."""
+        """Parse the batch: x (B, n, d), padding (B, n), annotations["bpe_labels"] (B, n) → Induced.
+
+        Distances and heights (§3.1), calibrated; P_D with both learnt scales (Eqs. 6 to 9); the masks.
+        """
         distance, height = self.parser(x, padding, annotations.get("bpe_labels"))
         distance = self.calibrate(distance, height, padding)
         distribution = dependency_distribution(

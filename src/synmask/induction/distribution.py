@@ -35,9 +35,13 @@ def height_range(dtype: torch.dtype) -> float:
 _KERNEL = load(__package__, Path(__file__).with_name("kernel.cpp"))
 
 
-def implementation(device: torch.device) -> Literal["C++", "PyTorch"]:
-    """Which implementation of P_D is used on a device. They agree but for the last bits."""
-    return "C++" if _KERNEL and device.type == "cpu" else "PyTorch"
+def implementation(device: torch.device | str = "cpu") -> Literal["C++", "PyTorch"]:
+    """Which implementation of P_D is used on a device. They agree but for the last bits.
+
+    The C++ operator is built where a compiler and PyTorch are at installation: `pip install
+    --no-build-isolation .`, as `make` does (pip's own isolation hides PyTorch).
+    """
+    return "C++" if _KERNEL and torch.device(device).type == "cpu" else "PyTorch"
 
 
 def dependency_distribution(

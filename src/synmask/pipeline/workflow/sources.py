@@ -19,6 +19,7 @@ ROOT = Path("src/synmask")  # from the Snakefile's folder
 PLUMBING = frozenset(
     {
         "synmask",  # only the version and names
+        "synmask.__main__",
         "synmask.pipeline",  # empty
         "synmask.pipeline.cli",  # command lines: they are part of the rule
         "synmask.pipeline.config",  # settings: a rule's parameters include those that it depends on
