@@ -145,7 +145,7 @@ def main():
     parser.add_argument(
         "--systems",
         nargs="+",
-        default=["roberta", "roberta-grammar", "sla", "syntax-roberta", "syntax-roberta-sum"],
+        default=["roberta", "roberta-grammar", "sla", "syntax-roberta"],
     )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -39,7 +39,7 @@ TRANSLATION = (
     "lpsi-sync", "structformer", "grammar-nobpe", "grammar-noattention", "grammar-residual", "grammar-mended",
     "grammar-nomlm", "grammar",
 )  # fmt: skip
-ROBERTA = ("roberta", "roberta-grammar", "sla", "syntax-roberta", "syntax-roberta-sum")
+ROBERTA = ("roberta", "roberta-grammar", "sla", "syntax-roberta")
 
 
 @dataclass(frozen=True)

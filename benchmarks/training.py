@@ -73,7 +73,7 @@ def rival(name, corpus, batch, length, **how):
         model, criterion = OTHERS[name](settings, *SIZES[corpus])
     else:
         model = model_class(settings.system.guide).build(cfg.model, task, settings.system)
-        criterion = MixedLoss(task, 0.1, settings.system.mlm_weight, settings.system.mask_copies)
+        criterion = MixedLoss(task, 0.1, settings.system.mlm_weight)
     return Rival(name, model, criterion, sample(batch, length, SIZES[corpus], settings.system, name), **how)
 
 
@@ -91,14 +91,8 @@ def sample(batch, length, sizes, system, name):
         syntax = {"heads": heads, "distances": distances, "template": target[:, ::2]}
         net["annotations"] = {"bpe_labels": 2 * (source % 2), **syntax}
         if system.mask_rate:
-            copied = source
-            if system.mask_copies:
-                rows = round(batch * system.mask_copies)
-                copied = source[:rows]
-                annotations = {name: tensor[:rows] for name, tensor in net["annotations"].items()}
-                net["copies"] = {"src_tokens": copied, "annotations": annotations}
-            net["masked"] = (torch.rand(copied.numel()) < system.mask_rate).nonzero().view(-1)
-            value["masked_target"] = copied.flatten()[net["masked"]]
+            net["masked"] = (torch.rand(source.numel()) < system.mask_rate).nonzero().view(-1)
+            value["masked_target"] = source.flatten()[net["masked"]]
     return value
 
 

@@ -159,15 +159,17 @@ def test_a_systems_own_training_is_laid_over_the_corpus(values):
 
 
 def test_a_systems_sizes_lie_over_its_corpus(values):
-    values["systems"]["transformer-wide"]["model"] = {"ffn_dim": 300}
+    values["systems"]["transformer-wide-small"]["model"] = {"ffn_dim": 300}
     config = load(values, [PATH])
     small, wide = (
         config.run_settings("multi30k-small", "de-en", system).plain()["model"]
-        for system in ("transformer", "transformer-wide")
+        for system in ("transformer", "transformer-wide-small")
     )
     assert wide == small | {"ffn_dim": 300}
-    values["systems"]["transformer-wide"]["model"] = {"width": 300}
-    with pytest.raises(UserError, match=r"systems\.transformer-wide\.model\.width: unknown key 'width'"):
+    values["systems"]["transformer-wide-small"]["model"] = {"width": 300}
+    with pytest.raises(
+        UserError, match=r"systems\.transformer-wide-small\.model\.width: unknown key 'width'"
+    ):
         load(values, [PATH])
 
 
@@ -179,18 +181,6 @@ def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
     layers = small.encoder_layers + small.decoder_layers
     more = layers * (wide.ffn_dim - small.ffn_dim) * (2 * small.embed_dim + 1)
     assert more == pytest.approx(8_307_908 - 6_005_760, rel=0.002)
-
-
-def test_a_run_has_its_systems_masking(values):
-    config = load(values, [PATH])
-    copies, early, plain = (
-        config.run_settings("multi30k-small", "de-en", system)
-        for system in ("mended-copies", "mended-early", "grammar")
-    )
-    assert copies.system.mask_copies == 0.1
-    assert early.masked_epochs == 3  # of 10
-    assert plain.system.mask_copies == 0
-    assert plain.masked_epochs is copies.masked_epochs is None
 
 
 def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
@@ -213,17 +203,14 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["systems"]["distance-tuned"]["training"].update(dropuot=0), "systems.distance-tuned.training.dropuot: unknown key 'dropuot'; did you mean 'dropout'?"),
         (lambda v: v["systems"]["grammar-tuned"].update(training={"mlm_weight": 0.1}), "systems.grammar-tuned: training.mlm_weight: a system's share is its own key, mlm_weight"),
         (lambda v: v["systems"]["roberta"].update(training={"lr": 1}), "tables.glue.systems: system 'roberta' has `training`, which fine-tuning does not read; leave it out"),
-        (lambda v: v["systems"]["roberta-mlm"].update(mask_copies=0.1), "systems: system 'roberta-mlm' has `mask_copies`, which fine-tuning does not read; leave it out"),
-        (lambda v: v["systems"]["transformer"].update(mask_copies=0.1), "systems.transformer: mask_copies needs an mlm_weight"),
-        (lambda v: v["systems"]["transformer"].update(mask_until=0.1), "systems.transformer: mask_until needs a mask_rate above 0"),
-        (lambda v: v["systems"]["grammar"].update(mask_until=0), "systems.grammar.mask_until: must be above 0"),
+        (lambda v: v["systems"]["roberta-mlm"].update(left_pad_source=True), "systems: system 'roberta-mlm' has `left_pad_source`, which fine-tuning does not read; leave it out"),
         (lambda v: v["training"].update(checkpoint="last"), "training.checkpoint: must be 'average' or 'best' (given: 'last')"),
         (lambda v: v["systems"]["grammar"]["options"].update(bpe_dims=2), "systems.grammar.options.bpe_dims: unknown key 'bpe_dims'; did you mean 'bpe_dim'?"),
-        (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: must be 'none', 'add', 'concatenate' or 'input' (given: 'ad')"),
+        (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: must be 'none', 'add' or 'concatenate' (given: 'ad')"),
         (lambda v: v["systems"].update(x={"options": {"bpe": "add"}}), "--config: systems.x: options need a guide"),
         (lambda v: v["systems"]["pascal"].update(guide="pascla"), "systems.pascal.guide: unknown guide 'pascla'; did you mean 'pascal'?"),
         (lambda v: v["systems"]["pascal"]["options"].update(sigma=0), "systems.pascal.options.sigma: must be above 0 (given: 0)"),
-        (lambda v: v["systems"]["grammar"]["options"].update(relations=["child", "child"]), "systems.grammar.options.relations: must be one or two different ones"),
+        (lambda v: v["systems"]["grammar"]["options"].update(relations=["child", "child"]), "systems.grammar.options: relations must be one or two different ones"),
         (lambda v: v["systems"]["lisa"]["options"].update(heads=1), "systems.lisa.options.heads: unknown key 'heads'"),
         (lambda v: v["corpora"]["nc11"]["options"]["pascal"]["en-de"].update(head=1), "corpora.nc11.options.pascal.en-de.head: unknown key 'head'; did you mean 'heads'?"),
         (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),

@@ -289,31 +289,23 @@ def test_wrong_claims_are_one_line(tmp_path, old, new, fault):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("claims", "name", "archive", "table"),
-    [
-        ("claims", "verdict", "runs", "runs"),
-        ("candidates", "candidates", "candidates", "candidates.runs"),
-        ("confirmation", "confirmation", "confirmation", "confirmation.runs"),
-    ],
-)
-def test_every_number_of_the_documentation(tmp_path, claims, name, archive, table):
-    """docs/verdict.md, candidates.md and confirmation.md have what the shipped runs say, to the byte."""
-    with tarfile.open(SHIPPED / f"{archive}.tar.xz") as packed:
+def test_every_number_of_the_documentation(tmp_path):
+    """docs/verdict.md has what the shipped runs say, to the byte."""
+    name = "verdict"
+    with tarfile.open(SHIPPED / "runs.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
-    write_verdict(read_claims(ROOT / f"workflow/{claims}.yaml"), tmp_path, tmp_path / name)
+    write_verdict(read_claims(ROOT / "workflow/claims.yaml"), tmp_path, tmp_path / name)
     page = (ROOT / f"docs/{name}.md").read_text()
     shown = page.split("<!-- verdict -->\n")[1].split("<!-- end of verdict -->")[0]
     assert shown == (tmp_path / f"{name}.md").read_text()
     assert (SHIPPED / f"{name}.csv").read_text() == (tmp_path / f"{name}.csv").read_text()
-    assert (SHIPPED / f"{table}.csv").read_text() == (tmp_path / f"{name}.runs.csv").read_text()
+    assert (SHIPPED / "runs.csv").read_text() == (tmp_path / f"{name}.runs.csv").read_text()
     assert (SHIPPED / f"{name}.svg").read_bytes() == (tmp_path / f"{name}.svg").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["runs", "candidates", "confirmation"])
-def test_the_documentation_holds_no_text_of_the_corpus(name):
+def test_the_documentation_holds_no_text_of_the_corpus():
     """Trees and P_D are shipped without their tokens."""
-    with tarfile.open(SHIPPED / f"{name}.tar.xz") as archive:
+    with tarfile.open(SHIPPED / "runs.tar.xz") as archive:
         names = archive.getnames()
         assert not any(name.endswith(("trees.jsonl", "distribution.json")) for name in names)
 

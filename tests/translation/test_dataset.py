@@ -112,60 +112,6 @@ def test_masked_positions_hold_the_mask_symbol_and_their_targets(corpus, grammar
     )
 
 
-def test_copies_are_masked_instead_of_the_source(corpus, grammar_settings):
-    grammar_settings["system"] |= {"mask_rate": 0.5, "left_pad_source": True}
-    masked = pairs(corpus, grammar_settings)
-    grammar_settings["system"]["mask_copies"] = 0.4
-    some = pairs(corpus, grammar_settings)
-    grammar_settings["system"] |= {"mask_rate": 0.0, "mlm_weight": 0.0, "mask_copies": 0.0}
-    plain = pairs(corpus, grammar_settings)
-    batch, whole, original = (data.collater([data[i] for i in range(9)]) for data in (some, masked, plain))
-    for key in ("src_tokens", "prev_output_tokens"):
-        assert torch.equal(batch["net_input"][key], original["net_input"][key])
-    assert torch.equal(
-        batch["net_input"]["annotations"]["bpe_labels"], original["net_input"]["annotations"]["bpe_labels"]
-    )
-    copies = batch["net_input"]["copies"]
-    drawn = [some[i]["copy"] is not None for i in batch["id"].tolist()]
-    assert 0 < sum(drawn) < 9
-    width = copies["src_tokens"].size(1)
-    assert torch.equal(copies["src_tokens"], whole["net_input"]["src_tokens"][drawn][:, -width:])
-    labels = whole["net_input"]["annotations"]["bpe_labels"][drawn][:, -width:]
-    assert torch.equal(copies["annotations"]["bpe_labels"], labels)
-    where = batch["net_input"]["masked"]
-    assert torch.equal((copies["src_tokens"] == some.src_dict.bos()).view(-1).nonzero().view(-1), where)
-    before = original["net_input"]["src_tokens"][drawn][:, -width:].reshape(-1)[where]
-    assert torch.equal(batch["masked_target"], before)
-
-
-def test_share_of_copies(corpus, grammar_settings):
-    grammar_settings["system"]["mask_copies"] = 0.1
-    data = pairs(corpus, grammar_settings)
-    drawn = []
-    for epoch in range(1, 101):
-        data.set_epoch(epoch)
-        drawn += [data[i]["copy"] is not None for i in range(len(data))]
-    assert np.mean(drawn) == pytest.approx(0.1, abs=0.015)
-
-
-def test_a_batch_without_a_copy(corpus, grammar_settings):
-    grammar_settings["system"]["mask_copies"] = 1e-9
-    data = pairs(corpus, grammar_settings)
-    batch = data.collater([data[i] for i in range(4)])
-    assert len(batch["masked_target"]) == 0
-    assert not {"copies", "masked"} & set(batch["net_input"])
-
-
-def test_masking_ends(corpus, grammar_settings):
-    grammar_settings["system"]["mask_until"] = 0.5  # of 3 epochs
-    data = pairs(corpus, grammar_settings)
-    for epoch, masks in ((1, True), (2, True), (3, False)):
-        data.set_epoch(epoch)
-        batch = data.collater([data[i] for i in range(9)])
-        assert ("masked" in batch["net_input"]) == ("masked_target" in batch) == masks
-        assert (batch["net_input"]["src_tokens"] == data.src_dict.bos()).any() == masks
-
-
 def test_masking_depends_on_seed_epoch_and_sentence_alone(corpus, grammar_settings):
     data = pairs(corpus, grammar_settings)
     first = [data[i]["source"].tolist() for i in range(len(data))]

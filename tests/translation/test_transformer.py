@@ -150,18 +150,6 @@ def test_masked_language_model_head_against_loops(grammar_settings):
             assert abs(extra["mlm_logits"][row, word] - expected) < 1e-4
 
 
-def test_copies_change_the_language_model_alone(grammar_settings):
-    model, _, _ = build(grammar_settings)
-    model.eval()
-    inputs, other, masked = batch([6, 4]), batch([5, 5, 2], seed=4), torch.tensor([0, 3, 7])
-    copies = {key: other[key] for key in ("src_tokens", "annotations")}
-    plain, _ = model(**inputs)
-    logits, extra = model(**inputs, masked=masked, copies=copies)
-    assert torch.equal(logits, plain)
-    _, expected = model(**other, masked=masked)
-    assert torch.equal(extra["mlm_logits"], expected["mlm_logits"])
-
-
 def test_parameters_of_the_papers_iwslt14_model():
     config = load(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
 

@@ -9,6 +9,7 @@ import torch
 import yaml
 
 from small_models import typed
+from synmask import options as own
 from synmask.pipeline.config import guides, load, merge, read_yaml
 from synmask.pipeline.translation.train import train
 
@@ -21,9 +22,10 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     (_, options), (_, guide), (kind, entry) = BLOCKS.findall(text)
     assert kind == "yaml"
     assert sum(block.count("\n") for block in (options, guide, entry)) < 40
-    monkeypatch.setitem(guides.GUIDES, "bonus", None)  # so that all of it is gone afterwards
-    monkeypatch.setattr(guides, "BonusOptions", None, raising=False)
-    exec(options, vars(guides))
+    monkeypatch.setitem(own.GUIDES, "bonus", None)  # so that all of it is gone afterwards
+    monkeypatch.setattr(own, "BonusOptions", None, raising=False)
+    exec(options, vars(own))
+    monkeypatch.setitem(guides.GUIDES, "bonus", guides._section(own.BonusOptions))
     module = types.ModuleType("synmask.guides.bonus")
     monkeypatch.setitem(sys.modules, "synmask.guides.bonus", module)
     exec(guide, vars(module))

@@ -49,7 +49,6 @@ Weight = Annotated[float, Field(ge=0)]
 LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
-Part = Annotated[float, Field(gt=0, le=1)]
 Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
 
 

@@ -3,7 +3,7 @@
 from synmask.pipeline.config.faults import Fault, check_known
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.schema import PARSED, Config
-from synmask.pipeline.config.sections import System, Table
+from synmask.pipeline.config.sections import Table
 from synmask.pipeline.config.table_plan import BASELINES
 from synmask.pipeline.corpora.tasks import GENERATED, GLUE
 
@@ -69,10 +69,9 @@ def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> No
         raise Fault(path, f"system {name!r} cannot be a RoBERTa, which takes {what}; leave it out")
     if system.mlm_weight == "corpus":
         raise Fault(path, f"system {name!r} has mlm_weight: corpus; a benchmark has none, give a number")
-    for key in ("mask_copies", "mask_until"):
-        if getattr(system, key) != System.model_fields[key].default:
-            what = f"has `{key}`, which fine-tuning does not read; leave it out"
-            raise Fault(path, f"system {name!r} {what}")
+    if system.left_pad_source:
+        what = "has `left_pad_source`, which fine-tuning does not read; leave it out"
+        raise Fault(path, f"system {name!r} {what}")
     if system.training.model_fields_set:
         raise Fault(path, f"system {name!r} has `training`, which fine-tuning does not read; leave it out")
     if system.model.model_fields_set:

@@ -36,7 +36,6 @@ from synmask.pipeline.config.sections import (
     Corpus,
     Decoding,
     Experiment,
-    Guidance,
     Model,
     ParserSettings,
     Resources,
@@ -44,7 +43,6 @@ from synmask.pipeline.config.sections import (
     System,
     Table,
     Training,
-    TranslationGuidance,
 )
 from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.files import UserError
@@ -208,12 +206,7 @@ class Config(Section):
     def nlu_settings(self, benchmark: str, task: str, system: str) -> FinetuningSettings:
         """The settings of a fine-tuning: the task's training, and the system."""
         row, entry = self.systems[system], self.benchmarks[benchmark].tasks[task]
-        guidance = Guidance(
-            guide=row.guide,
-            options=row.guide_options().model_dump(mode="json"),
-            mask_rate=row.mask_rate,
-            mlm_weight=row.mlm_weight,
-        )
+        guidance = row.guidance(row.guide_options(), row.mlm_weight)
         training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
         return FinetuningSettings(task=task, training=training, system=guidance)
 
@@ -334,15 +327,7 @@ class Config(Section):
                 if direction not in weight:
                     raise UserError(f"corpora.{corpus}.training.mlm_weight: no value for {direction}")
                 weight = weight[direction]
-        guidance = TranslationGuidance(
-            guide=row.guide,
-            options=self.options(corpus, direction, system).model_dump(mode="json"),
-            mask_rate=row.mask_rate,
-            mlm_weight=weight,
-            mask_copies=row.mask_copies,
-            mask_until=row.mask_until,
-            left_pad_source=row.left_pad_source,
-        )
+        guidance = row.guidance(self.options(corpus, direction, system), weight)
         training = self.training_of(corpus, system)
         return RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
 

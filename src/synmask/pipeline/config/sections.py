@@ -17,7 +17,6 @@ from synmask.pipeline.config.base import (
     Metric,
     Name,
     Optimisation,
-    Part,
     PathText,
     Positive,
     Rate,
@@ -131,27 +130,36 @@ class Training(Optimisation):
         return self.average if self.checkpoint == "average" else 1
 
 
-class Guided(Section):
-    """A model that a guide may guide."""
+class Guidance(Section):
+    """How syntax guides the encoder, and the training objective: all that a run depends on of its system."""
 
     guide: str = "none"
+    options: dict[str, Any] = {}
+    mask_rate: Rate = 0.0
+    mlm_weight: Rate = 0.0
+    left_pad_source: bool = False
 
     @property
     def kind(self) -> type[GuideOptions]:
         """The options class of the guide: what it reads and induces."""
         return GUIDES[self.guide]
 
+    @model_validator(mode="after")
+    def _consistent(self) -> "Guidance":
+        if self.guide not in GUIDES:
+            raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
+        try:
+            self.kind.model_validate(self.options)
+        except ValidationError as error:
+            raise ValueError(f"options.{one_line(error, self.options, self.kind)}") from None
+        return self
 
-class System(Guided):
-    """One row of a table: how syntax guides the encoder, and the training objective."""
+
+class System(Guidance):
+    """One row of a table. `checks` looks at its guide and options, to say where they stand."""
 
     label: Line | None = None
-    options: dict[str, Any] = {}
-    mask_rate: Rate = 0.0
     mlm_weight: Rate | Literal["corpus"] = 0.0
-    mask_copies: Rate = 0.0
-    mask_until: Part = 1.0
-    left_pad_source: bool = False
     model: Sizes = Field(default_factory=Sizes)  # here and in `training`, only the keys that are given count
     training: Training = Field(default_factory=Training)
 
@@ -161,10 +169,6 @@ class System(Guided):
             raise ValueError("options need a guide")
         if self.mlm_weight != 0 and self.mask_rate == 0:
             raise ValueError("mlm_weight needs a mask_rate above 0")
-        if self.mask_copies != 0 and self.mlm_weight == 0:
-            raise ValueError("mask_copies needs an mlm_weight, since nothing else reads the copies")
-        if self.mask_until != 1 and self.mask_rate == 0:
-            raise ValueError("mask_until needs a mask_rate above 0")
         if "mlm_weight" in self.training.model_fields_set:
             raise ValueError("training.mlm_weight: a system's share is its own key, mlm_weight")
         return self
@@ -177,30 +181,10 @@ class System(Guided):
         """
         return self.kind.model_validate({**self.options, **(over or {})})
 
-
-class Guidance(Guided):
-    """How syntax guides the encoder in a run, and the run's objective."""
-
-    guide: str
-    options: dict[str, Any]
-    mask_rate: Rate
-    mlm_weight: Rate
-
-    @model_validator(mode="after")
-    def _guide_has_these_options(self) -> "Guidance":
-        if self.guide not in GUIDES:
-            raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
-        try:
-            self.kind.model_validate(self.options)
-        except ValidationError as error:
-            raise ValueError(f"options.{one_line(error, self.options, self.kind)}") from None
-        return self
-
-
-class TranslationGuidance(Guidance):
-    mask_copies: Rate = 0.0
-    mask_until: Part = 1.0
-    left_pad_source: bool
+    def guidance(self, options: GuideOptions, mlm_weight: float) -> Guidance:
+        """What a run depends on: these options, all written out, and this share of the MLM loss."""
+        own = self.model_dump(include={*Guidance.model_fields})
+        return Guidance(**own | {"options": options.model_dump(mode="json"), "mlm_weight": mlm_weight})
 
 
 class RunSettings(Section):
@@ -208,13 +192,7 @@ class RunSettings(Section):
 
     model: Model
     training: Training
-    system: TranslationGuidance
-
-    @property
-    def masked_epochs(self) -> int | None:
-        """After how many epochs masking ends; None: never."""
-        until = self.system.mask_until
-        return None if until == 1 else max(1, round(until * self.training.max_epochs))
+    system: Guidance
 
     def plain(self, **how: Any) -> dict[str, Any]:
         """Without settings that no training depends on.

@@ -148,11 +148,26 @@ def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     return Loaded(model.to(device).eval(), task, text)
 
 
+# keys that went, and the values with which they changed nothing
+RETIRED = {"mask_copies": 0.0, "mask_until": 1.0}
+RETIRED_OPTIONS = {"gates": False, "height_scale": 1.0, "normalise": False, "margin": "batch"}
+
+
+def _without_retired(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a model that was made when there were more keys."""
+
+    def kept(values: dict[str, Any], retired: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in values.items() if key not in retired or retired[key] != value}
+
+    system = kept(settings["system"], RETIRED)
+    return {**settings, "system": system | {"options": kept(system["options"], RETIRED_OPTIONS)}}
+
+
 def _built(saved: dict[str, Any], fault: str) -> Loaded:
     """The model, task and text settings in a model file's contents; a UserError begins with `fault`."""
     try:
         text = ModelText.model_validate(saved["text"])
-        settings = RunSettings.model_validate(saved["settings"])
+        settings = RunSettings.model_validate(_without_retired(saved["settings"]))
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]

@@ -12,17 +12,15 @@ class MixedLoss(LoggedLoss):
     """L = (1 − λ)·L_MT + λ·L_MLM (+ the guide's own loss): docs/method.md, "The objective".
 
     L_MT is summed over target tokens, L_MLM over masked tokens; fairseq's trainer divides both by the number
-    of target tokens. If only a share of the sentences is masked (`copies`), L_MLM is divided by this share.
-    Where nothing is masked, as in validation, the loss is L_MT. Logged in nats per token.
+    of target tokens. Where nothing is masked, as in validation, the loss is L_MT. Logged in nats per token.
     """
 
     losses = ("loss", "nll_loss")
 
-    def __init__(self, task: Any, label_smoothing: float, mlm_weight: float, copies: float = 0.0) -> None:
+    def __init__(self, task: Any, label_smoothing: float, mlm_weight: float) -> None:
         super().__init__(task)
         self.label_smoothing = label_smoothing
         self.mlm_weight = mlm_weight
-        self.masked_share = copies or 1.0
 
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """→ loss (a sum), sample size (target tokens), sums to log (nats)."""
@@ -44,7 +42,7 @@ class MixedLoss(LoggedLoss):
             mlm, _ = smoothed_cross_entropy(
                 output[1]["mlm_logits"], sample["masked_target"], 0.0, self.padding_idx
             )
-            loss = loss + self.mlm_weight / self.masked_share * mlm
+            loss = loss + self.mlm_weight * mlm
             log |= {"mlm_loss": mlm.data, "masked": len(sample["masked_target"])}
         guide = model.encoder.guide
         if self.training and guide is not None:

@@ -24,10 +24,6 @@ class AnnotatedPairs(LanguagePairDataset):
     `masked_target` (m,): the original tokens (docs/method.md, "The objective"). Masking depends only on seed,
     epoch and sentence, so a resumed training sees the same masks.
 
-    With `mask_copies`, the source stays as it is, and `masked` are positions in `copies`, the masked copies
-    of some of the sentences (`src_tokens` and `annotations`). A batch without a copy has neither of the two,
-    and an empty `masked_target`.
-
     Args:
         needs: names of the annotations to supply. "bpe_labels" are computed from the tokens.
         syntax: (n, 3) per sentence, if "heads" or "distances" are needed (`syntax.annotations`).
@@ -36,8 +32,6 @@ class AnnotatedPairs(LanguagePairDataset):
             without a template.
         mask_rate: share of source tokens (`</s>` included) replaced by the mask symbol `<s>`, which occurs in
             no source sentence.
-        mask_copies: share of sentences of which a copy is masked; 0: the source itself is masked.
-        masked_epochs: in later epochs, nothing is masked and there are no copies; None: in all.
     """
 
     def __init__(
@@ -48,8 +42,6 @@ class AnnotatedPairs(LanguagePairDataset):
         templates: Sequence[torch.Tensor] | None = None,
         without: float = 0.0,
         mask_rate: float = 0.0,
-        mask_copies: float = 0.0,
-        masked_epochs: int | None = None,
         seed: int = 1,
         **kwargs: Any,
     ) -> None:
@@ -59,8 +51,6 @@ class AnnotatedPairs(LanguagePairDataset):
         self.templates = templates
         self.without = without
         self.mask_rate = mask_rate
-        self.mask_copies = mask_copies
-        self.masked_epochs = masked_epochs
         self.seed = seed
         self.epoch = 1
         self.continues = continues(self.src_dict)
@@ -82,18 +72,10 @@ class AnnotatedPairs(LanguagePairDataset):
         if "template" in self.needs:
             annotations["template"] = self._template(index)
         example["annotations"] = annotations
-        if not self.masks:
+        if not self.mask_rate:
             return example
         random = np.random.default_rng([self.seed, self.epoch, index])
-        masked = self._masked(source, annotations, draw_mask(random, len(source), self.mask_rate))
-        if not self.mask_copies:
-            return example | masked
-        return example | {"copy": masked if random.random() < self.mask_copies else None}
-
-    @property
-    def masks(self) -> bool:
-        """Whether something is masked in this epoch."""
-        return self.mask_rate > 0 and (self.masked_epochs is None or self.epoch <= self.masked_epochs)
+        return example | self._masked(source, annotations, draw_mask(random, len(source), self.mask_rate))
 
     def _masked(
         self, source: torch.Tensor, annotations: dict[str, torch.Tensor], masked: torch.Tensor
@@ -119,23 +101,10 @@ class AnnotatedPairs(LanguagePairDataset):
         by_id = {sample["id"]: sample for sample in samples}
         ordered = [by_id[i] for i in batch["id"].tolist()]
         batch["net_input"]["annotations"] = self._annotations([s["annotations"] for s in ordered])
-        if self.masks:
-            batch |= self._masks(ordered, batch["net_input"])
+        if self.mask_rate:
+            masked, target = collate_masked(ordered, self.src_dict.pad(), left_pad=self.left_pad_source)
+            batch["net_input"]["masked"], batch["masked_target"] = masked, target
         return batch
-
-    def _masks(self, samples: list[dict[str, Any]], net_input: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """`masked_target`; the other inputs of the MLM loss are added to `net_input`."""
-        pad = self.src_dict.pad()
-        if self.mask_copies:
-            samples = [sample["copy"] for sample in samples if sample["copy"] is not None]
-            if not samples:
-                return {"masked_target": torch.zeros(0, dtype=torch.long)}
-            net_input["copies"] = {
-                "src_tokens": self._pad([sample["source"] for sample in samples], pad),
-                "annotations": self._annotations([sample["annotations"] for sample in samples]),
-            }
-        net_input["masked"], target = collate_masked(samples, pad, left_pad=self.left_pad_source)
-        return {"masked_target": target}
 
     def _annotations(self, rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
         """The padded annotations of a batch; padding on the left shifts positions."""

@@ -108,8 +108,6 @@ class GuidedTranslation(TranslationTask):
             templates=templates,
             without=system.options.get("without", 0.0) if training else 0.0,
             mask_rate=system.mask_rate if training else 0.0,
-            mask_copies=system.mask_copies,
-            masked_epochs=self.settings.masked_epochs,
             seed=self.seed,
         )
 

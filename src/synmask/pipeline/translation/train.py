@@ -114,7 +114,7 @@ class Translation(Stage):
         model = task.build_model(cfg.model)
         task.load_dataset("valid")
         system = self.settings.system
-        loss = MixedLoss(task, self.settings.training.label_smoothing, system.mlm_weight, system.mask_copies)
+        loss = MixedLoss(task, self.settings.training.label_smoothing, system.mlm_weight)
         return Trainer(cfg, task, model, loss)
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:

@@ -180,18 +180,16 @@ class GuidedTransformer(TransformerModelBase):
         prev_output_tokens: Tensor,
         annotations: dict[str, Tensor] | None = None,
         masked: Tensor | None = None,
-        copies: dict[str, Any] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """→ target logits (B, m, V_target); extras: with a guide `done`, the input of its loss; `mlm_logits`
-        (masked, V_source), of masked `copies` of the source if there are any."""
+        (masked, V_source)."""
         encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
         logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
         if self.encoder.guide is not None:
             prepared = encoder_out["prepared"], extra.get("prepared")
             extra["done"] = Done(*prepared, annotations or {}, extra["attn"][0])
         if self.mlm_bias is not None and masked is not None:
-            read = encoder_out if copies is None else self.encoder(**copies)
-            extra["mlm_logits"] = self._masked_logits(read["encoder_out"][0], masked)
+            extra["mlm_logits"] = self._masked_logits(encoder_out["encoder_out"][0], masked)
         return logits, extra
 
     def _masked_logits(self, states: Tensor, masked: Tensor) -> Tensor:
