@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
 PINS := requirements.txt requirements-fairseq.txt
-KERNELS := setup.py src/synmask/induction/kernel.cpp src/synmask/search/kernel.cpp
+KERNELS := setup.py src/synmask/induction/kernel.cpp src/synmask/pipeline/search/kernel.cpp
 AUDIT := .venv-audit
 DOCS := .venv-docs
 

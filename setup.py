@@ -5,7 +5,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-KERNELS = ["src/synmask/induction/kernel.cpp", "src/synmask/search/kernel.cpp"]
+KERNELS = ["src/synmask/induction/kernel.cpp", "src/synmask/pipeline/search/kernel.cpp"]
 FLAGS = [
     "-std=c++20",
     "-O3",

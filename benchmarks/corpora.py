@@ -38,8 +38,8 @@ def grown(text: Path, copies: int, folder: Path) -> int:
 
 def training(data: Path, place: Path, updates: int) -> None:
     """Start a training, take some updates, and print the costs as JSON."""
-    from synmask.config import load, read_yaml
-    from synmask.translation.train import Translation  # isort: split
+    from synmask.pipeline.config import load, read_yaml
+    from synmask.pipeline.translation.train import Translation  # isort: split
 
     from fairseq.data import iterators
 
@@ -82,7 +82,9 @@ def measured(text: Path, copies: int, updates: int, place: Path) -> tuple[list[d
         (place / name).mkdir()
     pairs = grown(text, copies, place / "bpe")
     words = ["--text", str(place / "bpe"), "--source", SOURCE, "--target", TARGET]
-    seconds, memory, _ = run(["-m", "synmask.cli", "binarise", *words, "--output", str(place / "bin")])
+    seconds, memory, _ = run(
+        ["-m", "synmask.pipeline.cli", "binarise", *words, "--output", str(place / "bin")]
+    )
     *_, last = run([__file__, "--train", str(place / "bin"), "--updates", str(updates)])[2].splitlines()
     found = json.loads(last)
     binarised = {"seconds": seconds, "memory": memory}

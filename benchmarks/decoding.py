@@ -23,13 +23,13 @@ from pathlib import Path
 
 import torch
 
-from synmask.config.sections import Decoding
-from synmask.files import read_lines
-from synmask.training.operators import FASTER
-from synmask.translation.average import load_model
-from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import searched
-from synmask.translation.inputs import MAX_SENTENCES, encoded  # isort: split
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.files import read_lines
+from synmask.pipeline.training.operators import FASTER
+from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.decode import searched
+from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort: split
 
 from fairseq.sequence_generator import SequenceGenerator
 

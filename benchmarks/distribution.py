@@ -22,7 +22,7 @@ from torch import Tensor
 import machine
 from synmask.induction.distribution import dependency_distribution, implementation
 from synmask.induction.literal import literal_distribution
-from synmask.translation.speed import peak_bytes, seconds
+from synmask.pipeline.translation.speed import peak_bytes, seconds
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
 TOKENS = 4096  # a batch, as on IWSLT14

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from synmask.config import load, read_yaml
-from synmask.roberta.encoded import COLUMNS, NONE
-from synmask.roberta.labelled import SentenceLoss, batched  # isort: split
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.roberta.encoded import COLUMNS, NONE
+from synmask.pipeline.roberta.labelled import SentenceLoss, batched  # isort: split
 
 from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
 from fairseq.data import Dictionary
@@ -30,8 +30,8 @@ from fairseq.models.roberta import RobertaModel
 
 import machine
 from steps import STOCK, Rival, compare
-from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.weights import RobertaShape, Weights
+from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.weights import RobertaShape, Weights
 
 CONFIG = Path(__file__).parents[1] / "config.yaml"
 

@@ -29,8 +29,8 @@ from decoding import compare
 from distribution import BATCHES, TOKENS, dependency_distribution, measure
 from finetuning import costs as costs_of_finetuning
 from steps import STOCK
-from synmask.config import read_yaml
-from synmask.files import read_lines
+from synmask.pipeline.config import read_yaml
+from synmask.pipeline.files import read_lines
 from training import costs as costs_of_training
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -4,7 +4,7 @@
     ONEDNN_MAX_CPU_ISA=AVX2 python benchmarks/layers.py        # oneDNN as on a processor without AVX-512
 
 Linear layers are oneDNN's instead of MKL's, attention is products and a softmax instead of torch's fused one
-(`synmask.training.operators`); which is faster depends on the processor and the size. Sizes are those of
+(`synmask.pipeline.training.operators`); which is faster depends on the processor and the size. Sizes are those of
 config.yaml's models. The two take turns. Prints medians of CPU milliseconds, and GFLOP/s of linear layers.
 """
 
@@ -18,7 +18,7 @@ from torch.nn.functional import linear as torch_linear
 from torch.nn.functional import scaled_dot_product_attention
 
 import machine
-from synmask.training.operators import attention, linear
+from synmask.pipeline.training.operators import attention, linear
 
 # tokens of a batch, inputs, outputs: of the demo's model, multi30k-small's and IWSLT14's
 LINEAR = [

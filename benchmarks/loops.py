@@ -26,7 +26,7 @@ PRECISIONS = ("fp32", "bf16")
 
 def settings_of(corpus, direction, system, epochs, precision):
     """A run's settings as JSON, from config.yaml."""
-    from synmask.config import load, read_yaml
+    from synmask.pipeline.config import load, read_yaml
 
     path = ROOT / "config.yaml"
     training = {"precision": precision} | ({"max_epochs": epochs, "average": 1} if epochs else {})
@@ -37,8 +37,8 @@ def settings_of(corpus, direction, system, epochs, precision):
 
 def fairseq_train(data, place, source, target, settings):
     """Train as `fairseq-train` does, in this process."""
-    from synmask.config.sections import RunSettings
-    from synmask.translation.task import translation_arguments  # isort: split
+    from synmask.pipeline.config.sections import RunSettings
+    from synmask.pipeline.translation.task import translation_arguments  # isort: split
 
     from fairseq.criterions import label_smoothed_cross_entropy  # noqa: F401 - registers it
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -61,7 +61,7 @@ def trained(name, data, languages, settings, threads):
             seconds, memory, said = run([__file__, "--stock", place, *words, "--threads", str(threads)])
             return seconds, memory, float(re.findall(r"valid on .*?\| ppl ([\d.]+)", said)[-1])
         words += ["--run", place, "--seed", "1", "--keep", "1", "--threads", str(threads)]
-        seconds, memory, _ = run(["-m", "synmask.cli", "train", *words])
+        seconds, memory, _ = run(["-m", "synmask.pipeline.cli", "train", *words])
         last = (Path(place) / "history.csv").read_text().splitlines()
         row = dict(zip(last[0].split(","), last[-1].split(","), strict=True))
         return seconds, memory, float(row["valid_ppl"])

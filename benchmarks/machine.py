@@ -3,7 +3,7 @@
 import platform
 from importlib.metadata import version
 
-from synmask.provenance import processor
+from synmask.pipeline.provenance import processor
 
 
 def described(*packages: str, device: str = "cpu", threads: int = 1) -> str:

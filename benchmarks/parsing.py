@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 import machine
-from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import ParsedCorpus, counted_words
-from synmask.syntax.parses import Parse
-from synmask.syntax.tree import spans_of_distances
-from synmask.syntax.treebank import Tree
+from synmask.pipeline.evaluation.parseval import evaluate
+from synmask.pipeline.evaluation.protocols import ParsedCorpus, counted_words
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.tree import spans_of_distances
+from synmask.pipeline.syntax.treebank import Tree
 
 
 def tree_of(rng: np.random.Generator, start: int, end: int) -> Tree:

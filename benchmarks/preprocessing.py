@@ -27,18 +27,18 @@ from sacremoses import MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.corpora.plain import write_pair
-from synmask.training.binarise import binarise  # isort: split
+from synmask.pipeline.corpora.plain import write_pair
+from synmask.pipeline.training.binarise import binarise  # isort: split
 
 from fairseq import options
 from fairseq_cli import preprocess
 
 import machine
-from synmask.files import read_lines, write_lines
-from synmask.text.bpe import apply_file, learn
-from synmask.text.clean import clean_files
-from synmask.text.labels import labels_of_ids
-from synmask.text.tokenise import tokenise_file
+from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.text.bpe import apply_file, learn
+from synmask.pipeline.text.clean import clean_files
+from synmask.pipeline.text.labels import labels_of_ids
+from synmask.pipeline.text.tokenise import tokenise_file
 
 MERGES = 10_000
 LANGUAGES = ("de", "en")

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import SENTENCE_ENDS, ParsedCorpus, keys_of, paper
-from synmask.files import read_lines
-from synmask.syntax.parses import Parse
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.pipeline.evaluation.parseval import evaluate
+from synmask.pipeline.evaluation.protocols import SENTENCE_ENDS, ParsedCorpus, keys_of, paper
+from synmask.pipeline.files import read_lines
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.treebank import Tree, read_trees
 
 LAST = {",", ";", "--", ":", "-", "...", ".."}  # a line's last word that becomes a full stop for the parser
 PROPERTIES = {"de": ["-props", "StanfordCoreNLP-german.properties"], "en": []}

@@ -39,7 +39,9 @@ def report(results: Path, runs: int, folder: Path) -> dict[str, float]:
     }  # fmt: skip
     plan = json.dumps({"title": "Report", "figures": [], "experiments": [experiment]})
     words = ["report", "--plan", plan, "--captions", str(ROOT / "workflow/report")]
-    seconds, memory, _ = run(["-m", "synmask.cli", *words, "--output", "results/report.html"], folder)
+    seconds, memory, _ = run(
+        ["-m", "synmask.pipeline.cli", *words, "--output", "results/report.html"], folder
+    )
     page = (folder / "results/report.html").stat().st_size / 1e6
     return {"runs": len(seeds) * len(SYSTEMS), "seconds": seconds, "memory": memory, "page": page}
 

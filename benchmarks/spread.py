@@ -18,13 +18,13 @@ from pathlib import Path
 
 import torch
 
-from synmask.config import load as load_config
-from synmask.config import read_yaml
-from synmask.corpora.tasks import TASKS
-from synmask.roberta.encoded import read_encoded
-from synmask.roberta.model import GuidedRoberta
-from synmask.roberta.weights import load_weights
-from synmask.training.checkpoints import load
+from synmask.pipeline.config import load as load_config
+from synmask.pipeline.config import read_yaml
+from synmask.pipeline.corpora.tasks import TASKS
+from synmask.pipeline.roberta.encoded import read_encoded
+from synmask.pipeline.roberta.model import GuidedRoberta
+from synmask.pipeline.roberta.weights import load_weights
+from synmask.pipeline.training.checkpoints import load
 
 ROOT = Path(__file__).parents[1]
 

@@ -19,8 +19,8 @@ from collections import Counter
 
 import machine
 from growth import ROOT, run
-from synmask.cli import VERBS
-from synmask.workflow.sources import _imports_of_verb
+from synmask.pipeline.cli import VERBS
+from synmask.pipeline.workflow.sources import _imports_of_verb
 
 NAMES = [verb.partition(":")[2].replace("_", "-") for verbs in VERBS.values() for verb in verbs]
 RIVALS = {"`python -c pass`": "pass", "`import torch`": "import torch"}
@@ -29,7 +29,9 @@ TIMES = "; import time; print('', time.process_time(), time.time())"
 
 def code(verb: str) -> str:
     """The start of one verb, up to the first line of its function."""
-    command = f"import synmask.cli; synmask.cli.app()['{verb}'].assemble_argument_collection()"
+    command = (
+        f"import synmask.pipeline.cli; synmask.pipeline.cli.app()['{verb}'].assemble_argument_collection()"
+    )
     return "; ".join([command, *(f"import {name}" for name in sorted(_imports_of_verb(verb)))])
 
 

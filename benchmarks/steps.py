@@ -18,8 +18,8 @@ from omegaconf import OmegaConf
 from torch.optim import AdamW
 from torch.utils.flop_counter import FlopCounterMode
 
-from synmask.training import operators  # noqa: F401 - registers fused_adam
-from synmask.translation.speed import peak_bytes  # isort: split
+from synmask.pipeline.training import operators  # noqa: F401 - registers fused_adam
+from synmask.pipeline.translation.speed import peak_bytes  # isort: split
 
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.optim import FP16Optimizer

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 
-from synmask.config import load, read_yaml
-from synmask.translation.criterion import MixedLoss
-from synmask.translation.task import model_class, translation_config  # isort: split
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.translation.criterion import MixedLoss
+from synmask.pipeline.translation.task import model_class, translation_config  # isort: split
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from synmask import files
-from synmask.config import load, read_yaml
-from synmask.corpora.jars import fetch_jar
+from synmask.pipeline import files
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.corpora.jars import fetch_jar
 from warm import Warm
 
 pytest_plugins = ["small_models"]

@@ -4,7 +4,7 @@ import itertools
 import re
 from functools import cache
 
-from synmask.corpora.demo import lexicon
+from synmask.pipeline.corpora.demo import lexicon
 
 # Text → the set of its meanings, equal for active and passive and for any position of adverbials.
 

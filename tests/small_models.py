@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from synmask.config.sections import ModelText, RunSettings
+from synmask.pipeline.config.sections import ModelText, RunSettings
 
 SETTINGS = {
     "model": {"encoder_layers": 2, "decoder_layers": 1, "embed_dim": 16, "ffn_dim": 32, "heads": 2},
@@ -75,7 +75,7 @@ def all_settings():
 def settings_of(settings):
     """Settings of a system with the guide `name`, with its default options but for those given."""
 
-    from synmask.config.guides import GUIDES
+    from synmask.pipeline.config.guides import GUIDES
 
     def make(name, **options):
         whole = GUIDES[name].model_validate(options).model_dump(mode="json")
@@ -88,7 +88,7 @@ def settings_of(settings):
 def valid_losses(monkeypatch):
     """Give the next training these validation losses, one per epoch."""
 
-    from synmask.translation.train import Translation
+    from synmask.pipeline.translation.train import Translation
 
     def pretend(*losses):
         rest = iter(losses)
@@ -107,8 +107,8 @@ def corpus(tmp_path_factory):
 
     Every third sentence has no heads, every fourth a flat tree; the syntax is drawn at random.
     """
-    from synmask.syntax.annotations import annotate_file
-    from synmask.training.binarise import binarise
+    from synmask.pipeline.syntax.annotations import annotate_file
+    from synmask.pipeline.training.binarise import binarise
 
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "bpe").mkdir()
@@ -143,8 +143,8 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="session")
 def models(corpus, all_settings, tmp_path_factory):
     """A folder with model files of a plain and of a guided system."""
-    from synmask.translation.average import average, save_model
-    from synmask.translation.train import train
+    from synmask.pipeline.translation.average import average, save_model
+    from synmask.pipeline.translation.train import train
 
     folder = tmp_path_factory.mktemp("models")
     for name, settings in all_settings.items():
@@ -168,9 +168,9 @@ def small_roberta(tmp_path_factory):
     """
     import torch
 
-    from synmask.roberta.model import GuidedRoberta
-    from synmask.roberta.weights import save_weights
-    from synmask.text.gpt2 import learn  # isort: split
+    from synmask.pipeline.roberta.model import GuidedRoberta
+    from synmask.pipeline.roberta.weights import save_weights
+    from synmask.pipeline.text.gpt2 import learn  # isort: split
 
     from fairseq.data import Dictionary  # the first of these makes it importable
 
@@ -195,11 +195,11 @@ def small_tuned():
     """Write best.pt of a fine-tuning that never began: a plain system with a random head for each seed."""
     import torch
 
-    from synmask.config.benchmarks import FinetuningSettings
-    from synmask.corpora.tasks import TASKS
-    from synmask.roberta.model import GuidedRoberta
-    from synmask.roberta.weights import load_weights
-    from synmask.training.checkpoints import save
+    from synmask.pipeline.config.benchmarks import FinetuningSettings
+    from synmask.pipeline.corpora.tasks import TASKS
+    from synmask.pipeline.roberta.model import GuidedRoberta
+    from synmask.pipeline.roberta.weights import load_weights
+    from synmask.pipeline.training.checkpoints import save
 
     def make(path, task, weights, seed):
         settings = FinetuningSettings.model_validate({

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from synmask.config import Config, as_json, load, merge, read_yaml
-from synmask.files import UserError
+from synmask.pipeline.config import Config, as_json, load, merge, read_yaml
+from synmask.pipeline.files import UserError
 
 PATH = Path(__file__).parents[1] / "config.yaml"
 
@@ -314,8 +314,8 @@ def test_every_key_is_explained_in_config_yaml():
     named = {name for section in Config.__subclasses__() for name in section.model_fields} | set(
         Config.model_fields
     )
-    from synmask.config import sections as module
-    from synmask.config.guides import GUIDES
+    from synmask.pipeline.config import sections as module
+    from synmask.pipeline.config.guides import GUIDES
 
     for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
                     module.System, module.Corpus, module.Experiment, module.Sweep, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from synmask.files import (
+from synmask.pipeline.files import (
     UserError,
     all_writing,
     machine_fault,

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from synmask import gpus
-from synmask.cli import main
-from synmask.config import as_json, load, read_yaml
-from synmask.files import UserError
+from synmask.pipeline import gpus
+from synmask.pipeline.cli import main
+from synmask.pipeline.config import as_json, load, read_yaml
+from synmask.pipeline.files import UserError
 
 HOLD = """
 import os, sys, time
-from synmask.gpus import lease
+from synmask.pipeline.gpus import lease
 with lease(int(sys.argv[1])):
     mine = os.environ["CUDA_VISIBLE_DEVICES"]
     print("start", time.monotonic(), mine, flush=True)
@@ -156,7 +156,7 @@ def test_verbs_lease_before_they_work(monkeypatch, module, function, words):
         for word in words.split()
     ]
     seen = []
-    room = importlib.import_module(f"synmask.translation.{module}")
+    room = importlib.import_module(f"synmask.pipeline.translation.{module}")
     monkeypatch.setattr(room, function, lambda *a, **k: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
     with gpus.lease(1):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")

@@ -4,7 +4,7 @@ import platform
 
 import pytest
 
-from synmask import provenance
+from synmask.pipeline import provenance
 
 ZEN = "processor\t: {0}\nmodel name\t: AMD EPYC\nflags\t\t: fpu {1}\npower management:\n\n"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from synmask.files import UserError, writing
-from synmask.training.checkpoints import fault, load
+from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.training.checkpoints import fault, load
 
 SOURCES = sorted((Path(__file__).parents[1] / "src/synmask").rglob("*.py"))
 FORBIDDEN = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "os.chmod", "os.umask"}
@@ -41,7 +41,7 @@ def test_no_call_runs_what_it_reads(path):
 
 
 def test_our_yaml_loader_makes_no_objects(tmp_path):
-    from synmask.config import read_yaml
+    from synmask.pipeline.config import read_yaml
 
     (tmp_path / "c.yaml").write_text("a: !!python/object/apply:os.system ['touch canary']\n")
     with pytest.raises(UserError, match="not YAML"):
@@ -64,7 +64,7 @@ def test_a_checkpoint_with_code_in_it_is_not_run(tmp_path, monkeypatch):
         load(Path("bad.pt"))
     # fairseq's own reader, which a resumed training uses
     code = (
-        "import synmask.training.compat, pickle, fairseq.checkpoint_utils as c\n"
+        "import synmask.pipeline.training.compat, pickle, fairseq.checkpoint_utils as c\n"
         "try: c.load_checkpoint_to_cpu('bad.pt')\n"
         "except pickle.UnpicklingError: print('refused')"
     )

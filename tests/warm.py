@@ -22,7 +22,7 @@ from pathlib import Path
 LOADED = (
     "snakemake.cli", "snakemake.profiles", "snakemake.report.html_reporter", "rich.live", "yte", "requests", "smart_open",
     "torch", "pandas", "scipy.stats", "matplotlib.pyplot", "sacrebleu.metrics", "sacremoses", "cyclopts",
-    "synmask.training",  # for fairseq
+    "synmask.pipeline.training",  # for fairseq
 )  # fmt: skip
 SOCKET = "socket"
 CALLER = """#!{python} -IS

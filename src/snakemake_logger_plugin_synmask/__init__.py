@@ -16,8 +16,8 @@ from typing import Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from synmask.workflow import terminal
-from synmask.workflow.terminal import Job, WorkflowRun
+from synmask.pipeline.workflow import terminal
+from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
 EVERY = 1.0  # seconds between two reads of the logs
 # Prefixes of messages: those before the start that are hidden, and those after it that are shown.

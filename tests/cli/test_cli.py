@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from synmask.cli import app, main
-from synmask.config import as_json, load, read_yaml
+from synmask.pipeline.cli import app, main
+from synmask.pipeline.config import as_json, load, read_yaml
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar"))
 
 
 def synmask(*words, **how):
-    command = [sys.executable, "-m", "synmask.cli", *map(str, words)]
+    command = [sys.executable, "-m", "synmask.pipeline.cli", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **how)
 
 
@@ -216,8 +216,8 @@ def test_a_target_to_plan_that_does_not_exist_is_answered_with_the_nearest(capsy
 
 def test_verbs_on_text_start_without_torch():
     code = (
-        "import sys, synmask.cli, synmask.text.tokenise, synmask.text.bpe, synmask.corpora.demo, "
-        "synmask.reporting.tables, synmask.evaluation.parseval; assert 'torch' not in sys.modules"
+        "import sys, synmask.pipeline.cli, synmask.pipeline.text.tokenise, synmask.pipeline.text.bpe, synmask.pipeline.corpora.demo, "
+        "synmask.pipeline.reporting.tables, synmask.pipeline.evaluation.parseval; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

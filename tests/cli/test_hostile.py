@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from synmask.cli import main
+from synmask.pipeline.cli import main
 
 sys.path.insert(0, str(Path(__file__).parent))
 from calls import (

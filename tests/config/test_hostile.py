@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synmask.config import load, merge, read_yaml
-from synmask.config.yaml_source import Source
-from synmask.files import UserError
+from synmask.pipeline.config import load, merge, read_yaml
+from synmask.pipeline.config.yaml_source import Source
+from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
 KEPT = {  # of config.yaml: one entry of each kind
@@ -93,7 +93,7 @@ WRONG = [True, -1, 0, 0.5, float("inf"), float("nan"), 2**70, "", " ", "x\ny", "
 def test_a_wrong_value_anywhere_is_one_line(small, wrong, monkeypatch):
     """At every key of the configuration: refused in one line that names the key, or accepted; no traceback."""
     path, values = small
-    monkeypatch.setattr("synmask.config.loading.Source", cache(Source))  # each file is read once
+    monkeypatch.setattr("synmask.pipeline.config.loading.Source", cache(Source))  # each file is read once
     said = {place: refusal(path, replaced(values, place, wrong)) for place in places(values)}
     assert len([line for line in said.values() if line]) > 40
     for place, line in said.items():
@@ -102,7 +102,7 @@ def test_a_wrong_value_anywhere_is_one_line(small, wrong, monkeypatch):
 
 def test_each_key_missing_is_one_line(small, monkeypatch):
     path, values = small
-    monkeypatch.setattr("synmask.config.loading.Source", cache(Source))
+    monkeypatch.setattr("synmask.pipeline.config.loading.Source", cache(Source))
     inner = {place[:depth] for place in places(values) for depth in range(1, len(place) + 1)}
     said = [refusal(path, replaced(values, place)) for place in inner]
     assert len([line for line in said if line]) > 10

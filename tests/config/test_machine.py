@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from synmask.config import Fault, check_machine, load, merge, read_yaml
-from synmask.config.machine import RESUMED, check_size, least_parameters
-from synmask.translation.plan import count_parameters
+from synmask.pipeline.config import Fault, check_machine, load, merge, read_yaml
+from synmask.pipeline.config.machine import RESUMED, check_size, least_parameters
+from synmask.pipeline.translation.plan import count_parameters
 
 ROOT = Path(__file__).parents[2]
 MINE = {

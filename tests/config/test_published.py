@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synmask.config import read_published, read_yaml
-from synmask.files import UserError
+from synmask.pipeline.config import read_published, read_yaml
+from synmask.pipeline.files import UserError
 
 PATH = Path(__file__).parents[2] / "workflow/published.yaml"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synmask.config import Fault, asked_sweeps, check_sweeps, load, merge, read_yaml
-from synmask.files import UserError
+from synmask.pipeline.config import Fault, asked_sweeps, check_sweeps, load, merge, read_yaml
+from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from synmask.config import load, read_published, read_yaml
-from synmask.config.table_plan import asked_runs, compared, plan, table_names, task_files
-from synmask.files import UserError
+from synmask.pipeline.config import load, read_published, read_yaml
+from synmask.pipeline.config.table_plan import asked_runs, compared, plan, table_names, task_files
+from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
 PATH = ROOT / "config.yaml"

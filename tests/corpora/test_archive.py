@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 
-from synmask.corpora.archive import unpack
-from synmask.corpora.download import fetch
-from synmask.files import UserError, machine_fault, sha256
+from synmask.pipeline.corpora.archive import unpack
+from synmask.pipeline.corpora.download import fetch
+from synmask.pipeline.files import UserError, machine_fault, sha256
 
 
 @pytest.fixture

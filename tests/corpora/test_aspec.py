@@ -1,7 +1,7 @@
 import pytest
 
-from synmask.corpora.prepare import prepare
-from synmask.files import UserError, read_lines
+from synmask.pipeline.corpora.prepare import prepare
+from synmask.pipeline.files import UserError, read_lines
 
 
 @pytest.fixture

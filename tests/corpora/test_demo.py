@@ -11,11 +11,11 @@ from sacremoses import MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.corpora.demo import generate, lexicon, linearise, sampling, write_corpus
-from synmask.corpora.demo.abstract import Clause, Complement, Nominal
-from synmask.corpora.demo.sampling import Grammar
-from synmask.files import UserError, read_lines
-from synmask.syntax.treebank import read_trees
+from synmask.pipeline.corpora.demo import generate, lexicon, linearise, sampling, write_corpus
+from synmask.pipeline.corpora.demo.abstract import Clause, Complement, Nominal
+from synmask.pipeline.corpora.demo.sampling import Grammar
+from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.syntax.treebank import read_trees
 
 SIZES = {"train": 2400, "valid": 300, "test": 300}
 SMALL = {"train": 40, "valid": 10, "test": 10}
@@ -55,7 +55,7 @@ def texts(clause):
 
 def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from synmask.corpora.demo import write_corpus;"
+        "import sys; from pathlib import Path; from synmask.pipeline.corpora.demo import write_corpus;"
         f"write_corpus(Path(sys.argv[1]), {SMALL}, seed=3)"
     )
     digests = []

@@ -7,15 +7,15 @@ from collections import Counter
 import pytest
 
 import english_reader
-from synmask.corpora.demo.documents import write_text
-from synmask.corpora.demo.nlu_tasks import KINDS, Kind, write_part
-from synmask.corpora.demo.nlu_tasks import rows as drawn_rows
-from synmask.corpora.demo.phrases import Side
-from synmask.corpora.demo.sampling import Grammar
-from synmask.corpora.tasks import TASKS, Examples, read_task
-from synmask.evaluation.task_scores import bag_of_words, majority
-from synmask.files import UserError
-from synmask.syntax.pieces import find_words, read_parsed
+from synmask.pipeline.corpora.demo.documents import write_text
+from synmask.pipeline.corpora.demo.nlu_tasks import KINDS, Kind, write_part
+from synmask.pipeline.corpora.demo.nlu_tasks import rows as drawn_rows
+from synmask.pipeline.corpora.demo.phrases import Side
+from synmask.pipeline.corpora.demo.sampling import Grammar
+from synmask.pipeline.corpora.tasks import TASKS, Examples, read_task
+from synmask.pipeline.evaluation.task_scores import bag_of_words, majority
+from synmask.pipeline.files import UserError
+from synmask.pipeline.syntax.pieces import find_words, read_parsed
 
 DIGESTS = {
     "acceptability": "627da339",

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from synmask.corpora import download
-from synmask.corpora.download import fetch
-from synmask.files import UserError, machine_fault
+from synmask.pipeline.corpora import download
+from synmask.pipeline.corpora.download import fetch
+from synmask.pipeline.files import UserError, machine_fault
 
 CONTENT = random.Random(1).randbytes(300_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()

@@ -5,9 +5,9 @@ import zipfile
 
 import pytest
 
-from synmask.corpora.glue import LAYOUTS, write_part
-from synmask.corpora.tasks import TASKS
-from synmask.files import UserError, read_lines
+from synmask.pipeline.corpora.glue import LAYOUTS, write_part
+from synmask.pipeline.corpora.tasks import TASKS
+from synmask.pipeline.files import UserError, read_lines
 
 SENTENCES = ['He said "yes', "it 's fine . ", "don\u2019t\u2028stop", "a"]
 HEADERS = {  # tabs are written as |

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from synmask.config import read_yaml
-from synmask.corpora import iwslt14
-from synmask.corpora.plain import check_count
-from synmask.corpora.prepare import prepare
-from synmask.files import UserError, read_lines
-from synmask.text.clean import fate
-from synmask.text.tokenise import tokenise
+from synmask.pipeline.config import read_yaml
+from synmask.pipeline.corpora import iwslt14
+from synmask.pipeline.corpora.plain import check_count
+from synmask.pipeline.corpora.prepare import prepare
+from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.text.clean import fate
+from synmask.pipeline.text.tokenise import tokenise
 
 TALKS = 12
 SETS = [

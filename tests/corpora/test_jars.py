@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from synmask.corpora.jars import fetch_jar
-from synmask.files import UserError
+from synmask.pipeline.corpora.jars import fetch_jar
+from synmask.pipeline.files import UserError
 
 JAR = "org.example:parser:1.0:jar:models"
 SUM = hashlib.sha256(b"a jar").hexdigest()

@@ -5,9 +5,9 @@ import tarfile
 
 import pytest
 
-from synmask.corpora import nc11
-from synmask.corpora.prepare import prepare
-from synmask.files import UserError, read_lines
+from synmask.pipeline.corpora import nc11
+from synmask.pipeline.corpora.prepare import prepare
+from synmask.pipeline.files import UserError, read_lines
 
 GERMAN = "Die Regierung hat gestern eine Verordnung über die Banken beschlossen"
 ENGLISH = "The government has decided yesterday on a new regulation about the banks"

@@ -2,8 +2,8 @@ import gzip
 
 import pytest
 
-from synmask.corpora.plain import write_pair
-from synmask.files import UserError
+from synmask.pipeline.corpora.plain import write_pair
+from synmask.pipeline.files import UserError
 
 
 @pytest.fixture

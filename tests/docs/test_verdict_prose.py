@@ -15,10 +15,10 @@ from statistics import NormalDist, fmean, stdev
 
 import pytest
 
-from synmask.config import read_published
-from synmask.evaluation.contrasts import LEVEL
-from synmask.evaluation.significance import TRIALS, seeds_differ
-from synmask.reporting.verdict import SMALL, SMALL_BLEU
+from synmask.pipeline.config import read_published
+from synmask.pipeline.evaluation.contrasts import LEVEL
+from synmask.pipeline.evaluation.significance import TRIALS, seeds_differ
+from synmask.pipeline.reporting.verdict import SMALL, SMALL_BLEU
 
 ROOT = Path(__file__).parents[2]
 DE, EN = "de-en", "en-de"

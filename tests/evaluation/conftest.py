@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from synmask.evaluation.protocols import ParsedCorpus
-from synmask.syntax.parses import Parse
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.pipeline.evaluation.protocols import ParsedCorpus
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.treebank import Tree, read_trees
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from synmask.evaluation.attachment import evaluate, read_heads
-from synmask.files import UserError
+from synmask.pipeline.evaluation.attachment import evaluate, read_heads
+from synmask.pipeline.files import UserError
 
 
 def test_by_hand():

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from synmask import cli
-from synmask.evaluation import bleu
-from synmask.evaluation.sentences import Run, intervals
-from synmask.files import UserError
+from synmask.pipeline import cli
+from synmask.pipeline.evaluation import bleu
+from synmask.pipeline.evaluation.sentences import Run, intervals
+from synmask.pipeline.files import UserError
 
 
 def score(*paths, language="en", **how):

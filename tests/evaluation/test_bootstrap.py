@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synmask.evaluation.bootstrap import Counts, corpus_f1, paired_bootstrap
+from synmask.pipeline.evaluation.bootstrap import Counts, corpus_f1, paired_bootstrap
 
 
 def run(rng, rate, sentences=300):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from synmask.evaluation.contrasts import claim_verdict, effect, holm, seeds_needed, verdict
+from synmask.pipeline.evaluation.contrasts import claim_verdict, effect, holm, seeds_needed, verdict
 
 
 def test_interval_is_welchs():

@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from synmask.evaluation.parseval import evaluate, evaluate_files
-from synmask.evaluation.protocols import ParsedCorpus, counted_words
-from synmask.files import UserError, write_lines
-from synmask.reporting.parse_text import as_text
-from synmask.syntax.parses import Parse
-from synmask.syntax.tree import bracketed, over_words, spans_of_distances
+from synmask.pipeline.evaluation.parseval import evaluate, evaluate_files
+from synmask.pipeline.evaluation.protocols import ParsedCorpus, counted_words
+from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.reporting.parse_text import as_text
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.tree import bracketed, over_words, spans_of_distances
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
 
@@ -158,7 +158,7 @@ def test_no_sentence_disturbs_another(random_sentences):
 
 
 def test_long_sentences_need_no_recursion(parse):
-    from synmask.syntax.treebank import Tree
+    from synmask.pipeline.syntax.treebank import Tree
 
     words, tree = 2000, Tree("N", ("w",))
     for _ in range(words - 1):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from synmask.evaluation import probe
-from synmask.evaluation.probe import SentenceWords, evaluate, evaluate_files, sentence_of
-from synmask.files import UserError
-from synmask.syntax.parses import Parse
+from synmask.pipeline.evaluation import probe
+from synmask.pipeline.evaluation.probe import SentenceWords, evaluate, evaluate_files, sentence_of
+from synmask.pipeline.files import UserError
+from synmask.pipeline.syntax.parses import Parse
 
 TREES = "(S (DT the) (NN dog) (VB barks) (. .))\n" * 3 + "(S (NN dogs) (VB bark) (. !))\n"
 HEADS = "2 3 0 3\n" * 3 + "2 0 2\n"

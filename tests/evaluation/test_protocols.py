@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import ParsedCorpus, counted_words
-from synmask.syntax.tree import balanced, left_branching, right_branching
-from synmask.syntax.treebank import same_word
+from synmask.pipeline.evaluation.parseval import evaluate
+from synmask.pipeline.evaluation.protocols import ParsedCorpus, counted_words
+from synmask.pipeline.syntax.tree import balanced, left_branching, right_branching
+from synmask.pipeline.syntax.treebank import same_word
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
 

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from sacrebleu.metrics import BLEU
 
-from synmask.evaluation import sentences
-from synmask.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts, sentence_counts
-from synmask.evaluation.sentences import Run
-from synmask.files import UserError
+from synmask.pipeline.evaluation import sentences
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts, sentence_counts
+from synmask.pipeline.evaluation.sentences import Run
+from synmask.pipeline.files import UserError
 
 WORDS = ["der", "alte", "Mann", "geht", "heute", "mit", "seinem", "Hund", "durch", "den", "grünen", "Wald"]
 

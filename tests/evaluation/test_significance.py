@@ -8,9 +8,9 @@ import pytest
 from sacrebleu.metrics import BLEU
 from scipy.stats import ttest_1samp, ttest_ind
 
-from synmask.evaluation.bleu import bleu
-from synmask.evaluation.significance import compare, over_seeds, over_test_set, seeds_differ
-from synmask.files import UserError, write_lines
+from synmask.pipeline.evaluation.bleu import bleu
+from synmask.pipeline.evaluation.significance import compare, over_seeds, over_test_set, seeds_differ
+from synmask.pipeline.files import UserError, write_lines
 
 WORDS = [f"w{number}" for number in range(12)]
 

@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pytest
 
-from synmask.cli import main
-from synmask.corpora.tasks import TASKS, Examples, write_task
-from synmask.evaluation.task_scores import (
+from synmask.pipeline.cli import main
+from synmask.pipeline.corpora.tasks import TASKS, Examples, write_task
+from synmask.pipeline.evaluation.task_scores import (
     TASK_METRICS,
     _from_sums,
     bag_of_words,
@@ -17,7 +17,7 @@ from synmask.evaluation.task_scores import (
     read_predictions,
     score,
 )
-from synmask.files import UserError
+from synmask.pipeline.files import UserError
 
 
 @pytest.fixture(autouse=True)

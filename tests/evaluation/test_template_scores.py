@@ -1,8 +1,8 @@
 import pytest
 from sacrebleu.metrics import BLEU
 
-from synmask.evaluation.template_scores import score_templates
-from synmask.files import UserError, write_lines
+from synmask.pipeline.evaluation.template_scores import score_templates
+from synmask.pipeline.files import UserError, write_lines
 
 
 def test_templates_are_scored_where_there_is_a_gold_one(tmp_path):

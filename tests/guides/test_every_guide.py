@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from synmask.config.guides import GUIDES
 from synmask.guides import Shape, build_guide
+from synmask.pipeline.config.guides import GUIDES
 
 ROOT = Path(__file__).parents[2] / "src/synmask"
 NAMES = [name for name, options in GUIDES.items() if name != "none" and not options.templates]

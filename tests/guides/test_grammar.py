@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from synmask.config.guides import GrammarOptions
 from synmask.guides import Guide, Shape, build_guide
 from synmask.guides.grammar import GrammarGuide
 from synmask.induction.distribution import dependency_distribution
+from synmask.pipeline.config.guides import GrammarOptions
 
 D, H = 8, 2
 SHAPE = Shape(D, H, ffn_dim=16, layers=3)

@@ -3,8 +3,8 @@ import itertools
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
-from synmask.files import UserError
-from synmask.reporting.examples import SHOWN, examples
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.examples import SHOWN, examples
 
 
 def write(path, lines):

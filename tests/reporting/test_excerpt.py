@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synmask.files import UserError
-from synmask.reporting.excerpt import BEGIN, END, write_excerpt
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.excerpt import BEGIN, END, write_excerpt
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from synmask.files import UserError
-from synmask.reporting import bleu_figures, diagram, figures, style
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting import bleu_figures, diagram, figures, style
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
 LABELS = {"transformer": "Transformer", "grammar": "Grammar"}

@@ -1,7 +1,7 @@
 """Findings in words."""
 
-from synmask.reporting.headline import findings
-from synmask.reporting.layout import Layout, Value
+from synmask.pipeline.reporting.headline import findings
+from synmask.pipeline.reporting.layout import Layout, Value
 
 HEADS = [("", "De→En", "tokenised BLEU"), ("", "De→En", "sacreBLEU")]
 BASELINE = [Value(31.0), Value(33.63)]

@@ -7,8 +7,8 @@ from html import escape
 import pytest
 from markdown_it import MarkdownIt
 
-from synmask.files import UserError
-from synmask.reporting.layout import (
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.layout import (
     LATEX,
     WIDEST,
     Layout,

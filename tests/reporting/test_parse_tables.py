@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from synmask.files import UserError
-from synmask.reporting.layout import read_tables
-from synmask.reporting.parse_tables import write_parse_table
-from synmask.reporting.parse_text import as_text
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.layout import read_tables
+from synmask.pipeline.reporting.parse_tables import write_parse_table
+from synmask.pipeline.reporting.parse_text import as_text
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from synmask.files import UserError
-from synmask.reporting.layout import Layout, Value, write_tables
-from synmask.reporting.report import write_report
-from synmask.reporting.tree_page import page as tree_page
-from synmask.reporting.tree_page import section as tree_section
-from synmask.syntax.parses import Parse
-from synmask.syntax.treebank import Tree
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.layout import Layout, Value, write_tables
+from synmask.pipeline.reporting.report import write_report
+from synmask.pipeline.reporting.tree_page import page as tree_page
+from synmask.pipeline.reporting.tree_page import section as tree_section
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.treebank import Tree
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900pt" height="200pt"><rect id="x" width="900" height="200"/></svg>'
 HEADS = [("", "De→En", name) for name in ("tokenised BLEU", "sacreBLEU", "chrF")]

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from synmask.config.published import Published
-from synmask.files import UserError
-from synmask.reporting.runs import read_comparisons
-from synmask.reporting.tables import write_table
-from synmask.reporting.task_figures import task_dots
+from synmask.pipeline.config.published import Published
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.runs import read_comparisons
+from synmask.pipeline.reporting.tables import write_table
+from synmask.pipeline.reporting.task_figures import task_dots
 
 SIGNATURES = {"sacrebleu": "case:mixed|tok:13a", "bleu_tokenised": "case:mixed|tok:none", "chrf": "nc:6"}
 PUBLISHED = {

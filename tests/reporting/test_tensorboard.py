@@ -7,9 +7,9 @@ import pytest
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.record_writer import masked_crc32c
 
-from synmask.cli import main
-from synmask.files import UserError
-from synmask.reporting.tensorboard import EVENTS, write_events
+from synmask.pipeline.cli import main
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.tensorboard import EVENTS, write_events
 
 HISTORY = """epoch,updates,train_loss,mlm_loss,valid_loss,tokens_per_second,seconds
 1,40,4.5,,4.25,1000.5,2.5

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from synmask.reporting import tree_figure
-from synmask.syntax.parses import Parse
-from synmask.syntax.treebank import read_trees
+from synmask.pipeline.reporting import tree_figure
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.treebank import read_trees
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
 GOLD = (

@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from synmask.reporting.tree_page import page, section
-from synmask.syntax.parses import Parse
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.pipeline.reporting.tree_page import page, section
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.treebank import Tree, read_trees
 
 
 @pytest.fixture

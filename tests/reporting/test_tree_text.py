@@ -2,10 +2,10 @@
 
 import pytest
 
-from synmask.reporting.tree_nodes import sentence_of
-from synmask.reporting.tree_text import draw
-from synmask.syntax.parses import Parse
-from synmask.syntax.treebank import read_trees
+from synmask.pipeline.reporting.tree_nodes import sentence_of
+from synmask.pipeline.reporting.tree_text import draw
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.treebank import read_trees
 
 
 @pytest.fixture

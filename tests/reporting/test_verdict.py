@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from synmask.config import read_claims, read_published
-from synmask.config.claims import OF_HEADS
-from synmask.evaluation.bleu import COUNTS, SOURCE
-from synmask.files import UserError
-from synmask.reporting.verdict import write_verdict
+from synmask.pipeline.config import read_claims, read_published
+from synmask.pipeline.config.claims import OF_HEADS
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.verdict import write_verdict
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "docs/verdict"

@@ -2,14 +2,14 @@
 
 import pytest
 
-import synmask.training  # noqa: F401 - makes fairseq importable for the tests that import it themselves
+import synmask.pipeline.training  # noqa: F401 - makes fairseq importable for the tests that import it themselves
 
 
 @pytest.fixture(scope="session")
 def demo_lines(tmp_path_factory):
     """Text of a task generated from the demo's grammar, one example per line."""
-    from synmask.corpora.demo.nlu_tasks import write_part
-    from synmask.corpora.tasks import read_task
+    from synmask.pipeline.corpora.demo.nlu_tasks import write_part
+    from synmask.pipeline.corpora.tasks import read_task
 
     path = tmp_path_factory.mktemp("text") / "text.tsv"
     write_part("paraphrase", "train", path, {"train": 60, "dev": 1}, seed=1)

@@ -10,15 +10,15 @@ import torch
 from fairseq.data import Dictionary
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from synmask.cli import main
-from synmask.config.benchmarks import FinetuningSettings
-from synmask.corpora.tasks import TASKS, Examples
-from synmask.roberta.encoded import encode_file
-from synmask.roberta.finetune import model_outputs
-from synmask.roberta.model import GuidedRoberta
-from synmask.roberta.weights import RobertaShape, load_weights, save_weights
-from synmask.text.gpt2 import learn
-from synmask.training.checkpoints import save
+from synmask.pipeline.cli import main
+from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.corpora.tasks import TASKS, Examples
+from synmask.pipeline.roberta.encoded import encode_file
+from synmask.pipeline.roberta.finetune import model_outputs
+from synmask.pipeline.roberta.model import GuidedRoberta
+from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
+from synmask.pipeline.text.gpt2 import learn
+from synmask.pipeline.training.checkpoints import save
 
 TRAINING = {"total_updates": 9, "warmup_updates": 2, "max_tokens": 20, "lr": 1e-3}
 DOCS = Path(__file__).parents[2] / "docs/models.md"

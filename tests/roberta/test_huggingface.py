@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizer
 
-from synmask.cli import main
-from synmask.files import UserError, read_json, read_lines, write_json, write_lines
-from synmask.roberta.huggingface import convert_huggingface
-from synmask.roberta.weights import load_weights
-from synmask.text.gpt2 import encode, learn, read_encoder, read_merges
+from synmask.pipeline.cli import main
+from synmask.pipeline.files import UserError, read_json, read_lines, write_json, write_lines
+from synmask.pipeline.roberta.huggingface import convert_huggingface
+from synmask.pipeline.roberta.weights import load_weights
+from synmask.pipeline.text.gpt2 import encode, learn, read_encoder, read_merges
 
 TEXT = ["the dog chases the cats", "It's \"fine\", isn't it?", "  Straße\t中文 🙂 cécé ", ""]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]

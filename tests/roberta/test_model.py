@@ -12,23 +12,23 @@ from fairseq.data import TokenBlockDataset
 from fairseq.models.roberta import RobertaModel
 from sklearn.metrics import matthews_corrcoef
 
-from synmask.config.benchmarks import FinetuningSettings, PretrainingRun
-from synmask.config.guides import GrammarOptions
-from synmask.config.sections import Guidance
-from synmask.corpora.tasks import Examples
-from synmask.files import TryAgain, UserError
-from synmask.roberta.encoded import Encoded, encode, encode_file, read_encoded, write_encoded
-from synmask.roberta.finetune import finetune, predict
-from synmask.roberta.labelled import Sentences
-from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.pretrain import Pretraining, encode_text, pretrain
-from synmask.roberta.weights import RobertaShape, load_weights
-from synmask.text import gpt2
-from synmask.text.gpt2 import learn
-from synmask.training import checkpoints
-from synmask.training.binarise import read_binary, read_dictionary
-from synmask.training.operators import use_faster_modules
-from synmask.training.stopping import Stop
+from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRun
+from synmask.pipeline.config.guides import GrammarOptions
+from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.corpora.tasks import Examples
+from synmask.pipeline.files import TryAgain, UserError
+from synmask.pipeline.roberta.encoded import Encoded, encode, encode_file, read_encoded, write_encoded
+from synmask.pipeline.roberta.finetune import finetune, predict
+from synmask.pipeline.roberta.labelled import Sentences
+from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.pretrain import Pretraining, encode_text, pretrain
+from synmask.pipeline.roberta.weights import RobertaShape, load_weights
+from synmask.pipeline.text import gpt2
+from synmask.pipeline.text.gpt2 import learn
+from synmask.pipeline.training import checkpoints
+from synmask.pipeline.training.binarise import read_binary, read_dictionary
+from synmask.pipeline.training.operators import use_faster_modules
+from synmask.pipeline.training.stopping import Stop
 
 SHAPE = RobertaShape(encoder_layers=3, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
 TEXT = [

@@ -8,15 +8,15 @@ import zipfile
 import numpy as np
 import pytest
 
-from synmask.cli import main
-from synmask.config.benchmarks import FinetuningSettings
-from synmask.corpora.tasks import SUBMISSION, TASKS, write_task
-from synmask.evaluation.submission import best_seed, check_submission
-from synmask.evaluation.task_scores import TASK_METRICS
-from synmask.files import UserError, read_lines, write_json
-from synmask.roberta.encoded import read_encoded
-from synmask.roberta.finetune import finetune
-from synmask.roberta.weights import RobertaShape
+from synmask.pipeline.cli import main
+from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS, write_task
+from synmask.pipeline.evaluation.submission import best_seed, check_submission
+from synmask.pipeline.evaluation.task_scores import TASK_METRICS
+from synmask.pipeline.files import UserError, read_lines, write_json
+from synmask.pipeline.roberta.encoded import read_encoded
+from synmask.pipeline.roberta.finetune import finetune
+from synmask.pipeline.roberta.weights import RobertaShape
 
 SHAPE = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=66)
 ROWS = {name: 3 + number for number, name in enumerate(SUBMISSION)}

@@ -9,17 +9,17 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from synmask.config.benchmarks import ContinuedRun, FinetuningSettings
-from synmask.corpora.demo.nlu_tasks import write_part
-from synmask.corpora.tasks import read_task
-from synmask.files import UserError
-from synmask.roberta import synclm
-from synmask.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
-from synmask.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
-from synmask.roberta.finetune import finetune
-from synmask.roberta.model import GuidedRoberta
-from synmask.roberta.task_syntax import encode_parses
-from synmask.roberta.weights import RobertaShape, load_weights
+from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
+from synmask.pipeline.corpora.demo.nlu_tasks import write_part
+from synmask.pipeline.corpora.tasks import read_task
+from synmask.pipeline.files import UserError
+from synmask.pipeline.roberta import synclm
+from synmask.pipeline.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
+from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
+from synmask.pipeline.roberta.finetune import finetune
+from synmask.pipeline.roberta.model import GuidedRoberta
+from synmask.pipeline.roberta.task_syntax import encode_parses
+from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
 SHAPE = RobertaShape(encoder_layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=60)
 RATES = {"dropout": 0.0, "attention_dropout": 0.0}

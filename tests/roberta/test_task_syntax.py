@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from synmask.config.benchmarks import FinetuningSettings
-from synmask.config.guides import GUIDES
-from synmask.config.sections import Guidance
-from synmask.corpora.demo.nlu_tasks import write_part
-from synmask.corpora.tasks import read_task, write_sentences, write_task
-from synmask.files import UserError, read_lines, write_lines
-from synmask.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
-from synmask.roberta.finetune import finetune, predict
-from synmask.roberta.labelled import batched
-from synmask.roberta.model import HEAD, GuidedRoberta
-from synmask.roberta.task_syntax import annotate_task
-from synmask.roberta.weights import RobertaShape, load_weights
+from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.corpora.demo.nlu_tasks import write_part
+from synmask.pipeline.corpora.tasks import read_task, write_sentences, write_task
+from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
+from synmask.pipeline.roberta.finetune import finetune, predict
+from synmask.pipeline.roberta.labelled import batched
+from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.task_syntax import annotate_task
+from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
 SHAPE = RobertaShape(encoder_layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=512)
 TRAINING = {

@@ -14,10 +14,10 @@ from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 from fairseq.models.roberta import RobertaModel
 from torch import nn
 
-from synmask.cli import main
-from synmask.files import UserError, read_lines, write_json, write_lines
-from synmask.roberta.weights import RobertaShape, load_weights, save_weights, unpack_archive
-from synmask.text.gpt2 import encode, learn, read_encoder
+from synmask.pipeline.cli import main
+from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
+from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights, unpack_archive
+from synmask.pipeline.text.gpt2 import encode, learn, read_encoder
 
 SHAPE = RobertaShape(encoder_layers=3, embed_dim=16, ffn_dim=24, heads=4, max_positions=30)
 TEXT = ["the dog chases the cats", "It's \"fine\", isn't it?", "  Straße\t中文 🙂 <mask> ", ""]

@@ -1,6 +1,6 @@
 import pytest
 
-from synmask.search import extension
+from synmask.pipeline.search import extension
 
 
 @pytest.fixture(params=["C++", "PyTorch"])

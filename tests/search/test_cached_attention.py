@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from synmask.search.cached_attention import CachedSelfAttention, attended
-from synmask.search.slots import Paths
+from synmask.pipeline.search.cached_attention import CachedSelfAttention, attended
+from synmask.pipeline.search.slots import Paths
 
 
 def by_loops(query, memory, heads, rows, path, bias):

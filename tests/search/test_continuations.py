@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from synmask.search.continuations import best
+from synmask.pipeline.search.continuations import best
 
 
 def by_sorting(logits, score, count, never):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from synmask import bf16
-from synmask.search.products import Products
+from synmask.pipeline.search.products import Products
 
 
 @pytest.mark.parametrize("packed", [True, False])

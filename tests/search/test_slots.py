@@ -2,7 +2,7 @@
 
 import torch
 
-from synmask.search.slots import ROOM, Paths
+from synmask.pipeline.search.slots import ROOM, Paths
 
 
 def test_new_tokens_get_the_first_slots_that_no_hypothesis_uses():

@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 
-from synmask.files import UserError, write_lines
-from synmask.syntax.annotations import Annotations, annotate, annotate_file, tree_distances
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.syntax.annotations import Annotations, annotate, annotate_file, tree_distances
+from synmask.pipeline.syntax.treebank import Tree, read_trees
 
 
 def tree_of(text, tmp_path):

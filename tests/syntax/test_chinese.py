@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synmask.files import write_lines
-from synmask.syntax.annotations import annotate_file
-from synmask.syntax.corenlp import parse_file
-from synmask.syntax.jvm import Machine, Models
-from synmask.syntax.tree import not_punctuation
-from synmask.syntax.treebank import read_trees
-from synmask.text.tokenise import tokenise
+from synmask.pipeline.files import write_lines
+from synmask.pipeline.syntax.annotations import annotate_file
+from synmask.pipeline.syntax.corenlp import parse_file
+from synmask.pipeline.syntax.jvm import Machine, Models
+from synmask.pipeline.syntax.tree import not_punctuation
+from synmask.pipeline.syntax.treebank import read_trees
+from synmask.pipeline.text.tokenise import tokenise
 
 pytestmark = pytest.mark.xdist_group("corenlp")
 

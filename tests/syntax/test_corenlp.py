@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
-from synmask.files import UserError, machine_fault
-from synmask.syntax import corenlp
-from synmask.syntax.corenlp import parse_file, parser_words
-from synmask.syntax.jvm import Machine, Models, answers
-from synmask.syntax.treebank import read_trees
+from synmask.pipeline.files import UserError, machine_fault
+from synmask.pipeline.syntax import corenlp
+from synmask.pipeline.syntax.corenlp import parse_file, parser_words
+from synmask.pipeline.syntax.jvm import Machine, Models, answers
+from synmask.pipeline.syntax.treebank import read_trees
 
 # Answers every sentence with a right-branching tree whose tags are the words it was asked for.
 JAVA = f"""#!{sys.executable}

@@ -9,8 +9,8 @@ from itertools import cycle, islice
 import psutil
 import pytest
 
-from synmask.files import write_lines
-from synmask.syntax.treebank import read_trees
+from synmask.pipeline.files import write_lines
+from synmask.pipeline.syntax.treebank import read_trees
 
 pytestmark = pytest.mark.xdist_group("corenlp")
 
@@ -64,7 +64,7 @@ class Parse:
         self.output, self.sentences = folder / "out", sentences
         write_lines(folder / "cased", sentences)
         write_lines(folder / "tokens", (sentence.lower() for sentence in sentences))
-        self.command = [sys.executable, "-m", "synmask.cli", "constituency", *settings]
+        self.command = [sys.executable, "-m", "synmask.pipeline.cli", "constituency", *settings]
         for option, file in {"input": "cased", "tokens": "tokens", "output": "out"}.items():
             self.command += [f"--{option}", str(folder / file)]
 

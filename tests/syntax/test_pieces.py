@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from synmask.files import UserError, write_lines
-from synmask.syntax.pieces import Parsed, annotate, find_words, punctuation, read_parsed
+from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.syntax.pieces import Parsed, annotate, find_words, punctuation, read_parsed
 
 
 def table(pieces, words, heads):

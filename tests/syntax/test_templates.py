@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from synmask.files import UserError, write_lines
-from synmask.syntax.templates import frontier, template, template_file
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.syntax.templates import frontier, template, template_file
+from synmask.pipeline.syntax.treebank import Tree, read_trees
 
 RUNNING = "(S (NP (EX There)) (VP (VBP are) (NP (NP (DT some) (NNS people)) (VP (VBG running)))) (. .))"
 CUT = {"ratio": 0.0, "least": 3, "most": 6}

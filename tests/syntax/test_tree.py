@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synmask.syntax.tree import (
+from synmask.pipeline.syntax.tree import (
     balanced,
     bracketed,
     is_punctuation,
@@ -19,7 +19,7 @@ from synmask.syntax.tree import (
     word_heads,
     word_starts,
 )
-from synmask.syntax.treebank import Tree, read_trees
+from synmask.pipeline.syntax.treebank import Tree, read_trees
 
 few_values = st.integers(0, 4).map(float)  # so that many are equal
 distances_lists = st.lists(few_values, max_size=25)

@@ -3,8 +3,8 @@ import zipfile
 
 import pytest
 
-from synmask.files import UserError
-from synmask.syntax.treebank import Tree, flat_tree, read_trees
+from synmask.pipeline.files import UserError
+from synmask.pipeline.syntax.treebank import Tree, flat_tree, read_trees
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))"
 

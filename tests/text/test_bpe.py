@@ -11,9 +11,9 @@ import pytest
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
-from synmask.files import UserError, read_lines, write_lines
-from synmask.text import parallel
-from synmask.text.bpe import apply_file, join_subwords, learn
+from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.text import parallel
+from synmask.pipeline.text.bpe import apply_file, join_subwords, learn
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_learn_stops_when_no_pair_occurs_twice(texts, tmp_path, capsys):
 
 def test_learn_is_the_same_in_every_process(texts, tmp_path):
     program = (
-        "import sys; from synmask.text.bpe import learn; codes, *texts = sys.argv[1:]; "
+        "import sys; from synmask.pipeline.text.bpe import learn; codes, *texts = sys.argv[1:]; "
         "learn(texts, codes, [f'{codes}.{i}' for i, _ in enumerate(texts)], 100)"
     )
     sums = set()

@@ -1,7 +1,7 @@
 import pytest
 
-from synmask.files import UserError, read_lines, write_lines
-from synmask.text.clean import clean_files
+from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.text.clean import clean_files
 
 
 def clean(folder, pairs, **limits):

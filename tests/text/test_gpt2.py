@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from synmask.files import UserError, read_lines, write_json, write_lines
-from synmask.text.gpt2 import encode, learn, read_encoder, read_merges
+from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
+from synmask.pipeline.text.gpt2 import encode, learn, read_encoder, read_merges
 
 NASTY = [
     "",
@@ -85,7 +85,7 @@ def test_the_same_bytes_in_another_process(folder, tmp_path, parallel):
     draw = random.Random(3)
     lines = ["".join(draw.choices("abcd e", k=draw.randint(0, 30))) for _ in range(3000)]
     write_lines(tmp_path / "text", lines)
-    command = "import sys; from synmask.text.gpt2 import learn; from synmask.files import read_lines; "
+    command = "import sys; from synmask.pipeline.text.gpt2 import learn; from synmask.pipeline.files import read_lines; "
     command += "learn(list(read_lines(sys.argv[1])), 200, sys.argv[2])"
     environment = {"TOKENIZERS_PARALLELISM": parallel, "PYTHONPATH": ":".join(sys.path)}
     subprocess.run(
@@ -98,7 +98,7 @@ def test_the_same_bytes_in_another_process(folder, tmp_path, parallel):
 
 def test_batches_keep_their_order(folder, monkeypatch):
     whole = encode(NASTY, folder)
-    monkeypatch.setattr("synmask.text.gpt2.BATCH", 5)
+    monkeypatch.setattr("synmask.pipeline.text.gpt2.BATCH", 5)
     assert encode(NASTY, folder) == whole
 
 

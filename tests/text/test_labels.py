@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from synmask.text.labels import bpe_labels, labels_of_ids
+from synmask.pipeline.text.labels import bpe_labels, labels_of_ids
 
 
 def slow_labels(tokens):

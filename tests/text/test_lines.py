@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from synmask.files import UserError
-from synmask.text.lines import answer, as_they_come
+from synmask.pipeline.files import UserError
+from synmask.pipeline.text.lines import answer, as_they_come
 
 ECHO = """
 import sys
 from pathlib import Path
-from synmask.text.lines import answer
+from synmask.pipeline.text.lines import answer
 answer(lambda lines, first: (f"{n} {line}" for n, line in enumerate(lines, first)),
        input=None, output=None, most=3, prompt="de>")
 """

@@ -4,9 +4,9 @@ import stat
 
 import pytest
 
-from synmask.files import UserError, machine_fault
-from synmask.text import segment
-from synmask.text.tokenise import tokenise
+from synmask.pipeline.files import UserError, machine_fault
+from synmask.pipeline.text import segment
+from synmask.pipeline.text.tokenise import tokenise
 
 needs_juman = pytest.mark.skipif(shutil.which("juman") is None, reason="needs Juman (docs/corpora.md)")
 

@@ -8,10 +8,10 @@ import sys
 import pytest
 from sacremoses import MosesTokenizer
 
-from synmask.config.sections import Tokens
-from synmask.files import UserError, read_lines, write_lines
-from synmask.text import parallel
-from synmask.text.tokenise import detokenise, tokenise, tokenise_file
+from synmask.pipeline.config.sections import Tokens
+from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.text import parallel
+from synmask.pipeline.text.tokenise import detokenise, tokenise, tokenise_file
 
 # Made with Moses' tokenizer.perl (the rules of its version of November 2018 and later).
 PERL = [
@@ -185,6 +185,6 @@ def test_a_corpus_may_have_a_tokeniser_for_each_language():
 
 
 def test_start_up_without_torch():
-    modules = "synmask.text.tokenise, synmask.text.bpe, synmask.text.clean, synmask.corpora.download"
+    modules = "synmask.pipeline.text.tokenise, synmask.pipeline.text.bpe, synmask.pipeline.text.clean, synmask.pipeline.corpora.download"
     command = f"import sys, {modules}; assert not {{'torch', 'fairseq'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", command], check=True)

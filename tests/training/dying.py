@@ -11,7 +11,7 @@ import fairseq.tasks
 import fairseq.trainer
 import torch
 
-import synmask.cli
+import synmask.pipeline.cli
 
 words, moment, path = (globals()[name] for name in ("WORDS", "MOMENT", "LOG"))
 
@@ -96,4 +96,4 @@ moments = {
 }
 if moment:
     moments[moment.pop("kind")](**moment)
-synmask.cli.main(words)
+synmask.pipeline.cli.main(words)

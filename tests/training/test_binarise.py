@@ -1,8 +1,8 @@
 import pytest
 from fairseq.data import Dictionary, data_utils
 
-from synmask.files import UserError
-from synmask.training.binarise import binarise, encode
+from synmask.pipeline.files import UserError
+from synmask.pipeline.training.binarise import binarise, encode
 
 
 def test_dictionary_equals_fairseqs_own(corpus, tmp_path):

@@ -11,10 +11,10 @@ import sys
 import pytest
 
 from small_models import typed
-from synmask.files import UserError
-from synmask.translation.train import train
+from synmask.pipeline.files import UserError
+from synmask.pipeline.translation.train import train
 
-SYNMASK = f"{sys.executable} -m synmask.cli"
+SYNMASK = f"{sys.executable} -m synmask.pipeline.cli"
 
 
 def on_small_disk(folder, script):

@@ -17,10 +17,10 @@ import pytest
 import torch
 
 from small_models import SETTINGS, model_text, typed
-from synmask.files import TryAgain, UserError
-from synmask.training import checkpoints
-from synmask.translation.average import average, save_model
-from synmask.translation.train import Translation, train
+from synmask.pipeline.files import TryAgain, UserError
+from synmask.pipeline.training import checkpoints
+from synmask.pipeline.translation.average import average, save_model
+from synmask.pipeline.translation.train import Translation, train
 
 DYING = Path(__file__).with_name("dying.py")
 KEEP = 2
@@ -40,7 +40,7 @@ def words(corpus, run, settings, minutes=ALWAYS, processes=1):
 def attempt():
     """Run a verb in a process that dies at a moment (or is killed after some seconds) → exit code, stderr."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["synmask.translation.train", "synmask.cli"])
+    context.set_forkserver_preload(["synmask.pipeline.translation.train", "synmask.pipeline.cli"])
 
     def run(words, moment=None, seconds=None, log=None):
         log = log or Path(words[words.index("--run") + 1]).with_suffix(".log")
@@ -138,7 +138,7 @@ def test_a_signal_saves_and_exits_with_75(
 
 def start(line, **how):
     return subprocess.Popen(
-        [sys.executable, "-m", "synmask.cli", *line], stderr=subprocess.PIPE, text=True, **how
+        [sys.executable, "-m", "synmask.pipeline.cli", *line], stderr=subprocess.PIPE, text=True, **how
     )
 
 

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from synmask.files import TryAgain
-from synmask.training import lock
-from synmask.training.lock import locked
+from synmask.pipeline.files import TryAgain
+from synmask.pipeline.training import lock
+from synmask.pipeline.training.lock import locked
 
 OTHER = {"host": "node7", "boot": "another", "process": "12", "job": "99", "started": "2026-01-01 00:00:00"}
 
@@ -54,7 +54,7 @@ def test_the_second_is_told_who_holds_it(tmp_path, monkeypatch):
 
 def hold(folder, without_flock):
     code = (
-        "import sys, time, fcntl; from synmask.training import lock; lock.BEAT = 0.05\n"
+        "import sys, time, fcntl; from synmask.pipeline.training import lock; lock.BEAT = 0.05\n"
         + ("def none(*_): raise OSError(95, 'no locks here')\nfcntl.flock = none\n" if without_flock else "")
         + f"with lock.locked(__import__('pathlib').Path({str(folder)!r})): print('held', flush=True); time.sleep(60)"
     )

@@ -9,7 +9,7 @@ from fairseq.modules import FairseqDropout, MultiheadAttention
 from fairseq.optim.adam import FairseqAdam
 
 from synmask import bf16
-from synmask.training.operators import (
+from synmask.pipeline.training.operators import (
     Attention,
     Dropout,
     FusedAdam,

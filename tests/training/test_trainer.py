@@ -5,7 +5,7 @@ import sys
 
 WORKER = """
 import sys, torch
-from synmask.training.trainer import leave
+from synmask.pipeline.training.trainer import leave
 rank, store = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
 for _ in range(100):

@@ -1,1 +1,1 @@
-import synmask.training  # noqa: F401 - makes fairseq importable for the tests that import it themselves
+import synmask.pipeline.training  # noqa: F401 - makes fairseq importable for the tests that import it themselves

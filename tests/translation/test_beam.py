@@ -5,12 +5,12 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from small_models import typed
-from synmask.config.sections import Decoding
-from synmask.search import extension
-from synmask.training.binarise import encode, read_dictionary
-from synmask.translation import beam
-from synmask.translation.beam import BeamSearch
-from synmask.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.search import extension
+from synmask.pipeline.training.binarise import encode, read_dictionary
+from synmask.pipeline.translation import beam
+from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.task import GuidedTranslation, translation_config
 
 
 @pytest.fixture

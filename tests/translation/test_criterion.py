@@ -4,7 +4,7 @@ from argparse import Namespace
 import pytest
 import torch
 
-from synmask.translation.criterion import MixedLoss
+from synmask.pipeline.translation.criterion import MixedLoss
 
 
 class Model(torch.nn.Module):

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from small_models import typed
-from synmask.files import UserError
-from synmask.text.labels import bpe_labels
-from synmask.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.files import UserError
+from synmask.pipeline.text.labels import bpe_labels
+from synmask.pipeline.translation.task import GuidedTranslation, translation_config
 
 
 def task_of(corpus, settings, seed=1):

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from synmask.config.sections import Decoding
-from synmask.files import UserError
-from synmask.search.products import Products
-from synmask.syntax.tree import bracketed, over_words, word_heads
-from synmask.training.binarise import encode
-from synmask.translation.average import load_model
-from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import decode_files, predict_templates, searched
-from synmask.translation.inputs import encoded
-from synmask.translation.parse import likely_parents, parse_file, parse_text
-from synmask.translation.translate import Translator
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.files import UserError
+from synmask.pipeline.search.products import Products
+from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
+from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.decode import decode_files, predict_templates, searched
+from synmask.pipeline.translation.inputs import encoded
+from synmask.pipeline.translation.parse import likely_parents, parse_file, parse_text
+from synmask.pipeline.translation.translate import Translator
 
 
 def decode(model, source, output):
@@ -51,8 +51,8 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
             super().__init__(*words)
             precisions.append(self.products.rounded)
 
-    monkeypatch.setattr("synmask.translation.decode.BeamSearch", Watched)
-    monkeypatch.setattr("synmask.translation.translate.BeamSearch", Watched)
+    monkeypatch.setattr("synmask.pipeline.translation.decode.BeamSearch", Watched)
+    monkeypatch.setattr("synmask.pipeline.translation.translate.BeamSearch", Watched)
     source, model = corpus / "bpe/test.de", models / "plain.pt"
     settings = Decoding(beam=3, max_tokens=60, precision="bf16")
     decode_files(model, [source], [tmp_path / "h"], settings, threads=1)
@@ -132,7 +132,7 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
 
 
 def test_raw_text_becomes_trees_over_words_line_by_line(models):
-    script = "import sys; from pathlib import Path; from synmask.translation.parse import print_trees; print_trees(Path(sys.argv[1]), threads=1)"
+    script = "import sys; from pathlib import Path; from synmask.pipeline.translation.parse import print_trees; print_trees(Path(sys.argv[1]), threads=1)"
     how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
     process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **how)
     for line in ("a bb ef ghi", "", "bb (a)", "d"):

@@ -7,12 +7,12 @@ import pytest
 import torch
 from transformers import AutoTokenizer, FSMTForConditionalGeneration, dynamic_module_utils
 
-from synmask.cli import main
-from synmask.config.sections import Decoding
-from synmask.translation.average import load_model
-from synmask.translation.beam import BeamSearch
-from synmask.translation.decode import searched
-from synmask.translation.inputs import encoded, no_jars, prepared, splitter_of
+from synmask.pipeline.cli import main
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.decode import searched
+from synmask.pipeline.translation.inputs import encoded, no_jars, prepared, splitter_of
 
 DOCS = Path(__file__).parents[2] / "docs/models.md"
 LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]

@@ -5,20 +5,20 @@ import pytest
 import torch
 
 from small_models import model_text, typed
-from synmask.config.guides import GUIDES
-from synmask.config.sections import Decoding
-from synmask.files import UserError
-from synmask.search.products import Products
-from synmask.search.slots import Paths
-from synmask.syntax.annotations import annotate_file
-from synmask.translation.average import average, save_model
-from synmask.translation.decode import decode_files
-from synmask.translation.parse import parse_file
-from synmask.translation.steps import DecoderSteps
-from synmask.translation.task import GuidedTranslation, translation_config
-from synmask.translation.train import train
-from synmask.translation.transformer import GuidedTransformer
-from synmask.translation.translate import Translator
+from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.files import UserError
+from synmask.pipeline.search.products import Products
+from synmask.pipeline.search.slots import Paths
+from synmask.pipeline.syntax.annotations import annotate_file
+from synmask.pipeline.translation.average import average, save_model
+from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.parse import parse_file
+from synmask.pipeline.translation.steps import DecoderSteps
+from synmask.pipeline.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.translation.train import train
+from synmask.pipeline.translation.transformer import GuidedTransformer
+from synmask.pipeline.translation.translate import Translator
 
 
 def build(corpus, settings, seed=1):

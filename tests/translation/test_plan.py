@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from small_models import model_text, typed
-from synmask.config import load, read_yaml
-from synmask.training import checkpoints
-from synmask.translation.average import average, save_model
-from synmask.translation.plan import (
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.training import checkpoints
+from synmask.pipeline.translation.average import average, save_model
+from synmask.pipeline.translation.plan import (
     count_parameters,
     finetunings,
     hour_lines,
@@ -19,7 +19,7 @@ from synmask.translation.plan import (
     pretraining_lines,
     pretrainings,
 )
-from synmask.translation.train import train
+from synmask.pipeline.translation.train import train
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
 

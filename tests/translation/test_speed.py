@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from small_models import typed
-from synmask.config.guides import GUIDES
-from synmask.translation import speed
-from synmask.translation.task import GuidedTranslation, translation_config
+from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.translation import speed
+from synmask.pipeline.translation.task import GuidedTranslation, translation_config
 
 
 def test_the_peak_is_what_a_step_holds_at_once():

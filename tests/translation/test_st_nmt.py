@@ -8,23 +8,23 @@ import pytest
 import torch
 
 from small_models import model_text, typed
-from synmask.config import load, read_yaml
-from synmask.config.guides import TemplatesOptions
-from synmask.config.sections import Decoding
-from synmask.files import UserError, read_lines, write_lines  # isort: split
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config.guides import TemplatesOptions
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.files import UserError, read_lines, write_lines  # isort: split
 
 from fairseq.modules import FairseqDropout, MultiheadAttention
 
-from synmask.training.binarise import binarise, encode, read_dictionary
-from synmask.translation.average import average, load_model, load_template_model, save_model
-from synmask.translation.criterion import MixedLoss
-from synmask.translation.decode import decode_files, predict_templates
-from synmask.translation.plan import count_parameters
-from synmask.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer
-from synmask.translation.task import GuidedTranslation, read_templates, translation_config
-from synmask.translation.train import Translation, train
-from synmask.translation.transformer import GuidedTransformer
-from synmask.translation.translate import Translator
+from synmask.pipeline.training.binarise import binarise, encode, read_dictionary
+from synmask.pipeline.translation.average import average, load_model, load_template_model, save_model
+from synmask.pipeline.translation.criterion import MixedLoss
+from synmask.pipeline.translation.decode import decode_files, predict_templates
+from synmask.pipeline.translation.plan import count_parameters
+from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer
+from synmask.pipeline.translation.task import GuidedTranslation, read_templates, translation_config
+from synmask.pipeline.translation.train import Translation, train
+from synmask.pipeline.translation.transformer import GuidedTransformer
+from synmask.pipeline.translation.translate import Translator
 
 ROOT = Path(__file__).parents[2]
 CODES = "#version: 0.2\nb b</w>\n"

@@ -12,8 +12,8 @@ from torch import nn
 
 from small_models import typed
 from synmask.guides import Shape, build_guide
-from synmask.translation.task import translation_config
-from synmask.translation.transformer import GuidedTransformer
+from synmask.pipeline.translation.task import translation_config
+from synmask.pipeline.translation.transformer import GuidedTransformer
 
 D, FFN = 256, 512
 SHAPE = Shape(D, heads=4, ffn_dim=FFN, layers=3)

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from small_models import model_text, typed
-from synmask.config import GUIDES, load, read_yaml
-from synmask.config.sections import Decoding
-from synmask.files import UserError
-from synmask.training.binarise import binarise, encode, read_dictionary, write_binary
-from synmask.translation.average import average, load_model, save_model
-from synmask.translation.decode import decode_files
-from synmask.translation.parse import parse_file
-from synmask.translation.task import translation_config
-from synmask.translation.train import Translation, train
+from synmask.pipeline.config import GUIDES, load, read_yaml
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.files import UserError
+from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
+from synmask.pipeline.translation.average import average, load_model, save_model
+from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.parse import parse_file
+from synmask.pipeline.translation.task import translation_config
+from synmask.pipeline.translation.train import Translation, train
 
 KEEP = 2
 
@@ -107,7 +107,7 @@ def test_checkpoints_that_were_moved_aside_come_back(corpus, tmp_path, settings,
     """A change that was a mistake costs nothing: not before the changed training has done an epoch."""
     first = run(corpus, tmp_path / "a", settings)
     changed = {**settings, "training": settings["training"] | {"dropout": 0.4}}
-    monkeypatch.setattr("synmask.training.loop._Loop._step", lambda *words: 1 / 0)
+    monkeypatch.setattr("synmask.pipeline.training.loop._Loop._step", lambda *words: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(corpus, tmp_path / "a", changed, restart=True)
     monkeypatch.undo()

@@ -13,10 +13,10 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import nn
 
 from small_models import typed
-from synmask.config import load, read_yaml
-from synmask.training.operators import use_faster_modules
-from synmask.translation.task import translation_arguments, translation_config
-from synmask.translation.transformer import GuidedTransformer
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.training.operators import use_faster_modules
+from synmask.pipeline.translation.task import translation_arguments, translation_config
+from synmask.pipeline.translation.transformer import GuidedTransformer
 
 ROOT = Path(__file__).parents[2]
 COPIES = ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")

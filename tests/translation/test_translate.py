@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from small_models import typed
-from synmask.config.sections import Decoding, ModelText
-from synmask.files import UserError
-from synmask.translation.average import average, load_model, save_model
-from synmask.translation.decode import decode_files
-from synmask.translation.train import train
-from synmask.translation.translate import Candidate, Translator, translate
+from synmask.pipeline.config.sections import Decoding, ModelText
+from synmask.pipeline.files import UserError
+from synmask.pipeline.translation.average import average, load_model, save_model
+from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.train import train
+from synmask.pipeline.translation.translate import Candidate, Translator, translate
 
 LINES = ["a  bb d", "", "bb a", " ", "jj ef ghi a", "cc cc d", "a"]
 
@@ -159,7 +159,7 @@ def test_a_beam_holds_no_more_than_its_size(models):
 def test_too_long_a_line_is_named_before_any_is_translated(models, written, tmp_path, monkeypatch):
     (tmp_path / "out").write_text("before\n")
     monkeypatch.setattr(Translator, "_translated", None)
-    monkeypatch.setattr("synmask.text.lines.CHECKED", 2)  # the line is in the third part of the file
+    monkeypatch.setattr("synmask.pipeline.text.lines.CHECKED", 2)  # the line is in the third part of the file
     with pytest.raises(UserError, match=r"^line 5: longer than 1024 sub-words; split the sentence$"):
         written([models / "plain.pt"], ["a", "", "bb", "d", "a " * 1100, "a"], batch=2)
     assert (tmp_path / "out").read_text() == "before\n"

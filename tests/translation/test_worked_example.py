@@ -9,8 +9,8 @@ import torch
 import yaml
 
 from small_models import typed
-from synmask.config import guides, load, merge, read_yaml
-from synmask.translation.train import train
+from synmask.pipeline.config import guides, load, merge, read_yaml
+from synmask.pipeline.translation.train import train
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"```(python|yaml)\n(.*?)```", re.S)

@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from synmask.config import load
-from synmask.workflow.jobs import Jobs
-from synmask.workflow.sources import PLUMBING, loaded_with, path_of, sources
-from synmask.workflow.sources import ROOT as SOURCES
+from synmask.pipeline.config import load
+from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.sources import PLUMBING, loaded_with, path_of, sources
+from synmask.pipeline.workflow.sources import ROOT as SOURCES
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -146,7 +146,7 @@ def built(tmp_path_factory):
 def _plumbing(name):
     parts = name.split(".")
     parents = {".".join(parts[:count]) for count in range(2, len(parts) + 1)}
-    return name == "synmask" or (bool(parents & PLUMBING) and name != "synmask.config.published")
+    return name == "synmask" or (bool(parents & PLUMBING) and name != "synmask.pipeline.config.published")
 
 
 @functools.cache

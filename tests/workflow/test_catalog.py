@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from synmask.config import read_yaml
+from synmask.pipeline.config import read_yaml
 
 ROOT = Path(__file__).parents[2]
 

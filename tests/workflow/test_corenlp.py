@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from synmask.files import write_lines
-from synmask.syntax.treebank import read_trees
+from synmask.pipeline.files import write_lines
+from synmask.pipeline.syntax.treebank import read_trees
 
 pytestmark = pytest.mark.xdist_group("corenlp")
 

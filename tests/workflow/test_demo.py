@@ -191,7 +191,7 @@ def test_a_system_that_reads_a_parser_gets_annotations(built):
     tokens = (pair / "tokens/train.de").read_text().splitlines()
     assert [tokens[int(number) - 1] for number in kept] == (pair / "clean/train.de").read_text().splitlines()
     assert (pair / "pascal/seed1/scores.json").exists()
-    code = built.folder / "src/synmask/syntax/annotations.py"
+    code = built.folder / "src/synmask/pipeline/syntax/annotations.py"
     before = code.read_text()
     code.write_text(before + "\n# changed\n")
     try:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from synmask.config import load, read_yaml
-from synmask.config.benchmarks import WeightsSource
-from synmask.config.guides import GUIDES
-from synmask.config.sections import Batch
-from synmask.files import UserError
-from synmask.workflow.hours import PARAMETERS, REFERENCE, Clock, as_text, side_by_side
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config.benchmarks import WeightsSource
+from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.sections import Batch
+from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow.hours import PARAMETERS, REFERENCE, Clock, as_text, side_by_side
 
 ROOT = Path(__file__).parents[2]
 

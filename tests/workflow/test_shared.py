@@ -74,8 +74,8 @@ def shared(project):
 LOCK = """
 import sys, time
 from pathlib import Path
-from synmask.training.lock import locked
-from synmask.files import UserError
+from synmask.pipeline.training.lock import locked
+from synmask.pipeline.files import UserError
 try:
     with locked(Path("results/run")):
         print("locked", flush=True)

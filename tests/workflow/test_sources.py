@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask import workflow
-from synmask.config import load, read_yaml
-from synmask.workflow.jobs import Jobs
-from synmask.workflow.sources import PLUMBING, ROOT, digest, sources
+from synmask.pipeline import workflow
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.sources import PLUMBING, ROOT, digest, sources
 
 PROJECT = Path(__file__).parents[2]
 
@@ -170,7 +170,7 @@ def test_the_steps_of_the_demo_load_their_sources(built, check_loaded):
 
 IMPORTING = """
 import json, sys
-from synmask.workflow.sources import _imports_of_verb
+from synmask.pipeline.workflow.sources import _imports_of_verb
 for name in [*_imports_of_verb(sys.argv[1]), *sys.argv[2:]]:
     __import__(name)
 print(json.dumps([name for name in sys.modules if name.split(".")[0] == "synmask"]))
@@ -182,8 +182,8 @@ print(json.dumps([name for name in sys.modules if name.split(".")[0] == "synmask
     [("prepare", {"corpus": "nc11"}), ("constituency", {}), ("glue", {}), ("task-sentences", {}), ("annotate", {}), ("tree-page", {})],
 )  # fmt: skip
 def test_other_steps_load_their_sources(jobs, unlike, verb, wildcards):
-    chosen = [f"synmask.corpora.{wildcards['corpus']}"] if wildcards else []
+    chosen = [f"synmask.pipeline.corpora.{wildcards['corpus']}"] if wildcards else []
     command = [sys.executable, "-c", IMPORTING, verb, *chosen]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    loaded = {name for name in json.loads(done.stdout) if not name.startswith("synmask.workflow")}
+    loaded = {name for name in json.loads(done.stdout) if not name.startswith("synmask.pipeline.workflow")}
     assert unlike(jobs, verb, loaded, **wildcards) == (set(), set())

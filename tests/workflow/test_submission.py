@@ -7,9 +7,9 @@ from itertools import cycle, islice
 
 import pytest
 
-from synmask.corpora.tasks import SUBMISSION, TASKS
-from synmask.evaluation.submission import check_submission
-from synmask.files import write_json, write_lines
+from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS
+from synmask.pipeline.evaluation.submission import check_submission
+from synmask.pipeline.files import write_json, write_lines
 
 HEADERS = {  # of the labelled parts and of the test sets; tabs are written as |
     "cola": ("", "index|sentence"),
@@ -95,7 +95,7 @@ def glue(project):
 @pytest.fixture
 def trained(glue, small_roberta, small_tuned):
     """The project after `roberta` was fine-tuned; its answers to all test sets but two are there, too."""
-    from synmask.roberta.weights import RobertaShape
+    from synmask.pipeline.roberta.weights import RobertaShape
 
     shape = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=512)
     weights = glue.folder / "results/weights/roberta-base"

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.config import Config, Fault, load, merge, read_claims, read_published, read_yaml
-from synmask.config.claims import Claims
-from synmask.workflow.jobs import Jobs
-from synmask.workflow.paths import any_of
-from synmask.workflow.targets import Targets
+from synmask.pipeline.config import Config, Fault, load, merge, read_claims, read_published, read_yaml
+from synmask.pipeline.config.claims import Claims
+from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.paths import any_of
+from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from synmask.files import UserError
-from synmask.training.progress import Progress
-from synmask.workflow import terminal
-from synmask.workflow.terminal import Job, WorkflowRun
+from synmask.pipeline.files import UserError
+from synmask.pipeline.training.progress import Progress
+from synmask.pipeline.workflow import terminal
+from synmask.pipeline.workflow.terminal import Job, WorkflowRun
 
 ROOT = Path(__file__).parents[2]
 TEXT = "results/demo/de-en/text/valid.de"

@@ -1,4 +1,4 @@
-# The configuration, and short names for what rules ask of the library (src/synmask/workflow).
+# The configuration, and short names for what rules ask of the library (src/synmask/pipeline/workflow).
 import glob
 import os
 import shlex
@@ -6,7 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from synmask.config import (
+from synmask.pipeline.config import (
     SPLITS,
     Fault,
     as_json,
@@ -19,14 +19,14 @@ from synmask.config import (
     read_published,
     read_yaml,
 )
-from synmask.config.base import DIRECTION, LANGUAGE
-from synmask.config.sections import DEMO_LANGUAGES
-from synmask.corpora.tasks import SUBMISSION
-from synmask.files import UserError
-from synmask.workflow import hours, terminal
-from synmask.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
-from synmask.workflow.paths import any_of
-from synmask.workflow.targets import Targets
+from synmask.pipeline.config.base import DIRECTION, LANGUAGE
+from synmask.pipeline.config.sections import DEMO_LANGUAGES
+from synmask.pipeline.corpora.tasks import SUBMISSION
+from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow import hours, terminal
+from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
+from synmask.pipeline.workflow.paths import any_of
+from synmask.pipeline.workflow.targets import Targets
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 

@@ -2,8 +2,8 @@
 import os
 import sys
 
-from synmask.config import read_yaml
-from synmask.files import UserError
+from synmask.pipeline.config import read_yaml
+from synmask.pipeline.files import UserError
 
 if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
     sys.exit(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from synmask.bf16 import product
-from synmask.config.guides import GUIDES, GuideOptions
+from synmask.pipeline.config.guides import GUIDES, GuideOptions
 
 if TYPE_CHECKING:
-    from synmask.search.slots import Paths
+    from synmask.pipeline.search.slots import Paths
 
 Drop = Callable[[Tensor], Tensor]
 

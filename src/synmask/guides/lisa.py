@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmask.bf16 import product
-from synmask.config.guides import LisaOptions
 from synmask.guides import Done, Guide, Shape
 from synmask.guides.attention import masked_softmax
+from synmask.pipeline.config.guides import LisaOptions
 
 
 @dataclass(frozen=True)

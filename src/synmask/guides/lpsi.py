@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmask.config.guides import LpsiOptions
 from synmask.guides import Done, Guide, Shape, Syntax
 from synmask.guides.attention import log_gates, masked_softmax, on_first
-from synmask.search.cached_attention import CachedSelfAttention
-from synmask.search.slots import Paths
+from synmask.pipeline.config.guides import LpsiOptions
+from synmask.pipeline.search.cached_attention import CachedSelfAttention
+from synmask.pipeline.search.slots import Paths
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from synmask.bf16 import product
-from synmask.config.guides import SlaOptions
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NONE, restricted, within
+from synmask.pipeline.config.guides import SlaOptions
 
 
 @dataclass(frozen=True)

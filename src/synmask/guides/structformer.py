@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from synmask.config.guides import GrammarOptions, StructformerOptions
 from synmask.guides import Shape
 from synmask.guides.grammar import GrammarGuide
 from synmask.induction.distribution import calibration_margin
+from synmask.pipeline.config.guides import GrammarOptions, StructformerOptions
 
 
 class StructformerGuide(GrammarGuide):

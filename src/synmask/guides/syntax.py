@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from synmask.bf16 import product
-from synmask.config.guides import SyntaxOptions
 from synmask.guides import Drop, Guide, Shape
 from synmask.guides.attention import masked_softmax
 from synmask.guides.dependencies import NONE, ancestors, restricted, same
+from synmask.pipeline.config.guides import SyntaxOptions
 
 EVERYTHING = 0  # number of the mask that allows all tokens
 

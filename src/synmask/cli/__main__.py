@@ -1,3 +1,0 @@
-from synmask.cli import main
-
-main()

@@ -1,0 +1,3 @@
+from synmask.pipeline.cli import main
+
+main()

@@ -1,0 +1,372 @@
+"""Scores of translations, of induced trees and of language understanding."""
+
+import csv
+import json
+import shlex
+import sys
+from pathlib import Path
+
+from synmask.pipeline.cli.options import (
+    CountOption,
+    Gpus,
+    Json,
+    Lowercase,
+    Parts,
+    Some,
+    TaskName,
+    Threads,
+    TrainJson,
+    together,
+)
+from synmask.pipeline.config.base import Language
+from synmask.pipeline.config.run_info import RunInfo, TranslationInfo
+from synmask.pipeline.files import UserError, all_writing, json_text, read_object, write_json
+from synmask.pipeline.gpus import lease
+
+
+def score(
+    hypotheses: Path, references: Path, /, *, language: Language = "en", lowercase: Lowercase = False
+) -> None:
+    """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
+
+    For example: `synmask score hypotheses.txt references.txt --language en`. For tokenised BLEU, Moses' rules
+    tokenise both (not in zh and ja).
+
+    Args:
+        hypotheses: Translations, plain text, one sentence per line.
+        references: Reference translations of the same sentences.
+        language: Their language code; zh and ja have tokenisers of their own.
+    """
+    from synmask.pipeline.evaluation.bleu import score_texts
+    from synmask.pipeline.reporting.metrics import METRICS
+
+    found = score_texts(hypotheses, references, language=language, lowercase=lowercase)
+    width = max(len(METRICS[name].label) for name in found["scores"])
+    for name, value in found["scores"].items():
+        print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {found['signatures'][name]}")
+
+
+def score_run(
+    *,
+    splits: Some[str],
+    hypotheses: Some[Path],
+    references: Some[Path],
+    reference_tokens: Some[Path],
+    source: Path,
+    lowercase: Lowercase = False,
+    run: Json[TranslationInfo],
+    train: TrainJson,
+    output: Path,
+    sentences: Path,
+) -> None:
+    """Score a run: its scores on each split, and BLEU's counts of each sentence of the last split.
+
+    Args:
+        splits: Names of the splits, such as valid and test.
+        hypotheses: Prefix of `decode`'s output for each.
+        references: Plain reference text of each.
+        reference_tokens: Tokenised reference of each.
+        source: Source sentences of the last split in BPE.
+        run: The run: corpus, direction, system, seed, settings.
+        output: scores.json.
+        sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
+            split words of the source.
+    """
+    from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, read_decoded, score, sentence_counts
+
+    found, how = {}, {"lowercase": lowercase, "language": run.target}
+    parts = together(
+        splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
+    )
+    for split, hypothesis, reference, tokens in parts:
+        plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        found[split] = score(plain, tokenised, **how) | read_object(f"{hypothesis}.json")
+    scores = _of_run(run, train, _by_split(found))
+    counts = sentence_counts(plain, source, **how)  # of the last split
+    with all_writing([output, sentences]) as (scored, counted):
+        scored.write(json_text(scores))
+        csv.writer(counted, lineterminator="\n").writerows([[*COUNTS, *SOURCE], *counts])
+
+
+def score_templates(
+    *,
+    splits: Some[str],
+    predicted: Some[Path],
+    gold: Some[Path],
+    run: Json[TranslationInfo],
+    train: TrainJson,
+    output: Path,
+) -> None:
+    """Score predicted templates: BLEU on words and labels, and the share of exact matches.
+
+    Args:
+        splits: Names of the splits, such as valid and test.
+        predicted: Output of `predict-templates` for each.
+        gold: Output of `templates` for each.
+        run: The run: corpus, direction, system, seed, settings.
+        output: scores.json.
+    """
+    from synmask.pipeline.evaluation.template_scores import score_templates
+
+    parts = together(splits=splits, predicted=predicted, gold=gold)
+    found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
+    write_json(output, _of_run(run, train, _by_split(found)))
+
+
+def significance(
+    *,
+    hypothesis: Path,
+    baseline: Path,
+    reference: Path,
+    reference_tokens: Path,
+    lowercase: Lowercase = False,
+    run: Json[TranslationInfo],
+    output: Path,
+) -> None:
+    """Test a run against the baseline of the same seed by paired approximate randomisation.
+
+    Args:
+        hypothesis: Prefix of `decode`'s output.
+        baseline: Prefix of `decode`'s output for the baseline.
+        reference: Plain reference text.
+        reference_tokens: Tokenised reference.
+        run: The run and the baseline's name.
+        output: significance-BASELINE.json.
+    """
+    from synmask.pipeline.evaluation.bleu import bleu
+    from synmask.pipeline.evaluation.significance import compare
+
+    metrics = {}
+    for metric, kind, gold in (("sacrebleu", "txt", reference), ("bleu_tokenised", "tok", reference_tokens)):
+        how = bleu(metric, run.target, lowercase=lowercase)
+        metrics[metric] = compare(f"{hypothesis}.{kind}", f"{baseline}.{kind}", gold, how)
+    write_json(output, run.given() | {"metrics": metrics})
+
+
+def parse(
+    *,
+    model: Path,
+    input: Path | None = None,
+    output: Path | None = None,
+    distribution: Path | None = None,
+    sentence: CountOption | None = None,
+    threads: Threads = 1,
+    gpus: Gpus = 0,
+    configfile: tuple[Path, ...] = (),
+) -> None:
+    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
+
+    For example: `echo 'Der Arzt sieht die Frau.' | synmask parse --model average.pt` prints a bracketed tree
+    over words for each line as soon as it arrives, (FLAT) for an empty line. The workflow calls
+    `synmask parse --model average.pt --input valid.de --output trees.jsonl --distribution p_d.json`
+
+    Args:
+        model: A model file of `average` with a guide that induces syntax.
+        input: Source sentences in BPE; default: raw text from standard input.
+        output: Output: one JSON object per line; needs --input.
+        distribution: Output: P_D of one sentence as JSON; needs --input.
+        sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
+        configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
+    """
+    from synmask.pipeline.cli.constituency import tokeniser_jars
+    from synmask.pipeline.translation.parse import parse_file, print_trees
+
+    files = [path for path in (input, output, distribution) if path is not None]
+    if len(files) not in (0, 3) or (sentence is not None and not files):
+        raise UserError("give --input, --output and --distribution together, or none of them for raw text")
+    with lease(gpus):
+        if files:
+            parse_file(model, *files, sentence, threads)
+        else:
+            print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
+
+
+def parseval(
+    gold: Path,
+    predicted: Path,
+    *,
+    heads: Path | None = None,
+    run: Json[RunInfo | None] = None,
+    output: Path | None = None,
+    counts: Path | None = None,
+) -> None:
+    """Score predicted trees against gold trees, and right-branching, random and other trivial trees, too.
+
+    For example: `synmask parseval valid.mrg trees.jsonl`, `synmask parseval wsj/23 predicted.txt`
+
+    Args:
+        gold: A bracketed treebank, one or more lines per tree; or a folder or .zip of .mrg files.
+        predicted: Output of `parse`; or any parser's bracketed trees, with labels, or without labels and one
+            per line: (the (dog barks)).
+        heads: Gold dependency heads, one sentence per line.
+        run: The run: corpus, direction, system, seed.
+        output: parse.json; default: print tables.
+        counts: Output: counts per sentence, for significance tests.
+    """
+    from synmask.pipeline.evaluation.parseval import evaluate_files
+    from synmask.pipeline.reporting.parse_text import as_text
+
+    info = run.given() if run else {}
+    result, by_sentence = evaluate_files(gold, predicted, heads)
+    if output is None:
+        print(as_text(result))
+    texts = {
+        output: json_text(info | result | _made()),
+        counts: json.dumps(info | {"counts": by_sentence}, sort_keys=True, separators=(",", ":")),
+    }
+    asked = [path for path in texts if path is not None]
+    with all_writing(asked) as handles:
+        for path, handle in zip(asked, handles, strict=True):
+            handle.write(texts[path])
+
+
+def probe(
+    *,
+    gold: Path,
+    heads: Path,
+    predicted: Path,
+    run: Json[RunInfo | None] = None,
+    output: Path,
+) -> None:
+    """Test whether induced heads say more than the order of words: simple rules, and linear probes.
+
+    Args:
+        gold: A bracketed treebank.
+        heads: Its dependency heads, one sentence per line.
+        predicted: Output of `parse`, of a system that induces heads.
+        run: The run: corpus, direction, system, seed.
+        output: heads.json.
+    """
+    from synmask.pipeline.evaluation.probe import evaluate_files
+
+    info = run.given() if run else {}
+    write_json(output, info | evaluate_files(gold, heads, predicted) | _made())
+
+
+def nlu_score(
+    *,
+    task: TaskName,
+    parts: Parts,
+    gold: Some[Path],
+    predicted: Some[Path],
+    run: Json[RunInfo],
+    train: TrainJson,
+    output: Path,
+) -> None:
+    """Score predictions for a task of language understanding: Matthews, accuracy, F1, correlations.
+
+    Args:
+        gold: TSV of each part.
+        predicted: Predictions for each part: one label or number per line.
+        run: The run: corpus, task, system, seed, settings.
+        output: scores.json.
+    """
+    from synmask.pipeline.corpora.tasks import read_task
+    from synmask.pipeline.evaluation.task_scores import read_predictions, score
+
+    scores = {}
+    for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
+        examples = read_task(task, path)
+        scores[part] = score(task, examples.labels, read_predictions(task, answers, len(examples.labels)))
+    write_json(output, _of_run(run, train, {"task": task, "scores": scores}))
+
+
+def nlu_significance(
+    *,
+    task: TaskName,
+    parts: Parts,
+    gold: Some[Path],
+    predicted: Some[Path],
+    baseline: Some[Path],
+    run: Json[RunInfo],
+    output: Path,
+) -> None:
+    """Test a run's answers to a task against the baseline's (paired approximate randomisation).
+
+    Args:
+        gold: TSV of each part.
+        predicted: Predictions for each part: one label or number per line.
+        baseline: Predictions of the baseline with the same seed.
+        run: The run and the baseline's name.
+        output: significance-BASELINE.json.
+    """
+    from synmask.pipeline.corpora.tasks import read_task
+    from synmask.pipeline.evaluation.task_scores import compare, read_predictions
+
+    tests = {}
+    for part, path, *answers in together(parts=parts, gold=gold, predicted=predicted, baseline=baseline):
+        examples = read_task(task, path)
+        both = (read_predictions(task, path, len(examples.labels)) for path in answers)
+        tests[part] = compare(task, examples.labels, *both)
+    write_json(output, run.given() | {"task": task, "parts": tests})
+
+
+def nlu_baselines(
+    *, task: TaskName, train: Path, parts: Parts, gold: Some[Path], run: Json[RunInfo], output: Path
+) -> None:
+    """Score two baselines: the most frequent label, and a linear model of the words alone.
+
+    Args:
+        train: TSV to learn from.
+        gold: TSV of each part to predict.
+        run: The run: the benchmark, as corpus.
+        output: baselines.json.
+    """
+    from synmask.pipeline.corpora.tasks import read_task
+    from synmask.pipeline.evaluation import task_scores
+
+    known = read_task(task, train)
+    asked = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
+    scores = {
+        name: {part: answer(task, known, examples) for part, examples in asked.items()}
+        for name, answer in (("majority", task_scores.majority), ("bag-of-words", task_scores.bag_of_words))
+    }
+    write_json(output, run.given() | {"task": task, "scores": scores} | _made())
+
+
+def glue_submission(
+    *,
+    files: Some[str],
+    rows: Some[CountOption],
+    predicted: Some[Path],
+    chosen: Some[Path],
+    run: Json[RunInfo],
+    output: Path,
+    summary: Path,
+) -> None:
+    """Pack the answers to GLUE's test sets as its server takes them, and check each column.
+
+    Args:
+        files: Files of the zip, such as CoLA.tsv.
+        rows: Number of examples of each file.
+        predicted: Predictions for each file: outputs of `predict-test`.
+        chosen: The seed that predicted each file: outputs of `predict-test`.
+        run: The run: the benchmark, as corpus, and the system.
+        output: NAME.zip.
+        summary: Output: which seeds answered, as JSON.
+    """
+    from synmask.pipeline.evaluation.submission import write_submission
+
+    answers, seeds, counts = {}, {}, {}
+    for name, count, path, seed in together(files=files, rows=rows, predicted=predicted, chosen=chosen):
+        answers[name], seeds[name], counts[name] = path, seed, count
+    write_submission(answers, seeds, counts, output, summary, run.given() | _made())
+
+
+def _by_split(found: dict[str, dict]) -> dict:
+    """Split → results as result → split → value; signatures are the same for all splits."""
+    first = next(iter(found.values()))
+    result = {key: {split: values[key] for split, values in found.items()} for key in first}
+    return result | {"signatures": first["signatures"]}
+
+
+def _of_run(run: RunInfo, train: Path, scores: dict) -> dict:
+    """The contents of a run's scores.json."""
+    return run.given() | read_object(train) | scores | _made() | {"command": shlex.join(sys.argv)}
+
+
+def _made() -> dict:
+    """The versions and the commit that made the scores."""
+    from synmask.pipeline.provenance import commit, versions
+
+    return {"versions": versions(), "commit": commit()}

@@ -1,0 +1,163 @@
+"""Types for the signatures of verbs: checked values, and options that several verbs share."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from cyclopts import Parameter, Token
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from synmask.pipeline.config.base import Language, Line, Seed
+from synmask.pipeline.config.faults import one_line
+from synmask.pipeline.files import UserError
+
+if TYPE_CHECKING:
+    from synmask.pipeline.config import Config
+
+T = TypeVar("T")
+
+
+def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
+    """Read a JSON text and check its value.
+
+    Raises:
+        ValueError: not JSON, or not valid for this type; the message names the key.
+    """
+    try:
+        values = json.loads(tokens[0].value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise ValueError(one_line(error, values, kind)) from None
+
+
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number; cyclopts by itself rounds 1.5.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not re.fullmatch("[+-]?[0-9]{1,99}", tokens[0].value):
+        raise ValueError("must be a whole number")
+    return int(tokens[0].value)
+
+
+def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    if len({label for _, label in labels}) < len(labels):
+        raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
+    return labels
+
+
+Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
+Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
+Whole = Annotated[int, Parameter(converter=_whole, n_tokens=1, accepts_keys=False)]
+CountOption = Annotated[Whole, Field(ge=1, lt=2**31)]
+Switch = Annotated[Whole, Field(ge=0, le=1)]
+
+Source = Annotated[Language, Parameter(help="Source language.")]
+Target = Annotated[Language, Parameter(help="Target language.")]
+Threads = Annotated[
+    Whole,
+    Field(ge=1, le=1024),
+    Parameter(help="CPU threads; the same number gives the same bytes."),
+]
+Gpus = Annotated[
+    Whole,
+    Field(ge=0, le=1024),
+    Parameter(help="GPUs to reserve (waits until they are free); 0: share the GPU, if there is one."),
+]
+Labels = Annotated[
+    Json[list[tuple[str, Line]]],
+    AfterValidator(_labels_differ),
+    Parameter(help="The systems in order, as JSON pairs of name and label."),
+]
+Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
+Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
+
+TaskName = Annotated[str, Parameter(help="cola, rte, …")]
+Parts = Annotated[Some[str], Parameter(help="Names of the parts, such as dev.")]
+TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """The options of every training."""
+
+    seed: Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
+    code: Annotated[
+        str, Parameter(help="Digest of the training's code: checkpoints of another one are not continued.")
+    ] = ""
+    threads: Threads = 1
+    gpus: Gpus = 0
+    checkpoint_minutes: Annotated[
+        float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")
+    ] = 15.0
+    restart: Annotated[
+        bool,
+        Parameter(
+            help="Start again if settings, data, seed or code differ from those of the checkpoints in the "
+            "run's folder; these are moved aside until an epoch is done."
+        ),
+    ] = False
+
+    def how(self) -> dict[str, Any]:
+        """The options for the training function; reserving GPUs is left to the caller."""
+        return {name: value for name, value in vars(self).items() if name != "gpus"}
+
+
+def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]]:
+    """The configuration of config.yaml and `own` files, each over those before it; its values; all files.
+
+    Raises:
+        UserError: a file cannot be read, or the configuration is wrong.
+    """
+    from synmask.pipeline.config import load, merge, read_yaml
+
+    files = [Path("config.yaml"), *own]
+    values: dict[str, Any] = {}
+    for path in files:
+        values = merge(values, read_yaml(path))
+    return load(values, files), values, files
+
+
+def check_named(config: "Config", path: Path, kind: str, name: str) -> None:
+    """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
+    if name not in (known := getattr(config, kind)):
+        raise UserError(f"{path}: no {name!r} among the {kind}: {', '.join(known)}")
+
+
+def together(**lists: Sequence) -> list[tuple]:
+    """Zip options that must have equally many values.
+
+    Raises:
+        UserError: the numbers of values differ.
+    """
+    if len({*map(len, lists.values())}) > 1:
+        counts = ", ".join(f"--{name.replace('_', '-')} {len(values)}" for name, values in lists.items())
+        raise UserError(f"these options need equally many values: {counts}")
+    return [*zip(*lists.values(), strict=True)]
+
+
+def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """System → label.
+
+    Raises:
+        UserError: one of `systems` has no label.
+    """
+    named = dict(labels)
+    if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
+        raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
+    return named
+
+
+def tell(counts: Mapping[str, int]) -> None:
+    """Print counts to stderr."""
+    said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
+    print(", ".join(said), file=sys.stderr)

@@ -1,0 +1,103 @@
+"""Verbs that plan: the needs of a target, the settings of a run."""
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from synmask.pipeline.cli.options import Whole, check_named, laid_over
+from synmask.pipeline.config import Config, Fault, as_json, check_sweeps, fault
+from synmask.pipeline.config.machine import check_sizes
+from synmask.pipeline.files import UserError
+
+
+def plan(
+    *target: str,
+    configfile: tuple[Path, ...] = (),
+    gpus: Annotated[Whole, Field(ge=1, le=100000)] = 1,
+    force: bool = False,
+) -> None:
+    """Estimate what a target needs before it runs: trainings, parameters, hours and disk.
+
+    `~` marks estimates: of parameters, before the vocabulary exists; of hours, from the speed of reference
+    machines, before trainings of your own have run. `published` gives the hours that the paper prints. For
+    language understanding, the plan includes the hours of parsing and
+    of pre-training.
+
+    For example: `synmask plan demo --gpus 4`, `synmask plan mine --configfile mine.yaml`
+
+    Args:
+        target: Experiments and tables of the configuration; default: its targets.
+        configfile: Your own files; each overrides config.yaml and the files before it. Words after them
+            without a dot are targets.
+        gpus: Also give the hours on this many GPUs.
+        force: Also plan models that do not fit into memory or onto the disk.
+    """
+    from synmask.pipeline.translation import plan as planning
+
+    own = [path.absolute() for path in configfile if path.suffix]
+    target = (*target, *(str(path) for path in configfile if not path.suffix))
+    with contextlib.chdir(_checkout(Path.cwd())):
+        config, values, files = laid_over(Path(os.path.relpath(path)) for path in own)
+        targets = target or config.targets
+        _check_targets(config, targets, files)
+        try:
+            check_sweeps(config, [one for name in targets for one in config.members(name)])
+            if not force:
+                check_sizes(config, targets)
+        except Fault as found:
+            raise fault(found.path, str(found), values, files) from None
+        rows, tuned = planning.plan(config, targets), planning.finetunings(config, targets)
+        made = planning.pretrainings(config, targets)
+        for line in [
+            *(planning.lines(rows) if rows else ()),
+            *planning.parsing_lines(config, targets),
+            *planning.pretraining_lines(config, made),
+            *planning.finetuning_lines(tuned),
+            *planning.hour_lines(config, rows, tuned, made, gpus),
+        ]:
+            print(line)
+
+
+def _checkout(folder: Path) -> Path:
+    """The nearest folder with config.yaml and workflow/: `folder` or one above it.
+
+    Raises:
+        UserError: there is none.
+    """
+    for place in (folder, *folder.parents):
+        if (place / "config.yaml").is_file() and (place / "workflow/rules").is_dir():
+            return place
+    raise UserError(
+        f"{folder}: not inside a checkout of synmask (with config.yaml and workflow/); cd into one"
+    )
+
+
+def _check_targets(config: Config, targets: Iterable[str], files: list[Path]) -> None:
+    """Reject a target that is not in the configuration, and name the nearest."""
+    from synmask.pipeline.workflow.terminal import similar
+
+    for name in targets:
+        if name not in config.named_targets:
+            near = similar(name, config.named_targets)
+            raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
+
+
+def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path, ...] = ()) -> None:
+    """Print the settings of a run as JSON, for `train --settings`.
+
+    For example: `synmask settings --corpus demo --direction de-en --system grammar`
+
+    Args:
+        corpus: A corpus of the configuration.
+        direction: Source-target.
+        system: A system of the configuration.
+        configfile: Your own files; each overrides config.yaml and the files before it.
+    """
+    config, _, files = laid_over(configfile)
+    check_named(config, files[-1], "corpora", corpus)
+    check_named(config, files[-1], "systems", system)
+    print(as_json(config.run_settings(corpus, direction, system)))

@@ -1,0 +1,235 @@
+"""Verbs that make tables, figures and pages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from synmask.pipeline.cli.options import Figure, Json, Labels, Some, labels_of, together
+from synmask.pipeline.config import read_claims, read_published
+from synmask.pipeline.config.base import Line
+from synmask.pipeline.config.table_plan import Plan
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.page_plan import PagePlan
+
+if TYPE_CHECKING:
+    from synmask.pipeline.evaluation.sentences import Run
+
+Sentences = Annotated[Some[Path], Parameter(help="sentences.csv of the runs.")]
+Runs = Annotated[
+    Json[list[tuple[str, str, int]]],
+    Parameter(help="Direction, system and seed of each input, as a JSON list of triples."),
+]
+
+
+def table(
+    *,
+    plan: Json[Plan],
+    published: Path,
+    scores: tuple[Path, ...],
+    parses: tuple[Path, ...],
+    tasks: tuple[Path, ...] = (),
+    comparisons: tuple[Path, ...],
+    output: Path,
+) -> None:
+    """Make a table from the given runs: CSV, Markdown and LaTeX.
+
+    It shows published numbers, mean and standard deviation over seeds, and significance.
+
+    Args:
+        plan: Rows, columns and the runs that the table needs.
+        published: published.yaml.
+        scores: scores.json of the runs.
+        parses: parse.json of the runs.
+        tasks: scores.json and baselines.json of tasks of language understanding.
+        comparisons: Output of `significance`.
+        output: Prefix of .csv, .runs.csv, .md and .tex.
+    """
+    from synmask.pipeline.reporting.tables import write_table
+
+    write_table(plan, read_published(published), scores, parses, tasks, comparisons, output)
+
+
+def excerpt(*, table: Path, page: Path, data: Path) -> None:
+    """Copy a table into a page of the documentation.
+
+    It goes between `<!-- table -->` and `<!-- end of table -->`.
+
+    Args:
+        table: Prefix of the table's .md and .csv.
+        page: A Markdown file with the marks.
+        data: Output: a copy of the .csv.
+    """
+    from synmask.pipeline.reporting.excerpt import write_excerpt
+
+    write_excerpt(table, page, data)
+
+
+def parse_table(
+    *,
+    inputs: Some[Path],
+    counts: Some[Path],
+    output: Path,
+    title: Line,
+    labels: Labels,
+    directions: Some[str],
+) -> None:
+    """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
+
+    They show systems and trivial trees, mean and standard deviation over seeds, and significance.
+
+    Args:
+        inputs: parse.json of the runs.
+        counts: parse_counts.json of the runs, in the same order.
+        output: Prefix of .csv, .md and .tex.
+        title: Heading of the tables.
+        directions: The directions in order.
+    """
+    from synmask.pipeline.reporting.parse_tables import write_parse_table
+
+    together(inputs=inputs, counts=counts)
+    write_parse_table(inputs, counts, output, title=title, systems=dict(labels), directions=directions)
+
+
+def curves(*, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Labels, output: Figure) -> None:
+    """Plot training and validation loss by epoch.
+
+    Args:
+        inputs: history.csv of the runs.
+        runs: System and seed of each input, as a JSON list of pairs.
+    """
+    from synmask.pipeline.reporting.figures import curves
+
+    histories = dict(together(runs=runs, inputs=inputs))
+    curves(histories, output, labels_of((system for system, _ in histories), labels))
+
+
+def bleu_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU by system, with confidence intervals over test sentences."""
+    from synmask.pipeline.evaluation.sentences import intervals
+    from synmask.pipeline.reporting.bleu_figures import bleu_dots
+
+    files, named = _sentences(inputs, runs, labels)
+    bleu_dots(intervals(files), output, named)
+
+
+def source_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU of one direction by length and by split words of the source."""
+    from synmask.pipeline.evaluation.sentences import GROUPS, by_source
+    from synmask.pipeline.reporting.bleu_figures import bleu_by_source
+
+    files, named = _sentences(inputs, runs, labels)
+    bleu_by_source({column: by_source(files, column) for column in GROUPS}, output, named)
+
+
+def _sentences(
+    inputs: Sequence[Path], runs: Sequence[tuple[str, str, int]], labels: Sequence[tuple[str, str]]
+) -> tuple[dict["Run", Path], dict[str, str]]:
+    """Run → its file of sentences, and system → label."""
+    from synmask.pipeline.evaluation.sentences import Run
+
+    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
+    return files, labels_of((run.system for run in files), labels)
+
+
+def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:
+    """Plot BLEU on the validation and test sets against a number in the settings.
+
+    Args:
+        inputs: scores.json of the runs.
+        setting: The key of the number, e.g. system.options.bpe_dim.
+    """
+    from synmask.pipeline.reporting.bleu_figures import sweep
+
+    sweep(inputs, setting, output)
+
+
+def task_figure(*, table: Path, output: Figure) -> None:
+    """Plot scores on tasks of language understanding.
+
+    Args:
+        table: Prefix of the table's .csv and .runs.csv.
+    """
+    from synmask.pipeline.reporting.task_figures import task_dots
+
+    task_dots(table, output)
+
+
+def speed_figure(*, input: Path, labels: Labels, output: Figure) -> None:
+    """Plot time and memory by sentence length.
+
+    Args:
+        input: Output of `speed`.
+    """
+    from synmask.pipeline.reporting.figures import speed
+
+    speed(input, output, dict(labels))
+
+
+def diagram(*, output: Figure) -> None:
+    """Draw the method: how induced syntax masks attention."""
+    from synmask.pipeline.reporting.diagram import diagram
+
+    diagram(output)
+
+
+def distribution_figure(*, distribution: Path, title: Line, output: Figure) -> None:
+    """Draw P_D of one sentence as a heat map.
+
+    Args:
+        distribution: Output of `parse`.
+        title: Heading of the figure.
+    """
+    from synmask.pipeline.reporting.figures import distribution as draw
+    from synmask.pipeline.syntax.parses import read_distribution
+
+    shown = read_distribution(distribution)
+    if not shown.tokens:
+        raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")
+    draw(shown.tokens, shown.distribution, output, title)
+
+
+def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
+    """Write the report: tables, figures, trees, translations and runs on one page.
+
+    The page needs no network and lists what is missing. For a page on the results that exist:
+    `snakemake results/report.html --config partial=true`
+
+    Args:
+        plan: Its contents: see `snakemake -np results/report.html`.
+        captions: Folder of the figures' captions, NAME.rst for each.
+        output: The HTML file, in the folder of the results.
+    """
+    from synmask.pipeline.reporting.report import write_report
+
+    write_report(plan, output, captions=captions)
+
+
+def verdict(*, claims: Path, results: Path, output: Path, scores: tuple[Path, ...] | None = None) -> None:
+    """Test claims on runs: differences, significance, and how many seeds are needed.
+
+    Args:
+        claims: claims.yaml.
+        results: The folder with the runs, such as results/.
+        output: Prefix of .md, .csv, .runs.csv, .svg and .pdf.
+        scores: Of the runs to read, their scores.json; by default all runs in the folder.
+    """
+    from synmask.pipeline.reporting.verdict import write_verdict
+
+    write_verdict(read_claims(claims), results, output, scores)
+
+
+def tensorboard(runs: Some[Path], /, *, logdir: Path) -> None:
+    """Write the losses and scores of training runs by update as event files for TensorBoard.
+
+    For example: `synmask tensorboard results/demo/de-en/*/seed* --logdir curves`; look at it with
+    `tensorboard --logdir curves`. Of a run that is still training it writes the epochs that are done.
+
+    Args:
+        runs: Folders with a history.csv: of training, pre-training or fine-tuning.
+        logdir: Folder for the event files; a run keeps its path below results/.
+    """
+    from synmask.pipeline.reporting.tensorboard import write_events
+
+    write_events(runs, logdir)

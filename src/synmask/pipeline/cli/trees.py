@@ -1,0 +1,183 @@
+"""Verbs that draw trees."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from synmask.pipeline.cli.options import CountOption, Figure, Some, check_named, laid_over
+from synmask.pipeline.config import Config
+from synmask.pipeline.config.base import Line
+from synmask.pipeline.files import UserError, writing
+
+if TYPE_CHECKING:
+    from synmask.pipeline.syntax.parses import Parse
+    from synmask.pipeline.syntax.treebank import Tree
+
+Gold = Annotated[Path, Parameter(help="Bracketed gold trees, one per line.")]
+Parses = Annotated[Some[Path], Parameter(help="Output of `parse`, one file per system.")]
+Names = Annotated[Some[Line], Parameter(help="A different name for each system.")]
+EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
+
+
+def tree(
+    text: str | None = None,
+    *,
+    number: CountOption | None = None,
+    system: Annotated[tuple[str, ...], EACH] = (),
+    seed: CountOption = 1,
+    corpus: str | None = None,
+    direction: str | None = None,
+    configfile: Annotated[tuple[Path, ...], EACH] = (),
+    model: Annotated[tuple[Path, ...], EACH] = (),
+    output: Figure | None = None,
+) -> None:
+    """Draw the trees that systems induce for one sentence, in the terminal or as SVG and PDF (--output).
+
+    For example: `synmask tree --system grammar-nobpe --system grammar --seed 1 "Wie geht es dir?"`; the third
+    sentence of the validation set, with its gold tree: `synmask tree --system grammar --number 3`; of a model
+    file, as a figure: `synmask tree --model average.pt --output tree "Wie geht es dir?"`
+
+    Args:
+        text: The sentence, as raw text (or give --number).
+        number: A sentence of the validation set, from 1, with its gold tree.
+        system: A system of the configuration; may be repeated.
+        seed: The seed of the run.
+        corpus: Default: the corpus of the first experiment.
+        direction: Default: the first direction of the first experiment on the corpus.
+        configfile: A file of your own, which overrides config.yaml; may be repeated.
+        model: A model file to use instead of a system; may be repeated.
+    """
+    from synmask.pipeline.reporting.tree_nodes import sentence_of
+    from synmask.pipeline.reporting.tree_text import draw
+
+    if (text is None) == (number is None):
+        raise UserError('give either a sentence ("Wie geht es dir?") or --number N')
+    if bool(model) == bool(system):
+        raise UserError("give either --system (with --seed) or --model")
+    models, gold = {str(path.parent): path for path in model}, None
+    if system:
+        models, gold = _models(configfile, system, seed, corpus, direction)
+    top = None
+    if number is None:
+        from synmask.pipeline.cli.constituency import tokeniser_jars
+        from synmask.pipeline.syntax.parses import Parse
+        from synmask.pipeline.translation.parse import parse_text
+
+        jars = tokeniser_jars(configfile)
+        induced = {label: Parse(**parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
+    else:
+        parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
+        top, induced = _numbered(number, gold, parses)
+    try:
+        if output is not None:
+            from synmask.pipeline.reporting.tree_figure import trees
+
+            trees(top, induced, output)
+        else:
+            print(draw(sentence_of(top, induced), induced))
+    except ValueError as error:
+        files = ", ".join(map(str, models.values()))
+        raise UserError(f"{files}: {error}; compare systems of one corpus") from None
+
+
+def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path, output: Figure) -> None:
+    """Draw one sentence's gold tree above the induced ones.
+
+    Args:
+        distribution: Output of `parse`, which names the sentence.
+    """
+    from synmask.pipeline.reporting.tree_figure import trees as draw
+    from synmask.pipeline.syntax.parses import read_distribution
+
+    number = read_distribution(distribution).sentence
+    top, induced = _numbered(number, gold, _by_label(labels, trees))
+    draw(top, induced, output)
+
+
+def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
+    """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
+
+    Args:
+        title: Heading of the page.
+        output: The page, .html.
+    """
+    from synmask.pipeline.reporting.tree_page import page, section
+
+    top, induced = _read(gold, _by_label(labels, trees))
+    with writing(output) as handle:
+        handle.write(page(title, section(top, induced)))
+
+
+def _models(
+    own: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
+) -> tuple[dict[str, Path], Path | None]:
+    """Label → model file of the requested runs, and the gold trees of their validation set."""
+    from synmask.pipeline.workflow.paths import run_file
+
+    config, _, files = laid_over(own)
+    path = files[-1]
+    corpus, direction = _experiment(path, config, corpus, direction)
+    models = {}
+    for system in systems:
+        check_named(config, path, "systems", system)
+        model = Path(run_file(corpus, direction, system, seed, "average.pt"))
+        if not model.exists():
+            words = shlex.join(["snakemake", str(model), *(["--configfile", *map(str, own)] if own else [])])
+            raise UserError(f"{model}: no such file; make it with: {words}")
+        label = config.label(system)
+        models[system if label in models else label] = model
+    gold = config.gold_trees(corpus, "valid", direction.split("-")[0])
+    return models, Path(gold) if gold and Path(gold).exists() else None
+
+
+def _experiment(path: Path, config: Config, corpus: str | None, direction: str | None) -> tuple[str, str]:
+    """Corpus and direction: as given, or from the first experiment that fits."""
+    if corpus is not None:
+        check_named(config, path, "corpora", corpus)
+    for experiment in config.plain_experiments.values():
+        if corpus in (None, experiment.corpus) and direction in (None, *experiment.directions):
+            return experiment.corpus, direction or experiment.directions[0]
+    raise UserError(f"{path}: no experiment with this corpus and direction; give --model")
+
+
+def _by_label(labels: Sequence[str], trees: Sequence[Path]) -> dict[str, Path]:
+    """Label → parses. With equal labels, or the label "gold", trees would hide each other."""
+    if len({"gold", *labels}) != len(labels) + 1 or len(labels) != len(trees):
+        raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
+    return dict(zip(labels, trees, strict=True))
+
+
+def _read(gold: Path | None, parses: dict[str, Path]) -> tuple["list[Tree] | None", dict[str, "list[Parse]"]]:
+    """Gold trees, if there are any, and parses of the same sentences."""
+    from synmask.pipeline.syntax.parses import check_words, read_parses
+    from synmask.pipeline.syntax.treebank import read_trees
+
+    trees = list(read_trees(gold)) if gold else None
+    induced = {label: list(read_parses(path)) for label, path in parses.items()}
+    for label, path in parses.items():
+        try:
+            if trees is not None:
+                check_words(trees, induced[label])
+        except UserError as error:
+            raise UserError(f"{gold}, {path}: {error}") from None
+    return trees, induced
+
+
+def _numbered(
+    number: int, gold: Path | None, parses: dict[str, Path]
+) -> tuple["Tree | None", dict[str, "Parse"]]:
+    """The gold tree, if there are gold trees, and the parses of the sentence with this number."""
+    trees, induced = _read(gold, parses)
+    return (
+        None if trees is None else _nth(number, trees, gold),
+        {label: _nth(number, rows, parses[label]) for label, rows in induced.items()},
+    )
+
+
+def _nth(number: int, values: list, path: Path) -> object:
+    if not 1 <= number <= len(values):
+        raise UserError(f"{path}: no sentence {number}, only {len(values)}")
+    return values[number - 1]

@@ -1,0 +1,194 @@
+"""Types that the sections of config.yaml share: names, paths, numbers."""
+
+import json
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+T = TypeVar("T", bound=Hashable)
+
+LONGEST = 1000  # characters of a title, label or path
+LANGUAGE = "[a-z]{2,3}"  # regular expression of a language code
+DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
+
+
+def distinct(values: Sequence[T]) -> Sequence[T]:
+    """Reject duplicates: they would count twice in means, or run twice."""
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise ValueError(f"{value!r} is given twice")
+    return values
+
+
+def matching(pattern: str, what: str) -> Callable[[str], str]:
+    """A check that the whole text matches `pattern`; `what` describes valid text in the message."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"must be {what}")
+        return text
+
+    return check
+
+
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(gt=0, lt=2**63)]
+Seed = Annotated[int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
+Weight = Annotated[float, Field(ge=0)]
+LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+Part = Annotated[float, Field(gt=0, le=1)]
+Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+        defer_build=True,  # a verb that reads no configuration starts a tenth of a second earlier
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """To Python, true is 1."""
+        if _is_number(cls, info.field_name) and _has_truth(value):
+            raise ValueError("must be a number, not true or false")
+        return value
+
+    def plain(self, **how: Any) -> dict[str, Any]:
+        """As plain JSON values with sorted keys: equal settings are written as equal bytes.
+
+        Args:
+            how: for `model_dump`, such as `exclude`.
+        """
+        return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
+
+
+@cache
+def _is_number(section: type[Section], field: str) -> bool:
+    kinds = _kinds(section.model_fields[field].annotation)
+    return bool(kinds & {int, float}) and not kinds & {bool, Any}
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """All types that an annotation mentions, but for sections, which check themselves."""
+    parts = get_args(annotation)
+    return set().union(*map(_kinds, parts)) if parts else {annotation}
+
+
+def _has_truth(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, bool) or any(map(_has_truth, parts))
+
+
+class Width(Section):
+    """The width of a model, which its attention heads share evenly."""
+
+    embed_dim: Count
+    heads: Count
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Width":
+        if self.embed_dim % self.heads:
+            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
+        return self
+
+
+class Optimisation(Section):
+    """Settings of all trainings with Adam."""
+
+    max_epochs: Count
+    lr: Positive
+    warmup_updates: Annotated[int, Field(ge=0)]
+    weight_decay: Weight
+    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
+    clip_norm: Weight = 0.0
+    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
+
+
+def _plain_name(name: str) -> str:
+    """Names become file names, targets and table rows: refuse anything a shell or a path could misread."""
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise ValueError("use lower-case letters and digits, joined by single hyphens")
+    if len(name) > 64:
+        raise ValueError("longer than 64 characters; shorten it, it becomes part of file names")
+    return name
+
+
+def _system_name(name: str) -> str:
+    """Like other names, but with dots: the name of a swept system ends in a number."""
+    _plain_name(name.replace(".", "-"))
+    return name
+
+
+def _one_line(text: str) -> str:
+    """Titles, labels and paths appear in logs, tables and commands, so they must be one line."""
+    if not text.isprintable():
+        raise ValueError("a line break or another character that cannot be shown is in it")
+    if not text.strip():
+        raise ValueError("must not be empty")
+    if len(text) > LONGEST:
+        raise ValueError(f"longer than {LONGEST} characters")
+    return text
+
+
+def _plain_path(path: str) -> str:
+    """Snakemake would read other braces in a path as wildcards."""
+    if re.search(r"[{}]", path.replace("{language}", "")):
+        raise ValueError("no braces in a path but {language}")
+    if path.startswith("~"):
+        raise ValueError("~ means nothing here; write the folder out")
+    return path
+
+
+Name = Annotated[str, AfterValidator(_plain_name)]
+SystemName = Annotated[str, AfterValidator(_system_name)]
+Line = Annotated[str, AfterValidator(_one_line)]
+PathText = Annotated[Line, AfterValidator(_plain_path)]
+Url = Annotated[
+    Line,
+    AfterValidator(matching(r"(https?|file)://.*[^/?#]", "an http, https or file URL of a file or folder")),
+]
+Language = Annotated[
+    str, AfterValidator(matching(LANGUAGE, "a language code of two or three lower-case letters"))
+]
+Direction = Annotated[
+    str, AfterValidator(matching(DIRECTION, "two language codes and a hyphen, such as de-en"))
+]
+Split = Literal["train", "valid", "test"]
+Format = Literal["iwslt14", "nc11", "aspec"]  # of archives: a module of synmask.pipeline.corpora each
+FileName = Annotated[
+    str, AfterValidator(matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -"))
+]
+Checksum = Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f"))]
+Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
+WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
+Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
+Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set
+Parsing = Literal["precision", "recall", "f1", "sentence_f1"]
+Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
+Metric = Translation | Validation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
+
+
+def merge(base: Mapping, over: Mapping) -> dict:
+    """`base`, overridden by the keys of `over`, recursively."""
+    merged = dict(base)
+    for key, value in over.items():
+        nested = isinstance(merged.get(key), Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(merged[key], value) if nested else value
+    return merged

@@ -1,0 +1,161 @@
+"""Errors in a configuration, as one line in the user's terms."""
+
+import difflib
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from synmask.pipeline.config.yaml_source import holds
+
+S = TypeVar("S", bound=BaseModel)
+
+# pydantic's type of error → the message.
+WORDS = {
+    "missing": "this key is missing",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of less than 19 digits",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be text",
+    "literal_error": "must be {expected}",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be keys and values",
+    "model_type": "must be keys and values",
+    "greater_than": "must be above {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be below {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
+    "invalid_key": "a key must be text; put it in quotes",
+    "recursion_loop": "must not contain itself",
+    "value_error": "{error}",
+}
+MISMATCH = ("model_type", "dict_type", "list_type", "tuple_type", "int_type", "float_type", "string_type")
+
+
+class Fault(Exception):
+    """An error in the value at `path`."""
+
+    def __init__(self, path: tuple, what: str) -> None:
+        self.path = path
+        super().__init__(what)
+
+
+class NameFault(Fault):
+    """An unknown name, and the nearest known one."""
+
+    def __init__(self, path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+        super().__init__(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
+
+
+def check_known(path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
+    """Raise a `NameFault` unless the value at `path`, the name of a `kind`, is known."""
+    if name not in known:
+        raise NameFault(path, kind, name, known)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as a suggestion, or all known names."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def validated(kind: type[S], values: Any, at: tuple = ()) -> S:
+    """These values as a section of this kind.
+
+    Args:
+        at: their place in the configuration.
+
+    Raises:
+        Fault: the `first_fault` that pydantic found.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise first_fault(error, values, kind, at) from None
+
+
+def one_line(error: ValidationError, values: Any, kind: Any) -> str:
+    """`first_fault` as one line that begins with the keys that lead to it."""
+    found = first_fault(error, values, kind)
+    return f"{'.'.join(map(str, found.path))}: {found}" if found.path else str(found)
+
+
+def first_fault(error: ValidationError, values: Any, kind: Any, at: tuple = ()) -> Fault:
+    """The first unknown key that pydantic found, or else the fault that lies deepest.
+
+    Args:
+        values: the values that were checked; `kind`: their type, a section or a type that holds sections.
+        at: their place in the configuration.
+    """
+    faults = [(_path(fault, values), fault) for fault in error.errors()]
+    unknown = [(path, fault) for path, fault in faults if fault["type"] == "extra_forbidden"]
+    if unknown:
+        path, _ = unknown[0]
+        known = nearest(str(path[-1]), _known_keys(path[:-1], kind))
+        return Fault((*at, *path), f"unknown key {str(path[-1])!r}{known}")
+    path = max((path for path, _ in faults), key=len)  # the branch of a union that fits best
+    here = [fault for other, fault in faults if other == path]
+    fitting = [fault for fault in here if fault["type"] not in MISMATCH]
+    if any(fault["type"] != "literal_error" for fault in fitting):  # the right type, but a wrong value
+        here = fitting
+    said = list(dict.fromkeys(map(_words, here)))
+    message = said[0] + "".join(f" or {text.removeprefix('must be ')}" for text in said[1:])
+    given = here[0]["input"]
+    shown = "" if isinstance(given, Mapping) or here[0]["type"] == "missing" else f" (given: {_shown(given)})"
+    return Fault((*at, *path), message + shown)
+
+
+def _path(fault: Mapping[str, Any], values: Any) -> tuple:
+    """Where a fault lies, without pydantic's own names for branches of a union and for keys."""
+    path: tuple = ()
+    for part in fault["loc"]:
+        if holds(values, (*path, part)):
+            path = (*path, part)
+    return (*path, fault["loc"][-1]) if fault["type"] == "missing" else path
+
+
+def _words(fault: Mapping[str, Any]) -> str:
+    context = fault.get("ctx", {})
+    if fault["loc"][-1:] == ("[key]",) and fault["type"] == "string_type":
+        return WORDS["invalid_key"]
+    return WORDS[fault["type"]].format(**context) if fault["type"] in WORDS else fault["msg"]
+
+
+def _shown(value: Any) -> str:
+    """A value as YAML writes it, truncated."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = 80
+    return short.repr(value)
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field's annotation holds, however deep in a union or a dict."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_section_of, get_args(annotation))), None)
+
+
+def _known_keys(path: Sequence, kind: Any) -> set[str]:
+    """The keys that the section at `path` inside `kind` may hold."""
+    if (section := _section_of(kind)) is None:
+        return set()
+    for part in path:  # a part that is no field is the user's own name for an entry: same section
+        if field := section.model_fields.get(str(part)):
+            section = _section_of(field.annotation) or section
+    keys = set(section.model_fields) - {"download"}
+    return keys | {"based_on"} if section.__name__ == "Corpus" else keys

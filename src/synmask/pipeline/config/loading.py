@@ -1,0 +1,120 @@
+"""From YAML to a checked `Config`, or one line that names file, key and the nearest valid name."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from synmask.pipeline.config.base import Section, merge
+from synmask.pipeline.config.checks import check
+from synmask.pipeline.config.claims import Claims
+from synmask.pipeline.config.faults import Fault, NameFault, validated
+from synmask.pipeline.config.published import Published
+from synmask.pipeline.config.schema import Config
+from synmask.pipeline.config.sweeps import expand_sweeps
+from synmask.pipeline.config.yaml_source import COMMON, Source, read_yaml, where
+from synmask.pipeline.files import UserError
+
+S = TypeVar("S", bound=Section)
+
+
+def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml",)) -> Config:
+    """Check the merged configuration `values`.
+
+    Args:
+        files: what it was read from, each file laid over those before it; they are read again to say in which
+            line a fault stands.
+
+    Raises:
+        UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
+    """
+    files = list(files)
+    try:
+        config = validated(Config, _inherit(expand_sweeps(values)))
+        if not os.path.isfile(config.published):
+            raise Fault(("published",), f"{config.published}: no such file")
+        check(config, read_published(config.published))
+        return config
+    except Fault as found:
+        raise fault(found.path, str(found), values, files) from None
+    except RecursionError:
+        names = ", ".join(map(str, files))
+        raise UserError(f"{names}: an alias (*name) stands inside what it names") from None
+
+
+def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str | Path]) -> UserError:
+    """The one line that says what is wrong with the value at `path`, and in which line of which file."""
+    return UserError(f"{where(path, values, [Source(file) for file in files])}: {what}")
+
+
+def read_published(path: str | Path) -> Published:
+    """Read and check published.yaml: see `_read`."""
+    return _read(path, Published)
+
+
+def read_claims(path: str | Path) -> Claims:
+    """Read and check claims.yaml: see `_read`."""
+    return _read(path, Claims)
+
+
+def _read(path: str | Path, kind: type[S]) -> S:
+    """A YAML file of this kind.
+
+    Raises:
+        UserError: no such file, an unknown key, or a wrong or repeated value (one line).
+    """
+    values = read_yaml(path)
+    try:
+        return validated(kind, values)
+    except Fault as found:
+        raise fault(found.path, str(found), values, [path]) from None
+
+
+def _inherit(values: Mapping[str, Any]) -> dict:
+    """Lay each corpus over the corpus it is `based_on`, and that over the common training and decoding.
+
+    Likewise benchmarks, and their tasks over what these share.
+    """
+    values = dict(values)
+    common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
+    if isinstance(values.get("benchmarks"), Mapping):
+        values["benchmarks"] = {
+            name: _inherit_tasks(entry, common.get("resources", {}))
+            for name, entry in values["benchmarks"].items()
+        }
+    corpora = values.get("corpora")
+    if not isinstance(corpora, Mapping):
+        return values
+
+    def resolve(name: str, chain: tuple[str, ...]) -> Any:
+        entry = corpora[name]
+        if not isinstance(entry, Mapping):
+            return entry
+        base = entry.get("based_on")
+        if base is None:
+            return merge({**common, "download": name}, entry)
+        if base in (*chain, name):
+            what = f"{base!r} is itself based on {name!r}; break the circle"
+            raise Fault(("corpora", name, "based_on"), what)
+        if not isinstance(base, str) or base not in corpora:
+            raise NameFault(("corpora", name, "based_on"), "corpus", base, map(str, corpora))
+        if not isinstance(corpora[base], Mapping):
+            raise Fault(("corpora", base), "must be keys and values")
+        inherited, own = resolve(base, (*chain, name)), entry.get("url")
+        if own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
+            inherited = {**inherited, "download": name, "sha256": {}}
+        return merge(inherited, {k: v for k, v in entry.items() if k != "based_on"})
+
+    values["corpora"] = {name: resolve(name, ()) for name in corpora}
+    return values
+
+
+def _inherit_tasks(entry: Any, resources: Mapping[str, Any]) -> Any:
+    """A benchmark with these resources below its own, whose tasks have its `finetuning` below them."""
+    if not isinstance(entry, Mapping):
+        return entry
+    shared, tasks = entry.get("finetuning", {}), entry.get("tasks")
+    if isinstance(shared, Mapping) and isinstance(tasks, Mapping):
+        full = {n: merge(shared, task) if isinstance(task, Mapping) else task for n, task in tasks.items()}
+        entry = {**entry, "tasks": full}
+    return merge({"resources": resources}, entry)

@@ -1,0 +1,399 @@
+"""The whole configuration, and the narrow slices of it that the workflow's rules depend on.
+
+Slices are JSON with sorted keys, so that a change reruns only the steps that it concerns.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from synmask.pipeline.config.base import (
+    WITH_JARS,
+    Distinct,
+    Line,
+    Name,
+    PathText,
+    Section,
+    Seed,
+    SystemName,
+    distinct,
+    merge,
+)
+from synmask.pipeline.config.benchmarks import (
+    Benchmark,
+    Finetuning,
+    FinetuningSettings,
+    NluTask,
+    WeightsSource,
+)
+from synmask.pipeline.config.guides import GuideOptions, TemplateCut
+from synmask.pipeline.config.sections import (
+    SPLITS,
+    CoreNLP,
+    Corpus,
+    Decoding,
+    Experiment,
+    Guidance,
+    Model,
+    ParserSettings,
+    Resources,
+    RunSettings,
+    System,
+    Table,
+    Training,
+    TranslationGuidance,
+)
+from synmask.pipeline.corpora.tasks import TASKS
+from synmask.pipeline.files import UserError
+
+PARSED = "en"  # the language of the tasks
+SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
+GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
+
+
+class Config(Section):
+    targets: Distinct[Name] = Field(min_length=1)
+    data_dir: PathText = "data"
+    mirrors: dict[Name, Line] = {}
+    seeds: Distinct[Seed] = Field(min_length=1)
+    training: Training = Field(default_factory=Training)
+    decoding: Decoding = Field(default_factory=Decoding)
+    resources: Resources = Field(default_factory=Resources)
+    corenlp: CoreNLP = Field(default_factory=CoreNLP)
+    systems: dict[SystemName, System]
+    corpora: dict[Name, Corpus]
+    weights: dict[Name, WeightsSource] = {}
+    benchmarks: dict[Name, Benchmark] = {}
+    experiments: dict[Name, Experiment | Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]]
+    tables: dict[Name, Table] = {}
+    published: PathText = "workflow/published.yaml"
+    claims: PathText = "workflow/claims.yaml"
+    partial: bool = False
+    force: bool = False
+
+    @cached_property
+    def plain_experiments(self) -> dict[str, Experiment]:
+        """The experiments that run something, without the groups of experiments."""
+        return {n: e for n, e in self.experiments.items() if isinstance(e, Experiment)}
+
+    @property
+    def named_targets(self) -> dict[str, Any]:
+        """The entries that a target can name: experiments, groups of them, tables."""
+        return {**self.experiments, **self.all_tables}
+
+    def members(self, name: str) -> list[str]:
+        """The plain experiments whose runs a target needs: itself, those of a group, or those of a table."""
+        if name in self.all_tables:
+            return list(self.all_tables[name].experiments)
+        entry = self.experiments[name]
+        if isinstance(entry, Experiment):
+            return [name]
+        return list(dict.fromkeys(member for part in entry for member in self.members(part)))
+
+    def own_experiments(self, target: str) -> list[str]:
+        """The plain experiments that a target builds as a whole: itself, or those that a group lists."""
+        entry = self.experiments.get(target, [])
+        return [name for name in (entry if isinstance(entry, list) else [target]) if name in self.experiments]
+
+    def tables_of(self, target: str) -> list[str]:
+        """The entries of `tables` that a target builds: itself, a group's own, those of its experiments."""
+        entry = self.experiments.get(target, [target])
+        listed = [name for name in entry if name in self.all_tables] if isinstance(entry, list) else []
+        own = set(self.own_experiments(target))
+        covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
+        return list(dict.fromkeys([*listed, *covered]))
+
+    def benchmark_tables(self, target: str) -> list[Table]:
+        """The tables of a target that show a benchmark."""
+        tables = (self.all_tables[name] for name in self.tables_of(target))
+        return [table for table in tables if table.benchmark]
+
+    def experiment_seeds(self, name: str) -> tuple[int, ...]:
+        return self.plain_experiments[name].seeds or self.seeds
+
+    def benchmark_seeds(self, benchmark: str) -> tuple[int, ...]:
+        return self.benchmarks[benchmark].seeds or self.seeds
+
+    def label(self, system: str) -> str:
+        return self.systems[system].label or system
+
+    def inducing(self, systems: Iterable[str], what: str = "distances") -> list[str]:
+        """Those of `systems` that induce `what`: distances (trees), or heads, too (P_D)."""
+        return [name for name in systems if what in self.systems[name].kind.induces]
+
+    def raw_file(self, corpus: str, split: str, language: str) -> str:
+        """Path of a corpus' raw text file: downloaded, generated or given by the user."""
+        entry = self.corpora[corpus]
+        if entry.generate is not None:
+            return f"results/{corpus}/raw/{split}.{language}"
+        if entry.format is not None:
+            return f"results/{corpus}/raw/{'-'.join(entry.languages)}/{split}.{language}"
+        name = entry.files[split].replace("{language}", language)
+        return f"{self.data_dir}/{entry.download}/{name}" if entry.url else name
+
+    def downloads(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
+        """Paths of a corpus' downloads: its archives, or its files of `languages`."""
+        entry = self.corpora[corpus]
+        if entry.format is not None:
+            return [f"{self.data_dir}/{entry.download}/{archive}" for archive in entry.archives]
+        if entry.url is None:
+            return []
+        return [self.raw_file(corpus, split, language) for split in SPLITS for language in languages]
+
+    def task_sources(self, benchmark: str, task: str, *, test: bool = False) -> list[str]:
+        """Paths of a task's sources: its downloads (`test`: also its test sets'), or its folder here."""
+        entry = self.benchmarks[benchmark]
+        if entry.folder is not None:
+            return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
+        urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
+        return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in urls]
+
+    def task_sentences(self, benchmark: str, task: str, *, test: bool = False) -> int:
+        """The number of sentences in all parts of a task, or in its test sets, duplicates counted."""
+        entry = self.benchmarks[benchmark].tasks[task]
+        return sum((entry.test_rows if test else entry.rows).values()) * TASKS[task].sentences
+
+    def task_parses(self, benchmark: str, task: str, part: str) -> list[str]:
+        """Prefixes of the parsed sentences of a part.
+
+        They are its own if generated, else those of the task, or of its test sets: these are apart so that
+        no system trains again because they are read.
+        """
+        entry, stem = self.benchmarks[benchmark], f"results/{benchmark}/{task}/syntax"
+        if entry.generate is not None:
+            return [f"{stem}/{part}"]
+        test = part in entry.tasks[task].test_rows
+        files = -(-self.task_sentences(benchmark, task, test=test) // SENTENCES_PER_FILE)
+        return [f"{stem}/{'test-' * test}{number}" for number in range(1, files + 1)]
+
+    def reads_words(self, table: Table) -> bool:
+        """Whether a system of a benchmark's table reads the parses of its tasks."""
+        systems = (self.systems[name] for name in table.systems if name in self.systems)
+        return any("words" in system.kind.reads for system in systems)
+
+    def weights_sources(self, weights: str) -> list[str]:
+        """Paths of a RoBERTa's archive, its encoder.json and its vocab.bpe; none if it is not downloaded."""
+        entry = self.weights[weights]
+        urls = [entry.archive, *entry.bpe] if entry.archive else []
+        return [f"{self.data_dir}/{weights}/{_file(url)}" for url in urls]
+
+    @property
+    def downloaded(self) -> set[str]:
+        """Names under which files are downloaded, without CoreNLP: of corpora, benchmarks and weights."""
+        corpora = {c.download for c in self.corpora.values() if c.url or c.format}
+        tasks = {name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())}
+        return corpora | tasks | {name for name, entry in self.weights.items() if entry.archive}
+
+    @cached_property
+    def all_tables(self) -> dict[str, Table]:
+        """The entries of `tables`, and for each benchmark table one table per task, named TABLE-TASK."""
+        single = {
+            f"{name}-{task}": table.model_copy(
+                update={"tasks": (task,), "title": f"{table.title}: {entry.column}"}
+            )
+            for name, table in self.tables.items()
+            if table.benchmark in self.benchmarks
+            for task, entry in self.tasks_of(table).items()
+        }
+        return {**self.tables, **single}
+
+    def tasks_of(self, table: Table) -> dict[str, NluTask]:
+        """The tasks that a table shows, in their order."""
+        tasks = self.benchmarks[table.benchmark].tasks
+        return {name: task for name, task in tasks.items() if table.tasks is None or name in table.tasks}
+
+    def nlu_settings(self, benchmark: str, task: str, system: str) -> FinetuningSettings:
+        """The settings of a fine-tuning: the task's training, and the system."""
+        row, entry = self.systems[system], self.benchmarks[benchmark].tasks[task]
+        guidance = Guidance(
+            guide=row.guide,
+            options=row.guide_options().model_dump(mode="json"),
+            mask_rate=row.mask_rate,
+            mlm_weight=row.mlm_weight,
+        )
+        training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
+        return FinetuningSettings(task=task, training=training, system=guidance)
+
+    def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
+        """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
+        if download in self.benchmarks:
+            entry = self.benchmarks[download]
+            urls = [url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls)]
+        elif download in self.weights:
+            entry = self.weights[download]
+            urls = [entry.archive, *entry.bpe]
+        else:
+            sharing = [entry for entry in self.corpora.values() if entry.download == download]
+            entry = next((one for one in sharing if file in one.sha256), sharing[0])
+            urls = [f"{entry.url}/{file}"] if entry.url else []
+        return next((url for url in urls if _file(url) == file), None), entry.sha256.get(file)
+
+    def tokeniser_jars(self, tokeniser: str) -> list[str]:
+        """Paths of CoreNLP's jars that a tokeniser needs."""
+        if tokeniser not in WITH_JARS:
+            return []
+        chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
+        return [self._jar_path(jar) for jar in chosen]
+
+    def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the bracketed gold trees of a split, None where the corpus has none."""
+        entry = self.corpora[corpus]
+        if split == "train":
+            return None
+        if entry.generate is not None:
+            return f"results/{corpus}/raw/{split}.{language}.trees"
+        if entry.trees == "corenlp":
+            pair = self.parsed_pair(corpus, language)
+            return f"results/{corpus}/{pair}/syntax/{split}.{language}.trees" if pair else None
+        template = entry.trees.get(split)
+        return template.replace("{language}", language) if template else None
+
+    def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
+        """Paths of a split's "trees" and "heads", which guides can read; {} if there are none.
+
+        They cover all lines of the text; `clean` records which lines are in the training data.
+        """
+        if self.corpora[corpus].generate is not None:
+            stem = self.raw_file(corpus, split, language)
+        elif pair := self.parsed_pair(corpus, language):
+            stem = f"results/{corpus}/{pair}/syntax/{split}.{language}"
+        else:
+            return {}
+        return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}
+
+    def options(self, corpus: str, direction: str, system: str) -> GuideOptions:
+        """The options of a system's guide in a run: the system's, overridden by the corpus'."""
+        over = self.corpora[corpus].options.get(system, {}).get(direction, {})
+        return self.systems[system].guide_options(over)
+
+    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the gold dependency heads of a split, None where the corpus has none."""
+        trees = self.gold_trees(corpus, split, language)
+        if trees is None or self.corpora[corpus].trees not in ({}, "corenlp"):
+            return None
+        return trees.removesuffix(".trees") + ".heads"
+
+    def parsed_pair(self, corpus: str, language: str) -> str | None:
+        """The language pair in whose folder CoreNLP parses a language, once for all directions.
+
+        The corpus' first language has the second as its partner, every other has the first. None where
+        CoreNLP does not parse the language.
+        """
+        entry = self.corpora[corpus]
+        if entry.generate is not None or entry.trees != "corenlp" or language not in self.corenlp.languages:
+            return None
+        first, second = entry.languages[:2]
+        return f"{first}-{second if language == first else language}"
+
+    def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
+        """Path → (Maven's coordinates, sha256) of the jars that parse a language, or of all jars."""
+        languages = self.corenlp.languages
+        jars = self.corenlp.jars | (self.corenlp.segmenter if language is None else {})
+        for models in languages.values() if language is None else [languages[language]]:
+            jars |= models.jars
+        return {self._jar_path(jar): (jar, sum_) for jar, sum_ in jars.items()}
+
+    def _jar_path(self, coordinates: str) -> str:
+        """The path of group:artifact:version:jar[:classifier], under the file name that Maven gives to it."""
+        _, artifact, version, _, *classifier = coordinates.split(":")
+        return f"{self.data_dir}/corenlp/{'-'.join([artifact, version, *classifier])}.jar"
+
+    def corenlp_settings(self, language: str) -> ParserSettings:
+        """CoreNLP's models for a language, and its limit."""
+        models = self.corenlp.languages[language].model_dump(exclude={"jars"})
+        return ParserSettings(**models, max_words=self.corenlp.max_words)
+
+    def training_of(self, corpus: str, system: str) -> Training:
+        """A system's training on a corpus: the corpus' settings, overridden by the system's."""
+        over = self.systems[system].training.model_dump(exclude_unset=True)
+        return Training.model_validate(merge(self.corpora[corpus].training.model_dump(), over))
+
+    def model_of(self, corpus: str, system: str) -> Model:
+        """A system's sizes on a corpus: the corpus', overridden by the system's.
+
+        Raises:
+            ValidationError: they do not fit each other; `load` has asked for each that an experiment has.
+        """
+        over = self.systems[system].model.model_dump(exclude_unset=True)
+        return Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
+
+    def run_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
+        """The settings of a training: the corpus', overridden by the system's.
+
+        Raises:
+            UserError: the corpus has no share of the MLM loss for this direction.
+        """
+        entry, row = self.corpora[corpus], self.systems[system]
+        weight = row.mlm_weight
+        if weight == "corpus":
+            weight = entry.training.mlm_weight
+            if isinstance(weight, dict):
+                if direction not in weight:
+                    raise UserError(f"corpora.{corpus}.training.mlm_weight: no value for {direction}")
+                weight = weight[direction]
+        guidance = TranslationGuidance(
+            guide=row.guide,
+            options=self.options(corpus, direction, system).model_dump(mode="json"),
+            mask_rate=row.mask_rate,
+            mlm_weight=weight,
+            mask_copies=row.mask_copies,
+            mask_until=row.mask_until,
+            left_pad_source=row.left_pad_source,
+        )
+        training = self.training_of(corpus, system)
+        return RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
+
+    def template_cut(self, corpus: str, direction: str, system: str) -> TemplateCut:
+        """How the trees of a system that reads templates are cut."""
+        options = self.options(corpus, direction, system)
+        return TemplateCut.model_validate(options.model_dump(include={*TemplateCut.model_fields}))
+
+    def template_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
+        """`run_settings` of the model that predicts a system's templates: the same without a guide."""
+        settings = self.run_settings(corpus, direction, system)
+        plain = settings.system.model_copy(update={"guide": "none", "options": {}})
+        return settings.model_copy(update={"system": plain})
+
+    def varied(self, experiment: str, direction: str) -> dict[str, dict[str, Any]]:
+        """Each system of an experiment → those of its settings in which they differ, by dotted names."""
+        entry = self.plain_experiments[experiment]
+        runs = {
+            name: flat(self.run_settings(entry.corpus, direction, name).plain()) for name in entry.systems
+        }
+        keys = dict.fromkeys(key for run in runs.values() for key in run)
+        differing = [key for key in keys if len({json.dumps(run.get(key)) for run in runs.values()}) > 1]
+        return {name: {key: run.get(key) for key in differing} for name, run in runs.items()}
+
+    def swept_setting(self, experiment: str) -> str | None:
+        """The key of the number that an experiment sweeps, such as "system.options.bpe_dim".
+
+        None if it sweeps nothing, or something else than a number.
+        """
+        entry = self.plain_experiments[experiment]
+        if entry.sweep is None:
+            return None
+        values = (run.get(entry.sweep.key) for run in self.varied(experiment, entry.directions[0]).values())
+        return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one mapping with dotted keys."""
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            values |= flat(value, f"{prefix}{key}.")
+        else:
+            values[prefix + key] = tuple(value) if isinstance(value, list) else value
+    return values
+
+
+def _file(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def as_json(settings: Any) -> str:
+    """Settings as one line of JSON with sorted keys: equal settings are equal strings."""
+    return json.dumps(settings.plain() if isinstance(settings, Section) else settings, sort_keys=True)

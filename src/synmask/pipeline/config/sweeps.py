@@ -1,0 +1,137 @@
+"""The systems of a sweep: an experiment's first one with other values of one setting."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from synmask.pipeline.config.base import DIRECTION, merge
+from synmask.pipeline.config.faults import Fault, check_known, validated
+from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.schema import Config, flat
+from synmask.pipeline.config.sections import Experiment, Sweep, System
+
+
+def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as read → the same with one more system per value of each experiment's `sweep`.
+
+    They are added to `systems` and to the experiment, with the options of its first system on each corpus.
+    Faulty entries stay as they are; validation reports them with their place.
+
+    Raises:
+        Fault: the setting cannot have a value, or another system has the name of a swept one.
+    """
+    values = dict(values)
+    if not all(isinstance(values.get(key), Mapping) for key in ("systems", "experiments", "corpora")):
+        return values
+    for name, entry in values["experiments"].items():
+        try:
+            experiment = Experiment.model_validate(entry)
+        except ValidationError:  # also a group
+            continue
+        first = experiment.systems[0]
+        if experiment.sweep is None or not _valid(values["systems"].get(first)):
+            continue
+        added = _swept(first, values["systems"][first], experiment.sweep, ("experiments", name, "sweep"))
+        for system, whole in added.items():
+            if values["systems"].get(system, whole) != whole:
+                raise Fault(("systems", system), f"experiment {name!r} sweeps to this name; take another")
+        values["systems"] = {**values["systems"], **added}
+        listed = {**entry, "systems": [*experiment.systems, *added]}
+        values["experiments"] = {**values["experiments"], name: listed}
+        values["corpora"] = {
+            corpus: _with_options(settings, first, added) for corpus, settings in values["corpora"].items()
+        }
+    return values
+
+
+def asked_sweeps(config: Config, words: Iterable[str]) -> list[str]:
+    """The experiments with a `sweep` that Snakemake's command line asks for.
+
+    It names a target, or a file of results/ such as results/tables/NAME.md; else `targets` counts.
+    """
+    words = list(words)
+    targets = [word for word in words if word in config.named_targets]
+    if not targets and not any(word.startswith("results/") for word in words):
+        targets = list(config.targets)
+    members = {name for target in targets for name in config.members(target)}
+    return [
+        name
+        for name, entry in config.plain_experiments.items()
+        if entry.sweep and (name in members or any(_is_file_of(name, word) for word in words))
+    ]
+
+
+def _is_file_of(experiment: str, path: str) -> bool:
+    """Whether it is the table, a figure or the page of an experiment."""
+    figure = rf"figures/{experiment}-({DIRECTION}-)?[a-z]+"
+    return bool(re.fullmatch(rf"results/(tables/{experiment}|report-{experiment}|{figure})\.[a-z.]+", path))
+
+
+def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
+    """The systems of a sweep differ in what is swept and in nothing else, and no value is trained twice.
+
+    Args:
+        experiments: those that are asked for; other sweeps are not checked.
+
+    Raises:
+        Fault: they differ in more, two have the same value, or the setting does not change a training.
+    """
+    for name in experiments:
+        entry = config.plain_experiments[name]
+        if entry.sweep is None:
+            continue
+        path = ("experiments", name, "sweep")
+        for direction in entry.directions:
+            known = flat(config.run_settings(entry.corpus, direction, entry.systems[0]).plain())
+            if entry.sweep.key not in known:
+                what = f"{entry.sweep.setting} changes no training, so that all systems would be the same"
+                raise Fault((*path, "setting"), f"{what}; sweep another setting")
+            seen: dict[Any, str] = {}
+            for system, varied in config.varied(name, direction).items():
+                if others := [key for key in varied if key != entry.sweep.key]:
+                    raise Fault(path, f"its systems differ in {others[0]}, too; leave out those that do")
+                value = varied.get(entry.sweep.key)
+                if value in seen:
+                    alike = f"{seen[value]!r} and {system!r} are the same in {direction}"
+                    raise Fault(path, f"{alike}; leave one out")
+                seen[value] = system
+
+
+def _valid(entry: Any) -> bool:
+    try:
+        System.model_validate(entry).guide_options()
+    except (ValidationError, KeyError):  # KeyError: an unknown guide
+        return False
+    return True
+
+
+def _swept(first: str, entry: Mapping, sweep: Sweep, path: tuple) -> dict[str, dict]:
+    *outer, key = sweep.setting.split(".")
+    options_there = GUIDES[entry.get("guide", "none")].model_fields
+    if sweep.setting in options_there and sweep.setting not in System.model_fields:
+        raise Fault((*path, "setting"), f"an option of the guide: write options.{sweep.setting}")
+    if outer[:1] == ["options"] and not options_there:
+        what = f"the guide of the first system, {first!r}, has no options; put one first that has"
+        raise Fault((*path, "setting"), what)
+    stem = "-".join([first, *sweep.setting.removeprefix("options.").split(".")])
+    systems = {}
+    for value in sweep.values:
+        text, changed = str(value).lower(), {key: value}
+        for name in reversed(outer):
+            changed = {name: changed}
+        whole = merge(entry, {**changed, "label": f"{entry.get('label') or first}, {key} {text}"})
+        system = validated(System, whole, path)
+        check_known((*path, "guide"), "guide", system.guide, GUIDES)
+        validated(system.kind, system.options, (*path, "options"))
+        systems[f"{stem}-{text}".replace("_", "-")] = whole
+    return systems
+
+
+def _with_options(corpus: Any, first: str, added: Mapping[str, Any]) -> Any:
+    """A corpus that overrides options of the `added` systems like those of the `first`."""
+    options = corpus.get("options") if isinstance(corpus, Mapping) else None
+    if not isinstance(options, Mapping) or first not in options:
+        return corpus
+    return {**corpus, "options": {**options, **dict.fromkeys(added, options[first])}}

@@ -1,0 +1,82 @@
+"""IWSLT14, German–English, as fairseq's prepare-iwslt14.sh prepares it.
+
+The archive contains talks with tags. The script tokenises and cleans all training pairs and then takes every
+23rd of the rest for validation, so that the choice of pairs depends on tokenisation.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from synmask.pipeline.corpora.archive import unpack
+from synmask.pipeline.files import read_lines, read_pairs, write_lines, writing
+from synmask.pipeline.text.clean import fate
+from synmask.pipeline.text.tokenise import tokenise
+
+LANGUAGES = ("de", "en")
+ARCHIVES = ("de-en.tgz",)
+TRAIN = "train.tags.de-en.{language}"
+TEST = [
+    f"IWSLT14.{name}.de-en.{{language}}.xml"
+    for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+]
+MAX_TOKENS, MAX_RATIO = 175, 1.5
+EVERY = 23  # each 23rd pair is for validation
+
+
+def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
+    """Write {train,valid,test}.{de,en} under `output`, untokenised, from the archive named in `ARCHIVES`.
+
+    Raises:
+        UserError: the archive is damaged or lacks a file, or the languages do not fit together.
+    """
+    with TemporaryDirectory(dir=output) as temporary:
+        folder = Path(temporary)
+        names = [name.format(language=language) for language in LANGUAGES for name in (TRAIN, *TEST)]
+        unpack(archives["de-en.tgz"], [f"de-en/{name}" for name in names], folder)
+        for language in LANGUAGES:
+            write_lines(folder / language, training_lines(folder / TRAIN.format(language=language)))
+            write_lines(
+                folder / f"{language}.tok", tokenise(read_lines(folder / language), language, threads=threads)
+            )
+            tests = (folder / name.format(language=language) for name in TEST)
+            write_lines(output / f"test.{language}", chain.from_iterable(map(test_lines, tests)))
+        _split(folder, output)
+
+
+def training_lines(path: Path) -> Iterator[str]:
+    """The text lines of a training file, without the tags of titles and descriptions.
+
+    Other tags, such as <speaker>, stay, as in the script.
+    """
+    for line in read_lines(path):
+        if not re.search("<(url|talkid|keywords)>", line):
+            yield re.sub("</?(title|description)>", "", line)
+
+
+def test_lines(path: Path) -> Iterator[str]:
+    """The segments of a test file, one per line, also empty ones; typographic apostrophes become plain."""
+    for line in read_lines(path):
+        if "<seg id" in line:
+            line = re.sub(r'<seg id="[0-9]*">\s*', "", line)
+            yield re.sub(r"(?<!\s)\s*</seg>\s*", "", line).replace("’", "'")
+
+
+def _split(folder: Path, output: Path) -> None:
+    """Write the pairs whose tokens are within the limits: each 23rd as valid, the others as train."""
+    raw = read_pairs(*(folder / language for language in LANGUAGES))
+    tokens = read_pairs(*(folder / f"{language}.tok" for language in LANGUAGES))
+    kept = 0
+    with ExitStack() as stack:
+        files = {
+            split: [stack.enter_context(writing(output / f"{split}.{language}")) for language in LANGUAGES]
+            for split in ("train", "valid")
+        }
+        for pair, (source, target) in zip(raw, tokens, strict=True):
+            if fate(len(source.split()), len(target.split()), 1, MAX_TOKENS, MAX_RATIO) == "kept":
+                kept += 1
+                for handle, line in zip(files["train" if kept % EVERY else "valid"], pair, strict=True):
+                    handle.write(line + "\n")

@@ -1,0 +1,114 @@
+"""Dependency accuracy of induced heads and of trivial ones."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from synmask.pipeline.files import UserError, read_lines
+
+RANDOM_SEEDS = range(5)
+
+
+def read_heads(path: Path, lengths: Sequence[int]) -> list[list[int]]:
+    """Gold heads, one sentence per line: for each word the number of its head, from 1, 0 = root.
+
+    Args:
+        lengths: the number of words of each sentence.
+    Raises:
+        UserError: a line is malformed, or there are more or fewer lines than sentences.
+    """
+    rows = []
+    for line, text in enumerate(read_lines(path), start=1):
+        if line > len(lengths):
+            raise UserError(f"{path}, line {line}: more lines than gold trees ({len(lengths)})")
+        words = lengths[line - 1]
+        try:
+            heads = [int(head) for head in text.split()]
+        except ValueError:
+            raise UserError(f"{path}, line {line}: heads must be whole numbers; parse it again") from None
+        if len(heads) != words:
+            raise UserError(f"{path}, line {line}: {len(heads)} heads for {words} words; parse it again")
+        if any(not 0 <= head <= words for head in heads):
+            raise UserError(f"{path}, line {line}: a head outside of 0 to {words}; parse it again")
+        rows.append(heads)
+    if len(rows) < len(lengths):
+        raise UserError(f"{path}, line {len(rows)}: the last one, but there are {len(lengths)} gold trees")
+    return rows
+
+
+def evaluate(
+    gold: Sequence[Sequence[int]], induced: Sequence[Sequence[int] | None], counted: np.ndarray
+) -> dict | None:
+    """The percentage of words with the right head, among those for which `counted` holds.
+
+    Directed: the induced head is the gold head (the root's is 0). Undirected: also right if the word is the
+    gold head of the induced head (Klein and Manning 2004), and this one counts. Rows beside "induced":
+    "left-neighbour" and "right-neighbour", the counted word before or after (the first, or last, is the
+    root), and "random", any other word of the sentence or the root (mean of 5 seeds).
+
+    Args:
+        gold, induced: for each sentence its words' heads, from 1, 0 = root.
+        counted: (W,) of all words; punctuation is left out.
+    Returns:
+        {"words": number of counted words, "rows": {row: {"directed", "undirected"}}}; None without induced
+        heads.
+    Raises:
+        UserError: a sentence has more or fewer induced heads than words; the message names the line.
+    """
+    if any(heads is None for heads in induced):
+        return None
+    sizes = np.array([len(heads) for heads in gold])
+    for line, (heads, words) in enumerate(zip(induced, sizes, strict=True), start=1):
+        if len(heads) != words or any(not 0 <= head <= words for head in heads):
+            raise UserError(f"line {line}: {len(heads)} induced heads for {words} words; parse again")
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
+    truth = _joined(gold)
+    left, right = _neighbours(counted, first)
+    rows = [("induced", _joined(induced)), ("left-neighbour", left), ("right-neighbour", right)]
+    others = np.repeat(sizes, sizes)
+    position = np.arange(len(truth)) - first + 1
+    for seed in RANDOM_SEEDS:
+        drawn = np.random.default_rng(seed).integers(0, others)  # 0 … n-1: the root and all words but itself
+        rows.append(("random", drawn + (drawn >= position)))
+    scores = [(name, _accuracy(truth, heads, first, position, counted)) for name, heads in rows]
+    return {"words": int(counted.sum()), "rows": by_name(scores)}
+
+
+def by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The rows, numbers or dicts of numbers, by name; rows with the same name (random) are averaged."""
+    groups: dict[str, list] = {}
+    for name, row in rows:
+        groups.setdefault(name, []).append(row)
+    return {
+        name: {key: fmean(row[key] for row in group) for key in group[0]}
+        if isinstance(group[0], dict)
+        else fmean(group)
+        for name, group in groups.items()
+    }
+
+
+def _accuracy(
+    truth: np.ndarray, heads: np.ndarray, first: np.ndarray, position: np.ndarray, counted: np.ndarray
+) -> dict[str, float]:
+    directed = heads == truth
+    head = first + np.maximum(heads, 1) - 1
+    back = (heads > 0) & counted[head] & (truth[head] == position)
+    right = {"directed": directed, "undirected": directed | back}
+    return {name: 100 * float(words[counted].mean()) for name, words in right.items()}
+
+
+def _neighbours(counted: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The heads if each counted word depends on the counted word before it, or after it."""
+    words = np.flatnonzero(counted)
+    same = first[words[1:]] == first[words[:-1]]
+    left, right = np.zeros((2, len(counted)), dtype=np.int64)
+    left[words[1:][same]] = (words[:-1] - first[words[:-1]] + 1)[same]
+    right[words[:-1][same]] = (words[1:] - first[words[1:]] + 1)[same]
+    return left, right
+
+
+def _joined(heads: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.array([head for line in heads for head in line], dtype=np.int64)

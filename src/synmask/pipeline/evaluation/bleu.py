@@ -1,0 +1,158 @@
+"""Translation scores by sacreBLEU, each with its signature."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF
+
+from synmask.pipeline.files import UserError, read_lines
+
+COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
+SOURCE = ["source_words", "split_words"]
+Texts = tuple[list[str], list[str]]  # hypotheses and references, sentence by sentence
+
+
+def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
+    """sacreBLEU as all scores, tests of significance and figures use it.
+
+    Args:
+        metric: "sacrebleu" for plain text, or "bleu_tokenised" for tokens, used as they are.
+        language: the target's; it selects sacreBLEU's tokeniser: zh for Chinese, MeCab for Japanese and
+            Korean, or 13a.
+        lowercase: compare without case.
+    Raises:
+        UserError: the tokeniser is not installed (Korean's).
+    """
+    if metric == "bleu_tokenised":
+        return BLEU(lowercase=lowercase, tokenize="none", force=True)
+    try:
+        return BLEU(lowercase=lowercase, trg_lang=language)
+    except RuntimeError as error:
+        needed = str(error).strip().splitlines()[-1].strip()  # pip install …
+        raise UserError(f"language {language}: sacreBLEU lacks its tokeniser; {needed}") from None
+
+
+def bleu_of_counts(sums: np.ndarray) -> np.ndarray:
+    """Sums of `COUNTS` (..., 10) over the sentences of texts → their scores (...).
+
+    These are `BLEU.compute_bleu`'s, with the smoothing of `bleu`: the k-th order without a match has 1/2^k
+    matches. sacreBLEU computes one score at a time, a bootstrap needs ten thousands.
+    """
+    matches, ngrams, words, reference = sums[..., :4], sums[..., 4:8], sums[..., 8], sums[..., 9]
+    smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # texts without n-grams or words score 0
+        precision = np.exp(np.log(np.where(ngrams > 0, smoothed / ngrams, 0)).mean(axis=-1))
+        scores = 100 * precision * np.exp(np.minimum(0, 1 - reference / words))
+    return np.where(matches.any(axis=-1), scores, 0)
+
+
+def read_texts(hypotheses: str | Path, references: str | Path) -> Texts:
+    """Read translations and their references: one sentence per line, equally many lines.
+
+    Raises:
+        UserError: a file is missing, empty or not UTF-8, the line counts differ, or all references are blank.
+    """
+    texts = list(read_lines(hypotheses)), list(read_lines(references))
+    for path, lines in zip((hypotheses, references), texts, strict=True):
+        if not lines:
+            raise UserError(f"{path}: empty file; nothing to score")
+    if not any(line.strip() for line in texts[1]):
+        raise UserError(f"{references}: only blank lines; give the reference translations")
+    if len(texts[0]) != len(texts[1]):
+        raise UserError(
+            f"{hypotheses} has {len(texts[0])} lines, {references} {len(texts[1])}; "
+            "give one hypothesis per reference"
+        )
+    return texts
+
+
+def read_decoded(
+    detokenised: str | Path, references: str | Path, tokenised: str | Path, reference_tokens: str | Path
+) -> tuple[Texts, Texts]:
+    """Read a translated set, plain and tokenised without sub-words → the arguments of `score`.
+
+    Raises:
+        UserError: as `read_texts`, or there are other numbers of lines in the two.
+    """
+    plain, tokens = read_texts(detokenised, references), read_texts(tokenised, reference_tokens)
+    if len(tokens[0]) != len(plain[0]):
+        raise UserError(
+            f"{tokenised} has {len(tokens[0])} lines, {detokenised} {len(plain[0])}; "
+            "give the same hypotheses, tokenised and detokenised"
+        )
+    return plain, tokens
+
+
+def score(
+    plain: Texts, tokens: Texts | None, *, language: str, lowercase: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Score a translated set.
+
+    Args:
+        plain: detokenised hypotheses, and the references as the corpus gives them, for sacreBLEU and chrF2.
+        tokens: both tokenised, without sub-words, for tokenised BLEU (the paper's); None: leave that out.
+        language: the target's (see `bleu`).
+        lowercase: the corpus is lower-cased, so compare in lower case; the signatures say case:lc.
+    Returns:
+        {"scores": {"sacrebleu", "bleu_tokenised", "chrf"}, all 0-100, "signatures": the same keys}.
+    """
+    metrics = {"sacrebleu": (bleu("sacrebleu", language, lowercase=lowercase), *plain)}
+    if tokens:
+        metrics["bleu_tokenised"] = (bleu("bleu_tokenised", language, lowercase=lowercase), *tokens)
+    metrics["chrf"] = (CHRF(lowercase=lowercase), *plain)
+    scores: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    for name, (metric, hypotheses, references) in metrics.items():
+        scores[name] = metric.corpus_score(hypotheses, [references]).score
+        signatures[name] = str(metric.get_signature())
+    return {"scores": scores, "signatures": signatures}
+
+
+def sentence_counts(
+    plain: Texts, source: Path, *, language: str, lowercase: bool = False
+) -> Iterator[list[int]]:
+    """Yield `COUNTS` (sacreBLEU's) and `SOURCE` of each test sentence.
+
+    Args:
+        plain: as for `score`.
+        source: the file of source sentences in BPE.
+        language, lowercase: as for `bleu`.
+    Raises:
+        UserError: the source does not have as many lines.
+    """
+    sources = list(read_lines(source))
+    if len(sources) != len(plain[0]):
+        raise UserError(
+            f"{source} has {len(sources)} lines, its translation {len(plain[0])}; decode the test set again"
+        )
+    metric = bleu("sacrebleu", language, lowercase=lowercase)
+    metric.effective_order = True  # does not affect counts; avoids a warning per sentence
+    for line, expected, tokens in zip(*plain, sources, strict=True):
+        found = metric.sentence_score(line, [expected])
+        words = (tokens + " ").replace("@@ ", "@@").split()
+        split = sum("@@" in word for word in words)
+        yield [*found.counts, *found.totals, found.sys_len, found.ref_len, len(words), split]
+
+
+def score_texts(
+    hypotheses: Path, references: Path, *, language: str, lowercase: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Score plain translations, one sentence per line, as `score` does.
+
+    For tokenised BLEU, Moses' tokeniser tokenises both texts; it is left out for languages without spaces
+    between words (zh, ja).
+
+    Raises:
+        UserError: a file is missing, empty or not UTF-8, or the line counts differ.
+    """
+    from synmask.pipeline.text.tokenise import (
+        tokenise,  # imported here: the workflow's scores do not depend on it
+    )
+
+    plain = read_texts(hypotheses, references)
+    tokens = None
+    if language not in ("zh", "ja"):
+        tokens = tuple([*tokenise(lines, language)] for lines in plain)
+    return score(plain, tokens, language=language, lowercase=lowercase)

@@ -1,0 +1,274 @@
+"""Unlabelled constituency scores of induced trees, and of trivial trees under the same rules."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from synmask.pipeline.evaluation import attachment, protocols
+from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, by_name
+from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of, spans_of_keys
+from synmask.pipeline.files import UserError
+from synmask.pipeline.syntax.parses import check_words, read_predictions
+from synmask.pipeline.syntax.tree import (
+    balanced,
+    left_branching,
+    right_branching,
+    spans_of_distances,
+    spans_of_forest,
+)
+from synmask.pipeline.syntax.treebank import FLAT, read_trees
+
+WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
+COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
+SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # minimum of each bin
+SENTENCE_LENGTHS = [1, 11, 21, 31, 41]
+PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
+    "words": protocols.words,
+    "paper": protocols.paper,
+    "evalb": protocols.evalb,
+}
+
+
+def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tuple[dict, dict]:
+    """`evaluate` for a treebank (see `read_trees`) and predictions (see `read_predictions`).
+
+    Args:
+        heads: gold dependency heads, one sentence per line: for each word the number of its head, from 1,
+            0 = root.
+    Raises:
+        UserError: the files do not fit together, or a line is damaged; the message names file and line.
+    """
+    trees = list(read_trees(gold))
+    parses = read_predictions(predicted, trees)
+    try:
+        if heads is not None and any(parse.spans is not None for parse in parses):
+            raise UserError("trees in brackets have no heads; leave --heads out")
+        check_words(trees, parses)
+        parsed = [number for number, tree in enumerate(trees) if tree.label != FLAT]
+        if not parsed:
+            raise UserError("no sentence has a gold tree; parse them again")
+        corpus = ParsedCorpus([trees[number] for number in parsed], [parses[number] for number in parsed])
+        result, counts = evaluate(corpus)
+        result |= {"unparsed": len(trees) - len(parsed), "dependencies": None}
+        if heads is not None:
+            truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
+            pairs = [(truth[number], parses[number].heads) for number in parsed]
+            result["dependencies"] = attachment.evaluate(*zip(*pairs, strict=True), corpus.counted)
+    except UserError as error:
+        raise UserError(f"{gold}, {predicted}: {error}") from None
+    return result, counts
+
+
+def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
+    """Precision, recall and F1 of binary trees against n-ary gold trees, by each protocol of `protocols`.
+
+    `precision`, `recall` and `f1` are computed from the corpus' span counts; `sentence_f1` is the mean of the
+    sentences' F1. As in Compound PCFG's scorer, F1 is 1 if neither tree has a span that counts. All are
+    percentages.
+
+    Rows: "induced"; trivial trees over the protocol's leaves: "right-branching", "left-branching",
+    "balanced", "random" (mean of 5 seeds); and "oracle", the binarised gold tree. If punctuation is among the
+    leaves, names of trivial trees end in "-with-punctuation", and "right-branching-punctuation-high" has the
+    final punctuation (and `</s>`) at the top.
+
+    Args:
+        corpus: N sentences.
+    Returns:
+        The result: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall", "f1",
+        "sentence_f1"}}, "recall_by_length", "f1_by_length", "f1_by_sentence_length", for "words" also
+        "recall_by_label"}}, "cut_words": number of split words, and of those that sub-word trees cut,
+        "ties": number of splits, and of those that only the rule for equal distances decides,
+        "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
+        BPE labels on both sides of a gap explain (1 if trees only say which words are split; None if each
+        sentence's distances are equal)}. For bracketed trees the last three are None, and the protocol
+        "paper" is missing, as these concern sub-words. For `bootstrap`: {name: {"gold": (N,), row:
+        {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
+    Raises:
+        UserError: no sentence can be scored.
+    """
+    result, counts = {}, {}
+    for name, protocol in PROTOCOLS.items():
+        if corpus.predicted is None or name != "paper":
+            result[name], counts[name] = _score(protocol(corpus))
+    return {"protocols": result} | _sub_words(corpus), counts
+
+
+def _score(view: View) -> tuple[dict, dict]:
+    """One protocol's scores, and counts per sentence."""
+    if not (view.kept >= 2).any():
+        raise UserError("no sentence has two words or more; give gold trees and parses of real sentences")
+    gold, times = view.distinct(view.spans)
+    expected = view.per_sentence(gold, times)
+    trees = [_Found(name, view, spans, gold, times) for name, spans in _trees(view)]
+    parts = _parts(view.kept, SENTENCE_LENGTHS, view.scored)
+    result = {
+        "sentences": int(view.scored.sum()),
+        "skipped": int((~view.scored).sum()),
+        "rows": by_name([(tree.name, tree.scores(expected, view.scored)) for tree in trees]),
+        "f1_by_sentence_length": {
+            name: {"sentences": int(part.sum())}
+            | by_name([(tree.name, tree.scores(expected, part)["f1"]) for tree in trees])
+            for name, part in parts.items()
+        },
+    }
+    # how the oracle splits what the gold tree leaves open says nothing
+    trees = [tree for tree in trees if tree.name != "oracle"]
+    result |= {"recall_by_length": {}, "f1_by_length": {}}
+    for name, part in _parts(_sizes(gold), SPAN_LENGTHS).items():
+        total = int(times[part].sum())
+        recalls = [(tree.name, _percent(tree.hits[part].sum(), total)) for tree in trees]
+        f1 = [
+            (tree.name, _percent(2 * tree.hits[part].sum(), total + tree.by_length[name])) for tree in trees
+        ]
+        result["recall_by_length"][name] = {"gold": total} | by_name(recalls)
+        result["f1_by_length"][name] = {"gold": total} | by_name(f1)
+    if view.labels is not None:
+        result["recall_by_label"] = _recall_by_label(view, gold, trees)
+    counts = {"gold": expected.tolist()}
+    for tree in trees:
+        if (name := tree.name.removesuffix(WITH_PUNCTUATION)) in COUNTED:
+            counts[name] = {"matched": tree.matched.tolist(), "predicted": tree.predicted.tolist()}
+    return result, counts
+
+
+class _Found:
+    """The gold spans that a kind of tree finds.
+
+    Attributes:
+        hits: (G,) how often it has each distinct gold span, at most as often as the gold tree.
+        matched, predicted: (N,) spans of each sentence.
+        by_length: bin of `SPAN_LENGTHS` → the number of spans, 0 if there is no such bin.
+    """
+
+    def __init__(self, name: str, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
+        self.name = name
+        keys, own = view.distinct(spans)
+        _, expected, found = np.intersect1d(gold, keys, assume_unique=True, return_indices=True)
+        self.hits = np.zeros_like(times)
+        self.hits[expected] = np.minimum(times[expected], own[found])
+        self.matched = view.per_sentence(gold, self.hits)
+        self.predicted = view.per_sentence(keys, own) + view.extra * view.scored
+        parts = _parts(_sizes(keys), SPAN_LENGTHS)
+        self.by_length = Counter({name: int(own[part].sum()) for name, part in parts.items()})
+
+    def scores(self, expected: np.ndarray, part: np.ndarray) -> dict[str, float]:
+        """The scores of the sentences for which `part` (N,) holds; `expected` (N,): their gold spans."""
+        matched, predicted, expected = self.matched[part], self.predicted[part], expected[part]
+        both = zip((2 * matched).tolist(), (predicted + expected).tolist(), strict=True)
+        return {
+            "precision": _percent(matched.sum(), predicted.sum()),
+            "recall": _percent(matched.sum(), expected.sum()),
+            "f1": _percent(2 * matched.sum(), (predicted + expected).sum()),
+            "sentence_f1": fmean(_percent(*pair) for pair in both),
+        }
+
+
+def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
+    """The rows' names and the spans (S, 2) of all their trees."""
+    inside = np.isfinite(view.slots)
+    leaves = "" if view.high is None else WITH_PUNCTUATION
+    yield "induced", spans_of_forest(view.slots)[inside] if view.predicted is None else view.predicted
+    yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
+    if view.high is not None:
+        yield "right-branching-punctuation-high", _grown(right_branching, view.lengths, view.high)
+    yield f"left-branching{leaves}", _grown(left_branching, view.lengths)
+    yield f"balanced{leaves}", _grown(balanced, view.lengths)
+    for seed in RANDOM_SEEDS:
+        slots = np.where(inside, np.random.default_rng(seed).random(len(inside)), np.inf)
+        yield f"random{leaves}", spans_of_forest(slots)[inside]
+    yield "oracle", view.oracle
+
+
+def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndarray:
+    """The spans of trees that depend only on the number of leaves (and on a second number, if given)."""
+    offsets = np.cumsum(shapes[0]) - shapes[0]
+    kinds, which = np.unique(np.stack(shapes, axis=1), axis=0, return_inverse=True)
+    spans = [np.empty((0, 2), dtype=np.int64)]
+    for number, kind in enumerate(kinds.tolist()):
+        one = spans_of_distances(grow(*kind)) if kind[0] > 1 else spans[0]
+        spans.append((offsets[which == number][:, None, None] + one).reshape(-1, 2))
+    return np.concatenate(spans)
+
+
+def _parts(values: np.ndarray, edges: list[int], among: np.ndarray | bool = True) -> dict[str, np.ndarray]:
+    """Masks of the values in each non-empty bin; bins are called "2", "4–5" or "21+"."""
+    parts = {}
+    for low, high in itertools.zip_longest(edges, edges[1:]):
+        part = (values >= low) & (True if high is None else values < high) & among
+        if part.any():
+            name = f"{low}+" if high is None else f"{low}" if high == low + 1 else f"{low}–{high - 1}"
+            parts[name] = part
+    return parts
+
+
+def _sizes(keys: np.ndarray) -> np.ndarray:
+    """Number of leaves of each span."""
+    return np.diff(spans_of_keys(keys), axis=1)[:, 0]
+
+
+def _percent(part: float, whole: float) -> float:
+    """100 if `whole` is 0."""
+    return float(100 * part / whole) if whole else 100.0
+
+
+def _recall_by_label(view: View, gold: np.ndarray, trees: list[_Found]) -> dict[str, dict[str, float]]:
+    """The most frequent label first. A constituent with several labels (a unary chain) counts for each."""
+    keys = view.counted(view.spans)
+    names, label = np.unique(view.labels[keys >= 0].astype(str), return_inverse=True)
+    pairs = np.unique(np.stack((np.searchsorted(gold, keys[keys >= 0]), label), axis=1), axis=0)
+    total = np.bincount(pairs[:, 1], minlength=len(names)).tolist()
+    hits = [(tree.name, np.bincount(pairs[:, 1], tree.hits[pairs[:, 0]], len(names))) for tree in trees]
+    return {
+        str(names[label]): {"gold": total[label]}
+        | by_name([(name, _percent(hit[label], total[label])) for name, hit in hits])
+        for label in sorted(range(len(names)), key=lambda label: (-total[label], names[label]))
+    }
+
+
+def _sub_words(corpus: ParsedCorpus) -> dict:
+    """Words that trees over sub-words (without `</s>`) cut, and splits that are ties."""
+    if corpus.predicted is not None:
+        return {"cut_words": None, "ties": None, "explained_by_labels_within_sentences": None}
+    spans = spans_of_forest(corpus.distances)
+    inside = np.isfinite(corpus.distances)
+    split = corpus.piece_end - corpus.piece_start > 1
+    words = keys_of(np.stack((corpus.piece_start, corpus.piece_end), axis=1)[split])
+    whole = np.isin(words, keys_of(spans[inside]))
+    before = spans[inside, 0] - 1  # the gap above the part to its right
+    tied = (before >= 0) & (corpus.distances[before] == corpus.distances[inside])
+    return {
+        "cut_words": {"cut": int((~whole).sum()), "split": int(split.sum())},
+        "ties": {"tied": int(tied.sum()), "splits": int(inside.sum())},
+        "explained_by_labels_within_sentences": _explained_by_labels(corpus),
+    }
+
+
+def _explained_by_labels(corpus: ParsedCorpus) -> float | None:
+    """R² of the two labels beside a gap (four kinds of gaps) within sentences.
+
+    Distances and indicators of the kinds are centred per sentence before the effects are fitted by least
+    squares: neither a sentence's level, which trees do not depend on, nor its mix of kinds counts.
+    """
+    inside = np.isfinite(corpus.distances)
+    if not inside.any():
+        return None
+    sizes = corpus.piece_end - corpus.piece_start
+    piece = np.repeat(sizes > 1, sizes)
+    kinds = (2 * piece + np.append(piece[1:], False))[inside]
+    sentence = np.repeat(np.arange(len(corpus.pieces)), corpus.pieces)[inside]
+    columns = np.column_stack((corpus.distances[inside], np.eye(4)[kinds]))
+    _, first, gaps = np.unique(sentence, return_index=True, return_counts=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite distances are the largest number here
+        columns = columns - np.repeat(columns[first], gaps, axis=0)  # equal ones become exactly 0
+        means = np.add.reduceat(columns, first) / gaps[:, None]
+        columns -= np.repeat(means, gaps, axis=0)
+        distances, kinds = columns[:, 0], columns[:, 1:]
+        total = distances @ distances
+    if not 0 < total < np.inf:
+        return None
+    rest = distances - kinds @ np.linalg.lstsq(kinds, distances)[0]
+    return max(0.0, float(1 - rest @ rest / total))

@@ -1,0 +1,282 @@
+"""The protocols `words`, `paper` and `evalb`: which spans count when induced and gold trees are compared.
+
+All sentences of a corpus are concatenated in flat arrays, and a span is one number (`keys_of`), so that
+hardly anything here or in `parseval` loops over spans. Half-open spans are counted in leaves of the whole
+corpus.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.tree import not_punctuation, spans_of_forest, word_starts
+from synmask.pipeline.syntax.treebank import Tree, words_of
+
+# COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
+COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
+# Penn's tags of currency signs, which PRPN, ON-LSTM and StructFormer drop. ("$" is also what the reader
+# leaves of STTS' tag "$(", punctuation.)
+CURRENCY_TAGS = frozenset({"$", "#"})
+# Gold distances of the protocol `paper`: a gap between words has minus the number of the constituent that it
+# splits, numbered from the root down; these constants are below and above all such distances.
+INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = -1e18, 1.0, 2.0
+SENTENCE_ENDS = frozenset(".!?。！？")  # words after which a line is cut into parts
+
+
+def keys_of(spans: np.ndarray) -> np.ndarray:
+    """(S, 2) spans → (S,) int64, one number per span, in the order of their starts."""
+    return (spans[:, 0] << 32) | spans[:, 1]
+
+
+def spans_of_keys(keys: np.ndarray) -> np.ndarray:
+    """The inverse of `keys_of`."""
+    return np.stack((keys >> 32, keys & 0xFFFFFFFF), axis=1)
+
+
+@dataclass
+class View:
+    """A corpus of N sentences under one protocol.
+
+    Attributes:
+        lengths: (N,) the leaves of each sentence, over which trees are built.
+        slots: (L,) the induced distances (`syntax.tree.spans_of_forest`).
+        keep: (L,) bool; other leaves are removed from the trees before spans are compared.
+        spans: (S, 2) all gold constituents.
+        oracle: (O, 2) the spans of the gold tree as a binary tree.
+        trivial: whether spans of one leaf and of the whole sentence count.
+        doubled: whether equal spans of one tree count each time.
+        extra: additional spans per sentence of every predicted tree that match nothing.
+        high: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the top;
+            None if punctuation is not among the leaves.
+        labels: (S,) of the gold constituents; None if not needed.
+        predicted: (P, 2) the predicted constituents; None if they follow from `slots`.
+    """
+
+    lengths: np.ndarray
+    slots: np.ndarray
+    keep: np.ndarray
+    spans: np.ndarray
+    oracle: np.ndarray
+    trivial: bool
+    doubled: bool = False
+    extra: int = 0
+    high: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    predicted: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self._sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        self._position = np.concatenate(([0], np.cumsum(self.keep)))  # of a leaf, among kept leaves
+        self.kept = np.bincount(self._sentence[self.keep], minlength=len(self.lengths))
+        self.scored = self.kept >= (1 if self.trivial else 2)
+
+    def counted(self, spans: np.ndarray) -> np.ndarray:
+        """(S, 2) spans of a tree → (S,) keys, in kept leaves; -1 for spans that do not count."""
+        kept = self._position[spans]
+        size = kept[:, 1] - kept[:, 0]
+        largest = self.kept[self._sentence[spans[:, 0]]] - (0 if self.trivial else 1)
+        return np.where((size >= (1 if self.trivial else 2)) & (size <= largest), keys_of(kept), -1)
+
+    def distinct(self, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(S, 2) spans of a tree → the keys that count, sorted, and how often each does."""
+        keys = self.counted(spans)
+        keys, times = np.unique(keys[keys >= 0], return_counts=True)
+        return keys, times if self.doubled else np.ones_like(times)
+
+    def per_sentence(self, keys: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(N,) number of spans, each counted `times`, in each sentence."""
+        sentence = np.searchsorted(np.cumsum(self.kept), spans_of_keys(keys)[:, 0], side="right")
+        return np.bincount(sentence, times, minlength=len(self.lengths)).astype(np.int64)
+
+
+class ParsedCorpus:
+    """Gold trees and parses of the same sentences, as flat arrays.
+
+    Words are numbered across all sentences, and so are sub-words. Trees and parses must have equal words
+    (`syntax.parses.check_words`).
+    """
+
+    def __init__(self, trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
+        tags = [tree.tags() for tree in trees]
+        self.lengths = np.array([len(line) for line in tags])
+        self.tags = np.array([tag for line in tags for tag in line], dtype=object)
+        self.words = [words_of(parse.tokens) for parse in parses]
+        self.counted = np.array([counts for tree in trees for counts in counted_words(tree)], dtype=bool)
+        self.spans, self.labels = self._flat([tree.spans() for tree in trees])  # from the root down
+        self.predicted = None
+        if not any(parse.spans is None for parse in parses):
+            self.predicted, self.predicted_labels = self._flat([parse.spans for parse in parses])
+        self.owners = _owners(self.spans, self.lengths)
+        self.binary = right_factored(self.spans, self.lengths, self.owners)
+        self.pieces = np.array([len(parse.tokens) for parse in parses])
+        first = np.array([start for parse in parses for start in word_starts(parse.tokens)], dtype=bool)
+        self.piece_start = np.flatnonzero(first)  # of each word
+        self.piece_end = np.append(self.piece_start[1:], len(first))
+        self.distances = _joined([parse.distances for parse in parses])
+        self.eos_distances = np.array([parse.eos_distance for parse in parses], dtype=np.float64)
+
+    def _flat(self, trees: Sequence[Sequence[tuple[int, int, str]]]) -> tuple[np.ndarray, np.ndarray]:
+        """The trees' spans (S, 2), in words of the whole corpus, and their labels (S,)."""
+        spans = np.array([span[:2] for tree in trees for span in tree], np.int64).reshape(-1, 2)
+        first = np.repeat(np.cumsum(self.lengths) - self.lengths, [len(tree) for tree in trees])
+        return spans + first[:, None], np.array([label for tree in trees for *_, label in tree], dtype=object)
+
+    @property
+    def word_slots(self) -> np.ndarray:
+        """The induced distances between words, without those inside words."""
+        return self.distances[self.piece_end - 1]
+
+
+def counted_words(tree: Tree) -> list[bool]:
+    """Which of the n leaves of a gold tree are words, by their tags: no punctuation, no currency signs."""
+    return [
+        word and tag not in CURRENCY_TAGS
+        for word, tag in zip(not_punctuation(tree), tree.tags(), strict=True)
+    ]
+
+
+def words(corpus: ParsedCorpus) -> View:
+    """The convention of PRPN, ON-LSTM and StructFormer: trees over words (`counted_words`).
+
+    The distance between two words is the largest of the gaps between them; gaps inside words are dropped. So
+    an induced tree is split with punctuation, which the model reads, and then loses it; trivial trees never
+    have any. Spans of one word and of the whole sentence do not count; equal spans count once. Sentences of
+    fewer than two words are not scored.
+    """
+    sentence = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
+    lengths = np.bincount(sentence[corpus.counted], minlength=len(corpus.lengths))
+    counted = np.flatnonzero(corpus.counted)
+    slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
+    position = np.concatenate(([0], np.cumsum(corpus.counted)))
+    spans, binary = position[corpus.spans], position[corpus.binary]
+    some = spans[:, 0] < spans[:, 1]
+    predicted = None
+    if corpus.predicted is not None:
+        predicted = position[corpus.predicted]
+        predicted = predicted[predicted[:, 0] < predicted[:, 1]]
+    return View(
+        lengths,
+        slots,
+        np.ones(len(counted), dtype=bool),
+        spans[some],
+        binary[binary[:, 0] < binary[:, 1]],
+        trivial=False,
+        labels=corpus.labels[some],
+        predicted=predicted,
+    )
+
+
+def evalb(corpus: ParsedCorpus) -> View:
+    """EVALB's scores with COLLINS.prm on unlabelled brackets (LABELED 0).
+
+    The tree over words, with its punctuation, has one bracket per constituent, none around single words. Then
+    words and brackets whose labels COLLINS.prm deletes are removed. Every other bracket that still contains a
+    word counts, of any length and each time its span occurs (unary chains, single words, the whole sentence,
+    and a root called ROOT, too). Sentences without a word left are not scored.
+    """
+    keep = ~np.isin(corpus.tags, COLLINS_DELETES)
+    spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
+    high = _final_punctuation(corpus.counted, corpus.lengths)
+    predicted = corpus.predicted
+    if predicted is not None:
+        predicted = predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
+    return View(
+        corpus.lengths, corpus.word_slots, keep, spans, corpus.binary,
+        trivial=True, doubled=True, high=high, predicted=predicted,
+    )  # fmt: skip
+
+
+def paper(corpus: ParsedCorpus) -> View:
+    """The protocol of the scripts of Kai et al. 2024: binary trees over sub-words and `</s>`, all spans of at
+    least two leaves.
+
+    The gold tree follows from distances, too (`_published_slots`). Every predicted tree gets one more node at
+    the top, which matches nothing. (The scripts pass the prediction to EVALB as gold, so the paper prints our
+    recall as precision and our precision as recall.)
+    """
+    pieces = corpus.pieces
+    lengths = pieces + 1
+    top = np.cumsum(lengths)
+    slots = np.insert(corpus.distances, np.cumsum(pieces), np.inf)
+    slots[top - 2] = corpus.eos_distances
+    shift = np.repeat(np.arange(len(pieces)), corpus.lengths)  # number of </s> before each word
+    gold = np.full(top[-1], INSIDE_WORD)
+    gold[corpus.piece_end - 1 + shift] = np.concatenate([*_published_slots(corpus)])
+    gold[top - 1] = np.inf
+    spans = spans_of_forest(gold)[np.isfinite(gold)]
+    counts = np.repeat(corpus.counted, corpus.piece_end - corpus.piece_start)
+    high = 1 + _final_punctuation(counts, pieces)
+    return View(lengths, slots, np.ones(top[-1], bool), spans, spans, trivial=True, extra=1, high=high)
+
+
+def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
+    """For each sentence the gold distances after each of its m words, the last of them before `</s>`.
+
+    As in the published script, except that the tree is the gold one, not a parse of each part. The line is
+    cut after words in `SENTENCE_ENDS`; a part's tree is over its words without "&" (Moses' escapes), and
+    after a word with "&" the distance is as low as inside words. A part with fewer than two words without "&"
+    gives no distances, so that later ones move to the front.
+    """
+    begin = 0
+    for words in corpus.words:
+        owners = corpus.owners[begin : begin + len(words)].tolist()
+        begin += len(words)
+        ends = [place for place, word in enumerate(words, start=1) if word in SENTENCE_ENDS]
+        slots: list[float] = []
+        for start, end in pairwise(sorted({0, *ends, len(words)})):
+            kept = [place for place in range(start, end) if "&" not in words[place]]
+            if len(kept) > 1:
+                splits = {one: -float(min(owners[one:other])) for one, other in pairwise(kept)}
+                slots += [splits.get(place, INSIDE_WORD) for place in range(start, end - 1)]
+            slots.append(BETWEEN_PARTS)
+        slots[-1:] = [BEFORE_END]
+        yield slots + [INSIDE_WORD] * (len(words) - len(slots))
+
+
+def _owners(spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """(W,) for the gap after each word, the number of the lowest constituent that contains both words.
+
+    Spans of a sentence are ordered from the root down. Values after a sentence's last word are undefined.
+    """
+    owners = np.zeros(lengths.sum(), dtype=np.int64)
+    for number, (start, end) in enumerate(spans.tolist()):
+        owners[start : end - 1] = number
+    return owners
+
+
+def right_factored(spans: np.ndarray, lengths: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """n-ary trees → binary ones, A B C D → A (B (C D)); unary chains become one constituent.
+
+    Args:
+        spans: (S, 2) constituents of all sentences, those of a sentence from the root down.
+        lengths: (N,) leaves of the sentences.
+        owners: `_owners` of them.
+    Returns:
+        (sum of n-1 over the sentences, 2): the binary trees' spans of two leaves or more.
+    """
+    gaps = np.setdiff1d(np.arange(len(owners)), np.cumsum(lengths) - 1)
+    gaps = gaps[np.argsort(owners[gaps], kind="stable")]
+    split = owners[gaps]
+    first = np.diff(split, prepend=-1) != 0  # split of its constituent: the part begins where that begins
+    begin = np.where(first, spans[split, 0], np.roll(gaps, 1) + 1)  # or after the previous split
+    return np.stack((begin, spans[split, 1]), axis=1)
+
+
+def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:
+    """Slots: each sentence's distances, followed by +inf; infinite distances become the largest number."""
+    largest = np.finfo(np.float64).max
+    closed = [value for line in distances for value in (*line, np.nan)]
+    slots = np.clip(np.array(closed, dtype=np.float64), -largest, largest)
+    slots[np.isnan(slots)] = np.inf
+    return slots
+
+
+def _final_punctuation(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """(N,) number of punctuation leaves at the end of each sentence, its first leaf never included."""
+    leaf = np.arange(len(counts))
+    end = np.cumsum(lengths)
+    last = np.maximum.accumulate(np.where(counts, leaf, -1))[end - 1]  # last word that is not punctuation
+    return end - 1 - np.maximum(last, end - lengths)

@@ -1,0 +1,100 @@
+"""BLEU sentence by sentence: confidence intervals, and BLEU of groups of sentences.
+
+BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). One file per run
+holds these ten counts for each test sentence, and the length and number of split words of its source.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts
+from synmask.pipeline.files import UserError
+
+GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
+SAMPLES = 1000
+
+
+class Run(NamedTuple):
+    direction: str
+    system: str
+    seed: int
+
+
+def read_sentences(path: Path) -> pd.DataFrame:
+    """Read a run's sentences.csv: `COUNTS` and `SOURCE` of each sentence.
+
+    Raises:
+        UserError: no such file, or of another kind.
+    """
+    try:
+        rows = pd.read_csv(path, dtype=np.int64)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; decode and score this run first") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not a table of counts ({error}); delete it and rerun") from None
+    if list(rows.columns) != [*COUNTS, *SOURCE] or rows.empty:
+        raise UserError(f"{path}: not a table of counts; delete it and rerun")
+    return rows
+
+
+def intervals(runs: Mapping[Run, Path]) -> pd.DataFrame:
+    """sacreBLEU of each run, and each system's mean over seeds with a 95% interval.
+
+    The interval is a percentile bootstrap over the test sentences: all seeds of a system are scored on the
+    same resampled sentences, and their scores averaged. It shows how much the score depends on the choice of
+    test sentences, not on the seed; the single runs show the latter.
+
+    Returns:
+        one row per run: direction, system, seed, sentences, bleu; mean, low, high of its system.
+    """
+    return _by_system(runs, lambda rows: pd.Series("all", rows.index)).drop(columns="group")
+
+
+def by_source(runs: Mapping[Run, Path], column: str) -> pd.DataFrame:
+    """`intervals` for groups of sentences by `column`: source_words or split_words.
+
+    Returns:
+        the columns of `intervals` and `group` ("6–10"); empty groups are left out.
+    """
+    begins = GROUPS[column]
+    names = [
+        str(low) if after == low + 1 else f"{low}–{after - 1}" for low, after in itertools.pairwise(begins)
+    ]
+    names.append(f"{begins[-1]}+")
+    return _by_system(runs, lambda rows: pd.cut(rows[column], [*begins, np.inf], right=False, labels=names))
+
+
+def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
+    systems: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
+    for run, path in runs.items():
+        systems.setdefault((run.direction, run.system), {})[run.seed] = read_sentences(path)
+    results = []
+    for (direction, system), seeds in systems.items():
+        first = next(iter(seeds.values()))
+        if any(not table[SOURCE].equals(first[SOURCE]) for table in seeds.values()):
+            raise UserError(
+                f"{system} {direction}: its seeds have different test sentences; decode all again"
+            )
+        for group, rows in first.groupby(group_of(first), observed=True).groups.items():
+            counts = [table.loc[rows, COUNTS].to_numpy() for table in seeds.values()]
+            scores = [float(bleu_of_counts(table.sum(axis=0))) for table in counts]
+            low, high = _interval(counts)
+            whole = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
+            whole |= {"mean": np.mean(scores), "low": low, "high": high}
+            results += [whole | {"seed": s, "bleu": bleu} for s, bleu in zip(seeds, scores, strict=True)]
+    columns = ["direction", "system", "seed", "group", "sentences", "bleu", "mean", "low", "high"]
+    return pd.DataFrame(results, columns=columns)
+
+
+def _interval(tables: list[np.ndarray]) -> tuple[float, float]:
+    """95% interval of the mean BLEU of seeds, each (sentences, 10); the same resamples for all of them."""
+    size = len(tables[0])
+    weights = np.random.default_rng(1).multinomial(size, np.full(size, 1 / size), SAMPLES)  # (samples, size)
+    samples = np.mean([bleu_of_counts(weights @ table) for table in tables], axis=0)
+    low, high = np.percentile(samples, [2.5, 97.5])
+    return float(low), float(high)

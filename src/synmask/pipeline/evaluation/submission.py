@@ -1,0 +1,128 @@
+"""Answers to GLUE's test sets in the form that its server takes: a zip with a TSV file per test set.
+
+The form, for gluebenchmark.com, is that of public scripts: the columns index (from 0) and prediction; labels
+as in the data, of STS-B a number from 0 to 5. The server takes all eleven files or none.
+"""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS, task_named
+from synmask.pipeline.evaluation.task_scores import TASK_METRICS, read_predictions
+from synmask.pipeline.files import UserError, all_writing, json_text, read_object
+
+HEADER = "index\tprediction"
+WNLI, WNLI_ROWS, WNLI_LABELS = "WNLI.tsv", 146, ("0", "1")
+WNLI_ANSWER = "0"  # the most frequent label of its training set: no system here is trained on it
+HIGHEST = 5.0  # of STS-B
+
+
+def best_seed(task: str, part: str, scores: Sequence[Path]) -> dict[str, Any]:
+    """The run with the best score on a development set, the first of equal ones.
+
+    Args:
+        part: the part of `task` that chooses; scores: scores.json of each seed.
+
+    Returns:
+        {"task", "seed", "metric", "scores": seed → score in percent, "place": of the run in `scores`}.
+
+    Raises:
+        UserError: no such task; a file is missing, or is not a run's scores of this part.
+    """
+    task_named(task)
+    found: list[tuple[int, float]] = []
+    metric = TASK_METRICS[task][0]
+    for path in scores:
+        run = read_object(path)
+        try:
+            if run["task"] != task:
+                raise UserError(f"{path}: scores of {run['task']}, not of {task}")
+            found.append((int(run["seed"]), float(run["scores"][part][metric])))
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"{path}: no seed with {metric} of {task}'s {part}; score it again") from None
+    place = max(range(len(found)), key=lambda number: found[number][1])
+    return {"task": task, "seed": found[place][0], "metric": metric, "scores": dict(found), "place": place}
+
+
+def write_submission(
+    answers: Mapping[str, Path],
+    chosen: Mapping[str, Path],
+    rows: Mapping[str, int],
+    output: Path,
+    said: Path,
+    about: Mapping[str, Any],
+) -> None:
+    """Write the zip that GLUE's server takes, checked, and a summary that says which seeds answered.
+
+    Args:
+        answers: file of `SUBMISSION` → predictions, one per line (`finetune.predict`).
+        chosen: file → JSON of the seed that predicted (`best_seed`).
+        rows: file → how many examples its test set has.
+        output: NAME.zip; said: the summary, JSON.
+        about: what else the summary says.
+
+    Raises:
+        UserError: a file of `SUBMISSION` is not given, or something is missing, malformed or out of range.
+    """
+    if missing := [name for name in SUBMISSION if name not in answers]:
+        raise UserError(f"GLUE's server wants {', '.join(missing)}, too; give predictions for all test sets")
+    if unknown := [name for name in answers if name not in SUBMISSION]:
+        raise UserError(f"GLUE's server knows no {', '.join(unknown)}; it wants {', '.join(SUBMISSION)}")
+    columns = {name: _column(name, answers[name], rows[name]) for name in SUBMISSION}
+    columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
+    summary = {name: read_object(chosen[name]) | {"rows": rows[name]} for name in SUBMISSION}
+    summary[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, column in columns.items():
+            lines = [HEADER, *(f"{index}\t{answer}" for index, answer in enumerate(column))]
+            entry = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, "".join(f"{line}\n" for line in lines))
+    check_submission(packed.getvalue(), {**rows, WNLI: WNLI_ROWS}, str(output))
+    with all_writing([output, said], "wb") as (archive, text):
+        archive.write(packed.getbuffer())
+        text.write(json_text({**about, "files": summary}).encode())
+
+
+def _column(name: str, path: Path, rows: int) -> list[str]:
+    """The predictions of one file; numbers are moved into the range that the server takes."""
+    task, _ = SUBMISSION[name]
+    found = read_predictions(task, path, rows)
+    if TASKS[task].labels:
+        return found
+    return [f"{min(max(float(value), 0.0), HIGHEST):.4f}" for value in found]
+
+
+def check_submission(packed: bytes, rows: Mapping[str, int], where: str) -> None:
+    """Read a submission as the server would: its files, their columns, each index and each answer.
+
+    Args:
+        rows: file → its number of examples; where: what errors begin with.
+
+    Raises:
+        UserError: it is not what the server takes.
+    """
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        if sorted(archive.namelist()) != sorted([*SUBMISSION, WNLI]):
+            raise UserError(f"{where}: holds {', '.join(archive.namelist())}; eleven files are wanted")
+        for name in archive.namelist():
+            _check_file(name, archive.read(name).decode(), rows[name], f"{where}: {name}")
+
+
+def _check_file(name: str, text: str, rows: int, where: str) -> None:
+    header, *lines = text.removesuffix("\n").split("\n")
+    if header != HEADER:
+        raise UserError(f"{where}: columns {header!r:.60}, not {HEADER!r}")
+    if len(lines) != rows:
+        raise UserError(f"{where}: {len(lines)} rows, not {rows}")
+    labels = WNLI_LABELS if name == WNLI else TASKS[SUBMISSION[name][0]].labels
+    for number, line in enumerate(lines):
+        index, _, answer = line.partition("\t")
+        if index != str(number):
+            raise UserError(f"{where}, line {number + 2}: index {index!r:.20}, not {number}")
+        if answer not in labels if labels else not 0.0 <= float(answer) <= HIGHEST:
+            raise UserError(f"{where}, line {number + 2}: {answer!r:.40} is no answer to this task")

@@ -1,0 +1,106 @@
+"""GPUs of one machine, shared by the jobs that Snakemake starts there side by side.
+
+Snakemake counts GPUs (`snakemake --resources gpu=4`) but does not say which job has which. A job that needs
+some takes a lock on each; the kernel lets go of it when the job ends, however it ends.
+"""
+
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+from synmask.pipeline.files import UserError
+
+PAUSE = 1.0  # seconds between two looks for free GPUs
+
+
+def visible() -> list[str]:
+    """The GPUs this process may use: the entries of CUDA_VISIBLE_DEVICES, or else the numbers of all GPUs."""
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [gpu.strip() for gpu in chosen.split(",") if gpu.strip() not in ("", "-1")]
+    query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return []
+
+
+@contextmanager
+def lease(count: int) -> Iterator[list[str]]:
+    """Have `count` of the visible GPUs to oneself; the block, and what it starts, sees these alone.
+
+    Call it before CUDA is initialised. Waits until so many are free; where fewer are visible, takes them all.
+    With `count` 0, or without a GPU, nothing changes: a GPU that is there may be used, together with others.
+    Locks are a user's own, and within a SLURM job the job's own, whose GPUs may be counted from 0 again.
+
+    Raises:
+        UserError: the folder of the locks belongs to another user.
+    """
+    gpus = visible()
+    count = min(count, len(gpus))
+    if count < 1:
+        yield []
+        return
+    with ExitStack() as held:
+        taken = _wait(gpus, count, held)
+        before = os.environ.get("CUDA_VISIBLE_DEVICES")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
+        try:
+            yield taken
+        finally:
+            if before is None:
+                del os.environ["CUDA_VISIBLE_DEVICES"]
+            else:
+                os.environ["CUDA_VISIBLE_DEVICES"] = before
+
+
+def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
+    folder, told = _folder(), False
+    while True:
+        taken = _take(folder, gpus, count)
+        if len(taken) == count:
+            for lock in taken.values():
+                held.enter_context(lock)
+            return list(taken)
+        for lock in taken.values():  # all or none: two that wait for each other's second would wait for ever
+            lock.close()
+        if not told:
+            print(f"waiting for {count} of the GPUs {', '.join(gpus)}", file=sys.stderr, flush=True)
+            told = True
+        time.sleep(PAUSE)
+
+
+def _take(folder: Path, gpus: list[str], count: int) -> dict[str, IO]:
+    """Lock up to `count` GPUs that are free; closing a file frees its GPU."""
+    taken: dict[str, IO] = {}
+    for gpu in gpus:
+        if len(taken) == count:
+            break
+        name = f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{gpu.replace('/', '-')}"
+        lock = open(folder / name, "w")  # noqa: SIM115
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            taken[gpu] = lock
+        except BlockingIOError:
+            lock.close()
+    return taken
+
+
+def _folder() -> Path:
+    """The user's folder of locks, on this machine's own disk."""
+    folder = Path(tempfile.gettempdir()) / f"synmask-gpus-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.lstat().st_uid != os.getuid():
+        raise UserError(f"{folder}: belongs to another user; remove it or set TMPDIR to another folder")
+    return folder
+
+
+def workers(batches: int, gpus: int) -> int:
+    """The most data-parallel workers, one per GPU, that share an update's `batches` evenly; at least one."""
+    return max(number for number in range(1, max(gpus, 1) + 1) if batches % number == 0)

@@ -1,0 +1,107 @@
+"""Translations sentence by sentence, in the style of compare-mt: scores, gains, words that differ."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import groupby
+from operator import sub
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics import CHRF
+
+from synmask.pipeline.evaluation.bleu import bleu
+from synmask.pipeline.files import read_aligned
+from synmask.pipeline.reporting.html import spread
+
+SHOWN = 30
+Name = tuple[str, int]  # a system's label and a seed
+
+
+@dataclass
+class ShownTranslation:
+    """One run's translation: stretches of words, and whether the reference lacks them; scores and gains."""
+
+    words: list[tuple[str, bool]]
+    chrf: float
+    bleu: float
+    chrf_gain: float | None
+    bleu_gain: float | None
+
+
+@dataclass
+class Example:
+    """A test sentence: its number (from 1), source, reference, translations.
+
+    The reference consists of stretches of words, with the indices of the translations that lack them.
+    """
+
+    number: int
+    source: str
+    reference: list[tuple[str, list[int]]]
+    translations: list[ShownTranslation]
+
+
+def examples(
+    source: Path, reference: Path, hypotheses: Mapping[Name, Path], *, language: str, lowercase: bool = False
+) -> list[Example]:
+    """SHOWN of the sentences that the runs translate differently, the largest gain of the last system first.
+
+    All that differ are ordered by the gain in chrF of the last system over the first, in their first seeds,
+    and sampled at equal steps, so that gains and losses are representative. A run's gain is over the first
+    system's run with the same seed or, if that is missing, with its first seed.
+
+    Args:
+        source, reference: plain text, one sentence per line.
+        hypotheses: the runs' detokenised translations, the baseline's first.
+        language, lowercase: of the references, as for `bleu.bleu`.
+    Raises:
+        UserError: the files do not have the same number of lines.
+    """
+    sides = read_aligned([source, reference, *hypotheses.values()], "decode the test set again")
+    chrf, sentence_bleu = CHRF(lowercase=lowercase), bleu("sacrebleu", language, lowercase=lowercase)
+    sentence_bleu.effective_order = True
+    metrics = (chrf, sentence_bleu)
+    names = list(hypotheses)
+    last = next(place for place, (system, _) in enumerate(names) if system == names[-1][0])
+    baselines = [_baseline(names, place) for place in range(len(names))]
+    ranked = []
+    for index, (text, expected, *found) in enumerate(zip(*sides, strict=True)):
+        if len({*found}) > 1:
+            first, other = (chrf.sentence_score(found[place], [expected]).score for place in (0, last))
+            ranked.append((first - other, index, text, expected, found))
+    shown = []
+    for _, index, text, expected, found in spread(sorted(ranked), SHOWN):
+        scores = [[metric.sentence_score(line, [expected]).score for metric in metrics] for line in found]
+        translations = []
+        for line, own, base in zip(found, scores, baselines, strict=True):
+            words = _runs(line.split(), _differing(line, expected))
+            gains = [None, None] if base is None else map(sub, own, scores[base])
+            translations.append(ShownTranslation(words, *own, *gains))
+        lacking = [_differing(expected, line) for line in found]
+        flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
+        shown.append(Example(index + 1, text, _runs(expected.split(), flags), translations))
+    return shown
+
+
+def _baseline(names: Sequence[Name], place: int) -> int | None:
+    """The index of the run that a run's gain is measured against; None for the baseline's own runs."""
+    system, seed = names[place]
+    if system == names[0][0]:
+        return None
+    return names.index((names[0][0], seed)) if (names[0][0], seed) in names else 0
+
+
+def _differing(text: str, other: str) -> list[bool]:
+    """For each word of a text, whether the other text lacks it, by their longest common stretches."""
+    words = text.split()
+    differs = [True] * len(words)
+    for start, _, size in SequenceMatcher(None, words, other.split(), autojunk=False).get_matching_blocks():
+        differs[start : start + size] = [False] * size
+    return differs
+
+
+def _runs(words: Iterable[str], flags: Iterable[Any]) -> list[tuple[str, Any]]:
+    """Join neighbouring words with the same flag."""
+    pairs = groupby(zip(words, flags, strict=True), key=lambda pair: pair[1])
+    return [(" ".join(word for word, _ in group), flag) for flag, group in pairs]

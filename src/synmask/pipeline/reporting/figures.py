@@ -1,0 +1,155 @@
+"""Training curves, cost by sentence length, and heat maps of P_D.
+
+`out` is a figure's path without extension; .svg, .pdf and .csv are written. `labels` are the systems'.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.reporting.runs import read_history
+from synmask.pipeline.reporting.style import (
+    COLOURS,
+    DARK,
+    PARENTS,
+    STYLE,
+    in_style,
+    legend_below,
+    look,
+    panels,
+    save,
+    text_width,
+)
+
+
+@in_style
+def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
+    """Training and validation loss by epoch: a line per system (mean over seeds), a band from min to max.
+
+    If a system has several seeds, each is a thin line in the band. Later lines are thinner, so that none
+    hides another. The axis ends at the 90th percentile of the epochs' median losses, so that outliers do not
+    flatten the rest.
+
+    Args:
+        histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
+    Raises:
+        UserError: a history is missing or lacks a column, or there is none.
+    """
+    frames = [
+        pd.DataFrame(
+            {"system": system, "seed": seed, **read_history(path, "epoch", "train_loss", "valid_loss")}
+        )
+        for (system, seed), path in histories.items()
+    ]
+    if not frames:
+        raise UserError(f"{out}: no training history given; name at least one run")
+    data = pd.concat(frames, ignore_index=True)
+    figure, rows = panels(1, 2, width=4.6, height=3.4)
+    titles = {"train_loss": "Training loss", "valid_loss": "Validation loss"}
+    count = data["system"].nunique()
+    for axes, (column, title) in zip(rows[0], titles.items(), strict=True):
+        for index, (system, runs) in enumerate(data.groupby("system", sort=False)):
+            by_epoch = runs.groupby("epoch")[column]
+            mean, colour = by_epoch.mean(), COLOURS[index % len(COLOURS)]
+            marker = "o" if len(mean) == 1 else None
+            width = 1.2 + 3 * (count - 1 - index) / max(count - 1, 1)
+            axes.plot(mean.index, mean, label=labels[system], marker=marker, linewidth=width, **look(index))
+            axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.15, lw=0)
+            if runs["seed"].nunique() > 1:
+                for _, run in runs.groupby("seed"):
+                    axes.plot(run["epoch"], run[column], color=colour, linewidth=0.6, alpha=0.6)
+        axes.set(title=title, xlabel="Epoch", ylabel="nats a target token")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        low, high = data[column].min(), data.groupby("epoch")[column].median().quantile(0.9)
+        if data["epoch"].nunique() > 2 and high > low:
+            axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+    legend_below(figure, rows[0, 0])
+    save(figure, out, data)
+
+
+@in_style
+def speed(costs: Path, out: Path, labels: Mapping[str, str]) -> None:
+    """Time and memory of the encoder per sentence, by length; one line per system.
+
+    Args:
+        costs: the JSON file of `translation.speed.measure_files`.
+        labels: a system without one keeps its name.
+    Raises:
+        UserError: the file is missing or of another kind.
+    """
+    cost = read_json(costs)
+    if not isinstance(cost, dict) or not {"device", "threads", "rows"} <= cost.keys():
+        raise UserError(f"{costs}: not an output of `synmask speed`; delete it and rerun")
+    data = pd.DataFrame(cost["rows"])
+    where = cost["device"]
+    if where == "CPU":
+        where += f", {cost['threads']} thread{'s' * (cost['threads'] > 1)}"
+    figure, rows = panels(1, 2, width=4.6, height=3.4)
+    units = {"milliseconds": ("Time", "ms per sentence"), "megabytes": ("Memory", "MB per sentence")}
+    lengths = sorted(set(data["length"]))
+    for axes, (column, (what, unit)) in zip(rows[0], units.items(), strict=True):
+        for index, (system, table) in enumerate(data.groupby("model", sort=False)):
+            style = {"marker": "o", "markersize": 4} | look(index)
+            axes.plot(table["length"], table[column], label=labels.get(system, system), **style)
+        axes.set(title=f"{what} ({where})", xlabel="Sub-words in the sentence", ylabel=unit)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.set_xticks(lengths, [*map(str, lengths)])
+        axes.minorticks_off()
+    legend_below(figure, rows[0, 0])
+    save(figure, out, data.assign(device=cost["device"], threads=cost["threads"]))
+
+
+@in_style
+def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -> None:
+    """P_D of one sentence as a heat map: row i is token i, column j its parent.
+
+    Args:
+        tokens, matrix: n tokens; (n, n), rows sum to 1, or to less if the diagonal was set to 0.
+    Raises:
+        ValueError: the matrix is not (n, n).
+    """
+    count = len(tokens)
+    matrix = np.asarray(matrix)
+    if matrix.shape != (count, count):
+        raise ValueError(f"matrix must be ({count}, {count}) for {count} tokens; got {matrix.shape}")
+    # all positions in inches: the map is square, with equal room for labels at its left and below
+    side, before = 0.32 * count, max(text_width(token) for token in tokens) + 0.5
+    height = before + side + 0.4
+    width = max(before + side + 1.1, 1.2 * text_width(title) + 0.2)
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((before / width, before / height, side / width, side / height))
+    scale = figure.add_axes(((before + side + 0.15) / width, before / height, 0.15 / width, side / height))
+    top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
+    image = axes.imshow(matrix, cmap=PARENTS, vmin=0, vmax=top)
+    axes.set_xticks(range(count), tokens, rotation=90)
+    axes.set_yticks(range(count), tokens)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.grid(visible=False)
+    axes.set_xticks(np.arange(count + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(count + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.set(xlabel="Parent", ylabel="Token")
+    figure.text(0.5, 1 - 0.2 / height, title, ha="center", va="center", size=STYLE["axes.titlesize"])
+    for row, column in np.argwhere(matrix >= 0.095).tolist():
+        value = matrix[row, column]
+        colour = "white" if value > top / 2 else DARK
+        text = f"{value:.1f}".removeprefix("0")
+        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
+    figure.colorbar(image, cax=scale, label="Probability")
+    rows, columns = np.indices(matrix.shape)
+    data = {
+        "token_position": rows.ravel() + 1,
+        "token": np.asarray(tokens, dtype=object)[rows.ravel()],
+        "parent_position": columns.ravel() + 1,
+        "parent": np.asarray(tokens, dtype=object)[columns.ravel()],
+        "probability": matrix.ravel(),
+    }
+    save(figure, out, pd.DataFrame(data))

@@ -1,0 +1,280 @@
+"""A table of numbers, and how it is printed: Markdown, LaTeX (booktabs), and JSON for the page."""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from synmask.pipeline.files import UserError, read_json, write_lines, writing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDEST = 8  # columns of numbers
+LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "|": r"\textbar{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": r"$-$",
+    "→": r"$\rightarrow$",
+    "≥": r"$\geq$",
+    "λ": r"$\lambda$",
+    "†": r"$^{\dagger}$",
+    "‡": r"$^{\ddagger}$",
+    "–": "--",
+    "“": "``",
+    "”": "''",
+}
+SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number of a table before it is printed: a mean over seeds, or a paper's number as printed.
+
+    Attributes:
+        mean: None if there is no number; it and `sd` are printed with `digits` decimals.
+        difference: from the published number.
+        p: decides the significance mark; the larger of `p_test_set` and `p_seeds`, if these are given.
+        change: from the baseline.
+        seeds, asked: how many runs exist, and how many the table asks for.
+        run: corpus, direction (or task) and system of the runs.
+        printed: a paper's number as printed, instead of all this.
+    """
+
+    mean: float | None = None
+    digits: int = 2
+    sd: float | None = None
+    p: float | None = None
+    p_test_set: float | None = None
+    p_seeds: float | None = None
+    change: float | None = None
+    difference: float | None = None
+    seeds: int = 0
+    asked: int = 0
+    best: bool = False
+    run: tuple[str, str, str] | None = None
+    printed: str | None = None
+
+    @classmethod
+    def over_seeds(cls, scores: "pd.Series", **more: Any) -> "Value":
+        """The mean of scores, one per seed, and their sample standard deviation; nothing without scores."""
+        mean = float(scores.mean()) if len(scores) else None
+        return cls(mean, sd=scores.std(ddof=1) if len(scores) > 1 else None, **more)
+
+    @property
+    def text(self) -> str:
+        """Mean, sd, mark, difference, seeds if some are missing: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
+        if self.mean is None:
+            return self.printed or "–"
+        text = f"{self.mean:.{self.digits}f}"
+        if self.sd is not None:
+            text += f" ± {self.sd:.{self.digits}f}"
+        if self.p is not None and self.p < SIGNIFICANT:
+            text += "‡" if self.p < VERY_SIGNIFICANT else "†"
+        if self.difference is not None and not math.isnan(self.difference):
+            text += f" ({signed(self.difference, self.digits)})"
+        if self.seeds < self.asked:
+            text += f" [{self.seeds} of {self.asked}]"
+        return text
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """+0.10, −0.10, but never −0.00."""
+    return f"{round(float(value), digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
+def highest(values: Iterable[float | None], digits: int) -> list[bool]:
+    """Which values are the highest, compared as printed; a single value is not the highest."""
+    printed = [None if value is None else round(float(value), digits) for value in values]
+    rivals = [value for value in printed if value is not None]
+    return [len(rivals) > 1 and value == max(rivals) for value in printed]
+
+
+@dataclass
+class Layout:
+    """A table to print: `stubs` are the heads of the word columns at the left, `heads` of the number columns.
+
+    A head has several levels, such as ("IWSLT14", "De→En", "sacreBLEU"); an empty level is not printed.
+    More than `WIDEST` columns are printed as blocks below each other, one per head of the first level.
+    """
+
+    title: str
+    stubs: list[str]
+    heads: list[tuple[str, ...]]
+    rows: list[tuple[list[str], list[Value]]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    baseline: str = ""  # the row that changes are measured against
+
+    def blocks(self) -> list[tuple[str, "Layout"]]:
+        """Each block as a table of its own, with its heading ("" for a single block)."""
+        names = dict.fromkeys(head[0] for head in self.heads)
+        if len(self.heads) <= WIDEST or len(names) == 1:
+            return [("", self)]
+        blocks = []
+        for name in names:
+            places = [place for place, head in enumerate(self.heads) if head[0] == name]
+            heads = [("", *self.heads[place][1:]) for place in places]
+            rows = [(words, [cells[place] for place in places]) for words, cells in self.rows]
+            blocks.append((name, replace(self, heads=heads, rows=rows)))
+        return blocks
+
+    def changes(self) -> bool:
+        """Whether any value is compared with the baseline."""
+        return any(value.change is not None for _, values in self.rows for value in values)
+
+    def empty(self) -> list[str]:
+        """The labels of rows without any number."""
+        return [" ".join(words) for words, values in self.rows if not any(map(_shows, values))]
+
+    def readable(self) -> "Layout":
+        """The table without rows and columns of dashes and without columns that repeat their neighbour."""
+        rows = [(words, values) for words, values in self.rows if any(map(_shows, values))]
+        kept: list[tuple[tuple[str, ...], list[Value]]] = []
+        for head, *column in zip(self.heads, *(values for _, values in rows), strict=True):
+            before, values = kept[-1] if kept else ((), [])
+            if before[:-1] == head[:-1] and [one.text for one in values] == [one.text for one in column]:
+                kept[-1] = ((*head[:-1], f"{before[-1]}, {head[-1]}"), values)
+            elif any(map(_shows, column)):
+                kept.append((head, column))
+        lines = [(words, [column[row] for _, column in kept]) for row, (words, _) in enumerate(rows)]
+        return replace(self, heads=[head for head, _ in kept], rows=lines)
+
+
+def _shows(value: Value) -> bool:
+    return value.text != "–"
+
+
+def arrow(direction: str) -> str:
+    """A direction for readers: "de-en" becomes "De→En"; other names stay as they are."""
+    languages = direction.split("-")
+    if len(languages) == 2 and all(language.isalpha() and language.islower() for language in languages):
+        return "→".join(language.capitalize() for language in languages)
+    return direction
+
+
+def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:
+    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`.
+
+    LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
+    """
+    markdown = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
+    write_lines(f"{out}.md", itertools.islice(markdown, 1, None))
+    write_lines(f"{out}.tex", itertools.chain.from_iterable(map(_latex, tables)))
+    with writing(f"{out}.json") as handle:
+        json.dump([asdict(table) for table in (*tables, *more)], handle, ensure_ascii=False)
+
+
+def write_csv(out: str | Path, data: "pd.DataFrame") -> None:
+    """Write OUT.csv."""
+    with writing(f"{out}.csv") as handle:
+        data.to_csv(handle, index=False, lineterminator="\n")
+
+
+def read_tables(path: Path) -> list[Layout]:
+    """Read the tables in a JSON file of `write_tables`.
+
+    Raises:
+        UserError: the file is of another kind.
+    """
+    try:
+        return TypeAdapter(list[Layout]).validate_python(read_json(path))
+    except ValidationError:
+        raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
+
+
+def escape(text: str) -> str:
+    """Escape text for LaTeX; text between backquotes is code."""
+    parts = ["".join(LATEX.get(character, character) for character in part) for part in text.split("`")]
+    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(parts))
+
+
+def plain(text: str) -> str:
+    """Escape text for Markdown, so that it makes no image, link, HTML or emphasis."""
+    return re.sub(r"[\\`*\[\]|]|<(?=[A-Za-z/!?])|&(?=[#\w])|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+
+
+def _note(text: str) -> str:
+    """Escape a note for Markdown; text between single backquotes stays code."""
+    parts = re.split(r"((?<!`)`[^`]+`(?!`))", text)
+    return "".join(part if place % 2 else plain(part).replace(r"\|", "|") for place, part in enumerate(parts))
+
+
+def _markdown(table: Layout) -> list[str]:
+    lines = [f"# {plain(table.title)}"]
+    for name, block in table.blocks():
+        lines += [*(["", f"**{plain(name)}**"] if name else []), "", *_pipes(block)]
+    return [*lines, *(part for note in table.notes for part in ("", _note(note)))]
+
+
+def _pipes(table: Layout) -> list[str]:
+    heads = [plain(" ".join(filter(None, head))) for head in table.heads]
+    rows = (
+        [*map(plain, words), *(f"**{cell.text}**" if cell.best else cell.text for cell in cells)]
+        for words, cells in table.rows
+    )
+    return pipes([*map(plain, table.stubs), *heads], "l" * len(table.stubs) + "r" * len(heads), rows)
+
+
+def pipes(heads: Iterable[str], align: str, rows: Iterable[Iterable[str]]) -> list[str]:
+    """A Markdown table; `align` has "l" or "r" for each column."""
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    rule = "".join("|---" if side == "l" else "|---:" for side in align)
+    return [line(heads), f"{rule}|", *map(line, rows)]
+
+
+def _latex(table: Layout) -> list[str]:
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{escape(table.title)}}}", r"\footnotesize"]
+    for name, block in table.blocks():
+        lines += [rf"\textbf{{{escape(name)}}}\par\smallskip"] if name else []
+        lines += [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
+        lines += [*_tabular(block), r"}\par\smallskip"]
+    if table.notes:
+        lines += [r"\begin{minipage}{\linewidth}", r"\raggedright"]
+        lines += [rf"{escape(note)}\par" for note in table.notes]
+        lines.append(r"\end{minipage}")
+    return [*lines, r"\end{table}"]
+
+
+def _tabular(table: Layout) -> list[str]:
+    width = len(table.stubs)
+    lines = [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
+    for level in range(len(table.heads[0]) - 1):
+        lines += _spanning(table.heads, level, width)
+    lines += [_row(map(escape, [*table.stubs, *(head[-1] for head in table.heads)])), r"\midrule"]
+    for words, cells in table.rows:
+        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text) for cell in cells)
+        lines.append(_row([*map(escape, words), *texts]))
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[str]:
+    """One level of heads, each above its columns, and the rules below; nothing if all are empty."""
+    if not any(head[level] for head in heads):
+        return []
+    cells, rules, first = [""] * width, [], width + 1
+    for prefix, group in itertools.groupby(heads, key=lambda head: head[: level + 1]):
+        count = len(list(group))
+        cells.append(rf"\multicolumn{{{count}}}{{c}}{{{escape(prefix[-1])}}}")
+        rules.append(rf"\cmidrule(lr){{{first}-{first + count - 1}}}")
+        first += count
+    return [_row(cells), " ".join(rules)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"

@@ -1,0 +1,152 @@
+"""The notes below a table: how to read it, missing runs, sources of the numbers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pandas as pd
+
+from synmask.pipeline.config.published import Published
+from synmask.pipeline.config.table_plan import Plan, asked_runs
+from synmask.pipeline.reporting.cells import Cell
+from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
+from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
+
+
+def notes(
+    plan: Plan,
+    published: Published,
+    cells: Sequence[Cell],
+    runs: pd.DataFrame,
+    tests: pd.DataFrame,
+    make: str,
+) -> list[str]:
+    """The notes, one paragraph each; `make` is the command that makes missing runs."""
+    parts = [
+        _how_to_read(plan, cells),
+        _marks(plan, cells, tests),
+        _published(published, cells),
+        *published.notes({(cell.corpus, cell.metric, cell.system) for cell in cells if cell.paper}),
+        *plan["notes"],
+        _missing(plan, runs, make),
+        _diverged(plan, runs),
+        *_signatures(plan, runs),
+        _machines(plan, runs),
+        _listed("Commit", runs["commit"]),
+    ]
+    return [part for part in parts if part]
+
+
+def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
+    parts = []
+    runs = [seeds for column in plan["columns"] for seeds in column["runs"].values()]
+    if chosen := {tuple(seeds) for seeds in runs if seeds != [0]}:  # 0: a trivial baseline
+        seeds = ", ".join(map(str, *chosen)) if len(chosen) == 1 else ""
+        if max(map(len, chosen)) == 1:
+            parts.append(f"one seed ({seeds})" if seeds else "one seed each")
+        else:
+            over = f"seeds {seeds}" if seeds else "the seeds"
+            parts.append(f"mean ± sample standard deviation over {over}")
+    if any(cell.difference is not None for cell in cells):
+        parts.append("in parentheses the difference to the published number")
+    if any(0 < cell.seeds < cell.asked for cell in cells):
+        parts.append("in brackets how many of the seeds there are, where some lack")
+    ours, theirs = any(cell.best for cell in cells), any(cell.best_published for cell in cells)
+    if ours and plan["sweep"]:
+        parts.append(f"bold: chosen by the highest mean of {METRICS[CHOICE].label}")
+    elif ours or theirs:
+        apart = ", published and here apart" if ours and theirs else ""
+        parts.append(f"bold: the best of each column{apart}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _marks(plan: Plan, cells: Sequence[Cell], tests: pd.DataFrame) -> str:
+    tested = [cell for cell in cells if cell.p is not None]
+    if not tested:
+        return ""
+    label = dict(plan["rows"])[plan["baseline"]]
+    trials = dict(part.split(":") for part in tests["signature"].iloc[0].split("|"))["ar"]
+    examples = "examples" if "glue" in plan["metrics"] else "test set"
+    over = f"over the {examples} (approximate randomisation seed by seed, {trials} trials)"
+    if all(cell.p_seeds is None for cell in tested):
+        over += "; one seed says nothing about the spread over seeds"
+    else:
+        over = f"both {over} and over the seeds (Welch's t-test)"
+        if any(cell.p_seeds is None for cell in tested):
+            over += f"; where there is one seed, over the {examples} alone"
+    if min(cell.p for cell in tested) < SIGNIFICANT:
+        return f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {label}, {over}."
+    return f"No difference from {label} is significant (p < {SIGNIFICANT}) {over}."
+
+
+def _published(published: Published, cells: Sequence[Cell]) -> str:
+    """The papers that print the numbers, and the origin of quoted ones."""
+    printed = [cell for cell in cells if cell.paper]
+    papers = dict.fromkeys(cell.paper for cell in printed)
+    quoted = dict.fromkeys((cell.label, cell.system) for cell in printed if cell.origin == "quoted")
+    if not papers:
+        return ""
+    text = f"Published numbers: {'; '.join(published.papers[paper] for paper in papers)}."
+    if quoted:
+        origins = (f"{label} ({published.cite(published.systems[name].paper)})" for label, name in quoted)
+        text += f" Quoted there, not measured by its authors: {', '.join(origins)}."
+    return text
+
+
+def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
+    """The missing runs, and the command that makes them."""
+    there = set(runs[RUN].itertuples(index=False, name=None))
+    parts, missing, asked = [], 0, len(asked_runs(plan))
+    for column in plan["columns"]:
+        where = " ".join(filter(None, [column["group"], arrow(column["column"])]))
+        for system, label in plan["rows"]:
+            seeds = column["runs"].get(system, [])
+            absent = [s for s in seeds if (column["corpus"], column["column"], system, s) not in there]
+            missing += len(absent)
+            if absent:
+                which = "all seeds" if absent == seeds and len(seeds) > 1 else _seeds(absent)
+                parts.append(f"{label} {where} ({which})")
+    if not missing:
+        return ""
+    what = f"all {asked} runs" if missing == asked else "; ".join(parts)
+    return f"Missing: {what}. To make what is missing: `{make}`."
+
+
+def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
+    shown = [metric for metric in plan["metrics"] if metric in [*SCORES, *VALID_SCORES]]
+    bad = runs[runs[shown].isna().any(axis=1)] if shown else runs[:0]
+    labels = dict(plan["rows"])
+    parts = [
+        f"{labels[run['system']]} {run['corpus']} {arrow(run['direction'])} (seed {run['seed']})"
+        for _, run in bad.iterrows()
+    ]
+    return f"No finite score, so left out of the means: {'; '.join(parts)}." if parts else ""
+
+
+def _signatures(plan: Plan, runs: pd.DataFrame) -> Iterator[str]:
+    """sacreBLEU's signature of each score, with its columns if corpora differ in it."""
+    for metric in dict.fromkeys(metric.removeprefix("valid_") for metric in plan["metrics"]):
+        if metric not in SCORES or runs.empty:
+            continue
+        for signature, group in runs.groupby(f"signature_{metric}", sort=False):
+            columns = dict.fromkeys(zip(group["corpus"], group["direction"], strict=True))
+            where = ", ".join(f"{corpus} {arrow(direction)}" for corpus, direction in columns)
+            several = runs[f"signature_{metric}"].nunique() > 1
+            yield f"{METRICS[metric].label}{f' ({where})' if several else ''}: {signature}."
+
+
+def _machines(plan: Plan, runs: pd.DataFrame) -> str:
+    if not {"tokens_per_second", "device_hours", "memory"} & set(plan["metrics"]):
+        return ""
+    text = _listed("Trained here on", runs["device"])
+    meaning = " Hours count every device; memory is the main memory of the training's processes."
+    return text and text + meaning
+
+
+def _listed(what: str, values: Iterable[object]) -> str:
+    values = list(dict.fromkeys(str(value) for value in values if value and pd.notna(value)))
+    return f"{what}: {', '.join(values)}." if values else ""
+
+
+def _seeds(seeds: list[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"

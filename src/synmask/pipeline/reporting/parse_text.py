@@ -1,0 +1,55 @@
+"""The scores of one parse as tables for the terminal. It works without pandas, whose import takes 0.4 s."""
+
+from collections.abc import Sequence
+
+from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, METRICS, PARSE_SCORES
+
+LABELS = {metric: METRICS[metric].label for metric in PARSE_SCORES} | {name: name for name in ATTACHMENT}
+PROTOCOLS = {
+    "words": "trees over words, without punctuation and currency signs, which induced trees lose after "
+    "they are split; single words and whole sentences do not count",
+    "paper": "binary trees over sub-words and </s>, as the scripts of Kai et al. 2024 score them; the paper "
+    "prints this P as R, this R as P",
+    "evalb": "what EVALB computes with COLLINS.prm on unlabelled brackets",
+    DEPENDENCIES: "heads by the argmax of P_D, of words without punctuation",
+}
+
+
+def as_text(result: dict) -> str:
+    """All scores of one parse."""
+    lines = []
+    for name, protocol in result["protocols"].items():
+        sentences = f"{protocol['sentences']} sentences"
+        lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], PARSE_SCORES), ""]
+        if name == "words":
+            for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
+                shown = dict(list(protocol[key].items())[:10])
+                keys = [*next(iter(shown.values()), {})]
+                lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, keys), ""]
+    if result["dependencies"]:
+        lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
+        lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
+    if result["unparsed"]:
+        lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
+    if cut := result["cut_words"]:
+        lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
+    if ties := result["ties"]:
+        lines.append(f"{ties['tied']} of {ties['splits']} splits are ties, decided for the first")
+    if (explained := result["explained_by_labels_within_sentences"]) is not None:
+        lines.append(
+            f"{100 * explained:.1f}% of the distances' variance within sentences is explained by the BPE "
+            "labels beside each gap"
+        )
+    return "\n".join(lines).rstrip("\n")
+
+
+def _lines(rows: dict[str, dict[str, float]], keys: Sequence[str]) -> list[str]:
+    """The values of `keys` in each row, below their heads."""
+    width = max(map(len, rows), default=0)
+    heads = [LABELS.get(key, key) for key in keys]
+    lines = [" " * (width + 4) + "  ".join(f"{head:>7}" for head in heads)]
+    for name, row in rows.items():
+        cells = (f"{row[key]:.2f}" if isinstance(row[key], float) else str(row[key]) for key in keys)
+        texts = (cell.rjust(max(7, len(head))) for cell, head in zip(cells, heads, strict=True))
+        lines.append(f"  {name:<{width}}  " + "  ".join(texts))
+    return lines

@@ -1,0 +1,178 @@
+"""The report: one HTML page that needs no network, with findings, tables, figures, translations, runs."""
+
+import base64
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from synmask.pipeline.files import UserError, read_lines, writing
+from synmask.pipeline.reporting.entries import (
+    RESULTS,
+    TRANSLATION_SCORES,
+    TrainingRun,
+    read_runs,
+    settings,
+    summary,
+)
+from synmask.pipeline.reporting.examples import Example, Name, examples
+from synmask.pipeline.reporting.headline import findings, probability
+from synmask.pipeline.reporting.html import part, policy
+from synmask.pipeline.reporting.layout import arrow, read_tables, signed
+from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
+
+TITLES = {
+    "bleu": "BLEU of the systems",
+    "curves": "Training and validation loss",
+    "distribution": "Whose child is each token: P_D",
+    "method": "The method",
+    "source": "BLEU by kind of sentence",
+    "speed": "Time and memory by sentence length",
+    "sweep": "BLEU by setting",
+    "tasks": "Scores by task",
+    "tree": "Trees of one sentence",
+}
+
+
+@dataclass
+class Figure:
+    """A figure of the page: its heading and an inline image."""
+
+    title: str
+    stem: Path
+    caption: str
+    image: str
+
+
+def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
+    """Write the page from the files in `plan` that exist; list the others as missing.
+
+    Args:
+        plan: of a table, the JSON beside the Markdown is read.
+        output: the HTML file; the results are linked relative to it.
+        captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
+            EXPERIMENT-DIRECTION-NAME.svg.
+    Raises:
+        UserError: a file that exists cannot be read, or is not what it should be.
+    """
+    experiments = [_experiment(entry, captions) for entry in plan["experiments"]]
+    environment = Environment(
+        loader=PackageLoader("synmask.pipeline.reporting", "page"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "arrow": arrow,
+        "cards": lambda runs: [
+            (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
+        ],
+        "code": lambda text: re.split(r"`([^`]+)`", text),
+        "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
+        "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
+        "link": partial(relpath, start=Path(output).parent),
+        "number": lambda value, digits=2: "–" if value is None else f"{value:,.{digits}f}",
+        "probability": probability,
+        "shell": lambda words: shlex.join(map(str, words)),
+        "signed": signed,
+    }
+    page = environment.get_template("page.html").render(
+        title=plan["title"],
+        policy=policy(part("page.js"), part("tree_page.js")),
+        script=Markup(part("page.js")),
+        figures=_figures(plan["figures"], "", captions),
+        absent_figures=_absent(plan["figures"]),
+        experiments=experiments,
+        summary=summary([run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]),
+    )
+    with writing(output) as handle:
+        handle.write(page)
+
+
+def _experiment(entry: ExperimentPlan, captions: Path) -> dict[str, Any]:
+    """The template's variables on one experiment."""
+    entry = {**entry, "systems": dict(entry["systems"])}
+    translates = "columns" not in entry
+    runs = read_runs(entry)
+    numbers = [Path(path).with_suffix(".json") for path in entry["tables"]]
+    tables = [(path, read_tables(path)) for path in numbers if path.exists()]
+    pages = entry.get("pages", [])
+    translations = {
+        direction: _examples(RESULTS / entry["corpus"] / direction, direction, runs)
+        for direction in (entry["directions"] if translates else ())
+    }
+    return {
+        "name": entry["name"],
+        "title": entry["title"],
+        "corpus": entry["corpus"],
+        "directions": entry["directions"],
+        "systems": entry["systems"],
+        "metrics": entry.get("metrics", TRANSLATION_SCORES),
+        "kind": "Direction" if translates else "Task",
+        "runs": [run for run in runs if run.there],
+        "missing": [run for run in runs if not run.there],
+        "summary": summary(runs),
+        "settings": settings(runs),
+        "tables": tables,
+        "findings": [found for _, each in tables for found in findings(each)],
+        "figures": _figures(entry["figures"], entry["name"], captions),
+        "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
+        "absent": _absent([*entry["tables"], *entry["figures"], *(path for _, path in pages)]),
+        "translations": {direction: found for direction, found in translations.items() if found},
+    }
+
+
+def _absent(paths: Iterable[str]) -> list[str]:
+    """The paths that do not exist, or are tables without their JSON."""
+    return [path for path in paths if not Path(path.replace(".md", ".json")).exists()]
+
+
+def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figure]:
+    """The figures that exist, as images, so that their ids and styles do not clash."""
+    figures = []
+    for path in map(Path, paths):
+        if path.exists():
+            name = path.stem.removeprefix(f"{experiment}-")
+            direction, _, kind = name.rpartition("-")
+            text = captions / f"{kind}.rst"
+            caption = " ".join(read_lines(text)).strip() if text.exists() else ""
+            title = ", ".join(filter(None, [TITLES.get(kind, kind), arrow(direction)]))
+            image = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
+            figures.append(Figure(title, path.with_suffix(""), caption, image))
+    return figures
+
+
+def _body(page: Path) -> Markup:
+    """The body of an HTML page without its heading."""
+    body = re.search(r"<body[^>]*>(.*)</body>", page.read_text(encoding="utf-8"), re.DOTALL)
+    if body is None:
+        raise UserError(f"{page}: not a whole HTML page; delete it and rerun")
+    return Markup(re.sub(r"</?main>|<h1.*?</h1>", "", body[1], flags=re.DOTALL))
+
+
+def _examples(
+    folder: Path, direction: str, runs: Iterable[TrainingRun]
+) -> tuple[list[Name], list[Example]] | None:
+    """The runs that translate a direction, the baseline's first, and sentences that they translate."""
+    source, target = direction.split("-")
+    translated = [
+        run for run in runs if run.direction == direction and (run.folder / "hypothesis.test.txt").exists()
+    ]
+    texts = [folder / "text" / f"test.{language}" for language in (source, target)]
+    if not translated or not all(path.exists() for path in texts):
+        return None
+    hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
+    signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
+    found = examples(*texts, hypotheses, language=target, lowercase="case:lc" in signature)
+    return (list(hypotheses), found) if found else None

@@ -1,0 +1,313 @@
+"""Read the results of runs as tables: scores.json, parse.json, tests against a baseline, peak memory.
+
+All functions that read raise a UserError if a file is missing, is not JSON, or lacks a key.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from synmask.pipeline.config.base import Translation, Validation
+from synmask.pipeline.config.claims import OF_HEADS
+from synmask.pipeline.config.table_plan import AVERAGE
+from synmask.pipeline.evaluation.bootstrap import Counts
+from synmask.pipeline.evaluation.task_scores import TASK_METRICS
+from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
+
+RUN = ["corpus", "direction", "system", "seed"]
+SCORES = list(get_args(Translation))  # of the test set
+VALID_SCORES = list(get_args(Validation))
+CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
+COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit"]
+SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
+
+
+def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
+    """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
+
+    Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
+    training's peak in MiB, from Snakemake's benchmark file beside scores.json (NaN if there is none);
+    `device_hours` counts all devices.
+
+    Raises:
+        UserError: there is no file.
+    """
+    rows = []
+    for path in paths:
+        run = _read(path, [*RUN, "scores", "signatures"])
+        _require(run["scores"], ["valid", "test"], path, "scores")
+        _require(run["signatures"], SCORES, path, "signatures")
+        row = {key: run[key] for key in RUN} | {key: run.get(key) for key in COSTS}
+        row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
+        for split, columns in (("test", SCORES), ("valid", VALID_SCORES)):
+            _require(run["scores"][split], SCORES, path, f"scores.{split}")
+            row |= {c: _finite(run["scores"][split][m]) for c, m in zip(columns, SCORES, strict=True)}
+        row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
+        row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
+        row["memory"] = _peak_memory(Path(path).parent / "benchmarks" / f"train.{run['direction']}.tsv")
+        rows.append(row)
+    if not rows:
+        raise UserError("no scores.json given; name at least one run")
+    return pd.DataFrame(rows)
+
+
+def read_parse_scores(paths: Iterable[Path], protocol: str, trees: str = "induced") -> pd.DataFrame:
+    """The runs of parse.json files, one row each: run, and the scores of its `trees` by `protocol`."""
+    rows = []
+    for path in paths:
+        found = [row for row in parse_rows(path) if (row["protocol"], row["tree"]) == (protocol, trees)]
+        if not found:
+            raise UserError(f"{path}: no {protocol} in protocols, or no {trees} in it; make it again")
+        rows += found
+    return pd.DataFrame(rows, columns=[*RUN, *PARSE_SCORES])
+
+
+def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of one parse.json: run, "protocol", "tree", number of "counted" sentences or words, scores."""
+    run = read_json(path)
+    with _complete(path):
+        head = {key: run[key] for key in RUN}
+        parts = [(name, one.get("sentences"), one, PARSE_SCORES) for name, one in run["protocols"].items()]
+        if heads := run.get("dependencies"):
+            parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
+        for protocol, counted, part, keys in parts:
+            for tree, scores in part["rows"].items():
+                where = {"protocol": protocol, "counted": counted, "tree": tree}
+                yield head | where | {key: _finite(scores[key]) for key in keys}
+
+
+def read_recalls(path: Path) -> dict[str, dict[str, float]]:
+    """Recall by label of a parse.json, by the protocol "words": label → kind of tree → percentage."""
+    run = read_json(path)
+    with _complete(path):
+        return {
+            label: {tree: _finite(recall) for tree, recall in recalls.items()}
+            for label, recalls in run["protocols"]["words"]["recall_by_label"].items()
+        }
+
+
+def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
+    """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree."""
+    found = {}
+    for path in paths:
+        run = _read(path, ["direction", "system", "seed", "counts"])
+        with _complete(path):
+            for name, protocol in run["counts"].items():
+                _require(protocol, ["gold", "induced", "right-branching"], path, f"counts.{name}")
+                gold = np.array(protocol["gold"])
+                found[run["direction"], run["system"], run["seed"], name] = {
+                    tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
+                    for tree, spans in protocol.items()
+                    if tree != "gold"
+                }
+    return found
+
+
+def read_history(path: Path, *columns: str) -> pd.DataFrame:
+    """A history.csv, one row per epoch, which must have these columns."""
+    try:
+        history = pd.read_csv(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; make this run first") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not a table ({error}); train again") from None
+    lacking = {*columns} - {*history.columns}
+    if lacking:
+        raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train again")
+    return history
+
+
+def read_head_scores(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
+    """Of each heads.json: metric → row → percentage, and counts of right heads."""
+    found = []
+    for path in paths:
+        run = _read(path, ["counts", *OF_HEADS])
+        with _complete(path):
+            found.append(
+                {
+                    metric: {row: _heads(run, metric, row) for pair in pairs.items() for row in pair}
+                    for metric, pairs in OF_HEADS.items()
+                }
+            )
+    return found
+
+
+def _heads(run: Mapping[str, Any], metric: str, row: str) -> tuple[float, Counts]:
+    counts = run["counts"][metric]
+    return _finite(run[metric][row]), Counts(np.array(counts["right"][row]), 2 * np.array(counts["words"]))
+
+
+def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Tasks of language understanding, one row per run and column; `glue` is the task's own score.
+
+    Each file is a run's scores.json, or a task's baselines.json, whose rows have seed 0. `direction` is the
+    name of the column.
+
+    Raises:
+        UserError: runs of one system and task were trained with different settings.
+    """
+    named, rows = _named(columns), []
+    for path in paths:
+        run = _read(path, ["corpus", "task", "scores"])
+        whole = {run["system"]: run["scores"]} if "system" in run else run["scores"]
+        settings = json.dumps({key: run.get(key) for key in ("settings", "weights")}, sort_keys=True)
+        head = {"corpus": run["corpus"], "seed": run.get("seed", 0), "settings": settings}
+        head |= {key: run.get(key) for key in COSTS}
+        for system, parts in whole.items():
+            for part, scores in parts.items():
+                place = (run["corpus"], run["task"], part)
+                if place not in named:
+                    raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
+                metric = TASK_METRICS[run["task"]][0]
+                _require(scores, [metric], path, f"scores.{part}")
+                row = {"direction": named[place], "system": system, "glue": _finite(scores[metric])}
+                rows.append(head | row)
+    table = pd.DataFrame(rows)
+    for _, group in table.groupby(["corpus", "direction", "system"]):
+        _same(group, "settings")
+    return table
+
+
+def _named(columns: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+    """(benchmark, task, part) → the name of its column."""
+    return {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
+
+
+def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """`runs`, and if the table has an average, a row per system and seed that has all columns."""
+    names = [column["column"] for column in columns if column.get("task")]
+    if len(names) == len(columns):
+        return runs
+    rows = []
+    for (corpus, system, seed), group in runs.groupby(["corpus", "system", "seed"], sort=False):
+        if set(group["direction"]) == {*names}:
+            place = {"corpus": corpus, "direction": AVERAGE, "system": system, "seed": seed}
+            rows.append(place | {"glue": group["glue"].mean(skipna=False)})
+    return pd.concat([runs, pd.DataFrame(rows)], ignore_index=True) if rows else runs
+
+
+def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(corpus, direction) → the system that validation chooses: that with the highest mean of `CHOICE`.
+
+    Runs without a finite score do not count. If fewer than two systems have one, nothing is chosen.
+    """
+    finite = runs.dropna(subset=[CHOICE]).astype({CHOICE: float})
+    means = finite.groupby(["corpus", "direction", "system"], sort=False)[CHOICE].mean()
+    places = means.groupby(level=["corpus", "direction"])
+    return {place: group.idxmax()[-1] for place, group in places if len(group) > 1}
+
+
+def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]] = ()) -> pd.DataFrame:
+    """The tests of runs against the baseline's run with the same seed, one row per run and metric.
+
+    Args:
+        columns: of a benchmark's table; `direction` is then the name of a task's column.
+    """
+    rows, named = [], _named(columns)
+    for path in paths:
+        run = read_json(path)
+        keys = ["corpus", "system", "seed", "baseline"]
+        _require(run, [*keys, "parts", "task"] if "task" in run else [*RUN, "metrics"], path, "the file")
+        for kind in ("metrics", "parts"):
+            if not isinstance(run.get(kind, {}), dict):
+                raise UserError(f"{path}: {kind} has no tests in it; delete it and make it again")
+            for name, test in run.get(kind, {}).items():
+                _require(test, ["difference", "p"], path, f"{kind}.{name}")
+        head = {key: run.get(key) for key in [*RUN, "baseline"]}
+        rows += [head | {"metric": metric} | test for metric, test in run.get("metrics", {}).items()]
+        for part, test in run.get("parts", {}).items():
+            place = (run["corpus"], run["task"], part)
+            if place in named:
+                rows.append(head | {"direction": named[place], "metric": "glue"} | test)
+    return pd.DataFrame(rows, columns=[*RUN, "baseline", "metric", "difference", "p", "signature"])
+
+
+def check_alike(runs: pd.DataFrame) -> None:
+    """Check that runs of a cell were trained alike, and runs of a column decoded and scored alike.
+
+    Raises:
+        UserError: a run is given twice, or settings, decoding or signatures differ; it names two runs.
+    """
+    check_once(runs)
+    for _, column in runs.groupby(["corpus", "direction"], sort=False):
+        for key in ("decoding", *(f"signature_{metric}" for metric in SCORES)):
+            _same(column, key)
+    for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
+        _same(cell, "settings")
+
+
+def check_once(runs: pd.DataFrame, *more: str) -> None:
+    """Check that no run is given twice; `more`: what tells apart the rows of one run.
+
+    Raises:
+        UserError: one is.
+    """
+    twice = runs[runs.duplicated([*RUN, *more])]
+    if len(twice):
+        raise UserError(f"{describe(twice.iloc[0])}: given twice; name each run once")
+
+
+def describe(run: pd.Series | dict[str, Any]) -> str:
+    """A run in words: "grammar on demo de-en, seed 1"."""
+    return f"{run['system']} on {run['corpus']} {run['direction']}, seed {run['seed']}"
+
+
+def _same(runs: pd.DataFrame, key: str) -> None:
+    first = runs.iloc[0]
+    for _, run in runs[runs[key] != first[key]].iterrows():
+        one, other = first[key], run[key]
+        if key in SETTINGS:
+            one, other = _first_difference(json.loads(one), json.loads(other))
+        raise UserError(
+            f"{key} differ between {describe(first)} ({one}) and {describe(run)} ({other}); "
+            "make the older run again"
+        )
+
+
+def _first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
+    """The first key with different values: "training.lr: 0.1", "training.lr: 0.2"."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        key = next(key for key in sorted({*one, *other}) if one.get(key) != other.get(key))
+        return _first_difference(one.get(key), other.get(key), f"{path}.{key}")
+    return f"{path[1:]}: {one}", f"{path[1:]}: {other}"
+
+
+def _finite(value: Any) -> float:
+    """The value, or NaN if it is not a finite number (the training diverged)."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else math.nan
+
+
+def _peak_memory(benchmark: Path) -> float:
+    """max_rss of Snakemake's benchmark file, in MiB; it writes "-" or "NA" if it could not measure."""
+    if not benchmark.exists():
+        return math.nan
+    column = pd.read_csv(benchmark, sep="\t")["max_rss"]
+    return float(pd.to_numeric(column, errors="coerce").max())
+
+
+@contextmanager
+def _complete(path: Path) -> Iterator[None]:
+    """A key that the block does not find is missing in the file."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
+
+
+def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    run = read_json(path)
+    _require(run, keys, path, "the file")
+    return run
+
+
+def _require(value: object, keys: Iterable[str], path: Path, where: str) -> None:
+    lacking = [key for key in keys if not isinstance(value, dict) or key not in value]
+    if lacking:
+        raise UserError(f"{path}: no {', '.join(lacking)} in {where}; delete it and make it again")

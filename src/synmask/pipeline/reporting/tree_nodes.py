@@ -1,0 +1,163 @@
+"""Trees as nodes to draw: each with its span, label, gold match and children."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from synmask.pipeline.evaluation.protocols import counted_words
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.tree import check_fit, restricted_spans, spans_of_distances, word_starts
+from synmask.pipeline.syntax.treebank import Tree
+
+
+class Node(NamedTuple):
+    start: int  # in sub-words, half-open
+    end: int
+    label: str
+    hit: tuple[int, int] | None  # the gold span that it matches, in words that count
+    level: int  # above the leaves: one more than the highest node inside it
+    children: tuple[int, ...]  # numbers of nodes, or, as ~number, of leaves
+
+
+@dataclass
+class Drawing:
+    """One tree of a sentence.
+
+    Attributes:
+        leaves: the texts below it, and `bounds`, the sub-words that each leaf covers.
+        nodes: children before parents.
+    """
+
+    leaves: list[str]
+    bounds: list[tuple[int, int]]
+    nodes: list[Node]
+
+    @property
+    def levels(self) -> int:
+        return max((node.level for node in self.nodes), default=1)
+
+
+@dataclass
+class SentenceTrees:
+    """A sentence's trees, the gold one first (if there is one), by title.
+
+    Attributes:
+        words: the sub-words (start, end) of each word.
+        expected: the gold spans that count by the protocol `words`; None without a gold tree.
+        counted: the number of words that count.
+    """
+
+    tokens: list[str]
+    words: list[tuple[int, int]]
+    drawings: dict[str, Drawing]
+    expected: set[tuple[int, int]] | None
+    counted: int
+
+    def found(self, title: str) -> int:
+        """The number of gold spans that count and that a tree has."""
+        return len({node.hit for node in self.drawings[title].nodes if node.hit})
+
+    def heading(self, title: str, how: str) -> str:
+        """The heading of a tree; `how` says how matches are shown."""
+        if self.expected is None:
+            return title
+        if title == "gold":
+            return f"gold ({len(self.expected)} constituents that count)"
+        return f"{title} ({self.found(title)} of {len(self.expected)} found, {how})"
+
+    def f1(self, title: str) -> float:
+        """An induced tree's F1 in this sentence, in percent, by the protocol `words`."""
+        both = max(self.counted - 2, 0) + len(self.expected or ())
+        return 200 * self.found(title) / both if both else 100.0
+
+
+def branches(
+    drawing: Drawing, places: Sequence[float]
+) -> Iterator[tuple[Node, float, list[tuple[float, int]]]]:
+    """Each node, children first, with its x and the x and level of each child.
+
+    Args:
+        places: x of each leaf.
+    """
+    tops: list[tuple[float, int]] = []
+    for node in drawing.nodes:
+        below = [tops[child] if child >= 0 else (places[~child], 0) for child in node.children]
+        tops.append(((below[0][0] + below[-1][0]) / 2, node.level))
+        yield node, tops[-1][0], below
+
+
+def bars(parse: Parse) -> dict[str, list[float]]:
+    """Heights, if any, and distances to the next sub-word (n each), scaled from 0 (least) to 1."""
+    columns = {"height": list(parse.heights)} if parse.heights else {}
+    columns["distance"] = [*parse.distances, parse.eos_distance]
+    values = [value for column in columns.values() for value in column]
+    low, span = min(values), (max(values) - min(values)) or 1.0
+    return {name: [(value - low) / span for value in column] for name, column in columns.items()}
+
+
+def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTrees:
+    """The gold tree and the induced trees of one sentence.
+
+    A node of an induced tree is right if it cuts no word and, in words that count, is a constituent of the
+    gold tree of more than one word and less than the sentence (as the protocol `words` counts).
+
+    Args:
+        induced: title → parse; all have the same sub-words.
+    Raises:
+        ValueError: the sub-words differ between the trees, or do not make as many words as the gold tree has.
+    """
+    tokens = list(next(iter(induced.values())).tokens)
+    starts = [index for index, first in enumerate(word_starts(tokens)) if first]
+    words = list(pairwise([*starts, len(tokens)]))
+    if any(list(parse.tokens) != tokens for parse in induced.values()):
+        raise ValueError("induced: all trees must have the same sub-words")
+    keep, expected, drawings = [True] * len(words), None, {}
+    if gold is not None:
+        if len(words) != len(gold.leaves()):
+            raise ValueError(f"induced: {len(words)} words, but the gold tree has {len(gold.leaves())}")
+        keep = counted_words(gold)
+        expected = set(restricted_spans(gold, keep))
+        drawings["gold"] = Drawing(gold.leaves(), words, _connected(_gold_spans(gold, words), words))
+    pieces = [(position, position + 1) for position in range(len(tokens))]
+    for title, parse in induced.items():
+        check_fit(parse.distances, tokens, "tokens")
+        spans = _induced_spans(parse.distances, words, keep, expected or set())
+        drawings[title] = Drawing(tokens, pieces, _connected(spans, pieces))
+    return SentenceTrees(tokens, words, drawings, expected, sum(keep))
+
+
+def _gold_spans(gold: Tree, words: list[tuple[int, int]]) -> list[tuple]:
+    """Constituents; the chain of unary ones over one span is one node, "S VP"."""
+    labels: dict[tuple[int, int], str] = {}
+    for start, end, label in gold.spans():
+        span = (words[start][0], words[end - 1][1])
+        labels[span] = f"{labels[span]} {label}" if span in labels else label
+    return [(*span, label, None) for span, label in labels.items()]
+
+
+def _induced_spans(
+    distances: Sequence[float],
+    words: list[tuple[int, int]],
+    keep: Sequence[bool],
+    expected: set[tuple[int, int]],
+) -> list[tuple]:
+    before = list(accumulate(keep, initial=0))  # of each word: how many words before it count
+    first = {start: before[number] for number, (start, _) in enumerate(words)}
+    last = {end: before[number + 1] for number, (_, end) in enumerate(words)}
+    spans = []
+    for start, end in spans_of_distances(distances).tolist():
+        span = (first.get(start), last.get(end))  # None: the node cuts a word
+        spans.append((start, end, "", span if span in expected else None))
+    return spans
+
+
+def _connected(spans: list[tuple], bounds: list[tuple[int, int]]) -> list[Node]:
+    nodes: list[Node] = []
+    owner = [~leaf for leaf, (start, end) in enumerate(bounds) for _ in range(start, end)]  # of each sub-word
+    for start, end, label, hit in sorted(spans, key=lambda span: (span[1] - span[0], span[0])):
+        children = tuple(dict.fromkeys(owner[start:end]))
+        level = 1 + max((nodes[child].level for child in children if child >= 0), default=0)
+        owner[start:end] = [len(nodes)] * (end - start)
+        nodes.append(Node(start, end, label, hit, level, children))
+    return nodes

@@ -1,0 +1,184 @@
+"""A page to browse trees sentence by sentence, gold and induced ones side by side."""
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from synmask.pipeline.reporting.html import part, policy, spread
+from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
+from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.treebank import Tree
+
+SHOWN = 20  # sentences
+FONT = 12  # pixels
+LETTER = 0.58 * FONT  # a generous mean width
+STEP = 15  # pixels per level
+BAR = 26  # pixels of the largest height or distance
+STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:90rem}"
+    "h1{font-size:1.4rem}"
+)
+KEY = (
+    '<p class="tree-key">Green: constituents that the gold tree has. '
+    '<span class="tree-key-split">Underlined</span>: pieces of one word. '
+    'Bars: <span class="tree-key-height">heights</span> and '
+    '<span class="tree-key-distance">distances</span> to the next sub-word, from the least to '
+    "the largest of the sentence. Point at a word, or tab to it, to see its likely parents by "
+    "P<sub>D</sub>; an arrow to the right edge means the root.</p>"
+)
+
+
+def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
+    """SHOWN sentences, evenly spaced from the shortest to the longest, each with its trees side by side.
+
+    The section has its own style and script and loads nothing; its classes begin with "tree-". Without
+    JavaScript every sentence unfolds by itself; with it, one is shown at a time, to step, search and order.
+
+    Args:
+        gold: the gold trees of N sentences.
+        induced: label → the N parses of one run.
+    """
+    lengths = [len(tree.leaves()) for tree in gold]
+    order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
+    chosen = spread(order, SHOWN)
+    sentences = []
+    for place, number in enumerate(chosen):
+        parses = {label: of_run[number] for label, of_run in induced.items()}
+        sentence = sentence_of(gold[number], parses)
+        sentences.append(_sentence(number + 1, sentence, parses, shown=place == len(chosen) // 2))
+    return "\n".join(
+        [
+            '<div class="tree-section">',
+            f"<style>{part('tree_page.css')}</style>",
+            _controls(list(induced)),
+            KEY,
+            *sentences,
+            f"<script>{part('tree_page.js')}</script>",
+            "</div>",
+        ]
+    )
+
+
+def page(title: str, fragment: str) -> str:
+    """A whole page around `section`."""
+    return f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy(part("tree_page.js"))}">
+<title>{escape(title)}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{STYLE}</style></head>
+<body><main><h1>{escape(title)}</h1>
+{fragment}
+</main></body></html>
+"""
+
+
+def _controls(labels: list[str]) -> str:
+    orders = "".join(
+        f"<option value={number}>F1 of {escape(label)}, lowest first</option>"
+        for number, label in enumerate(labels)
+    )
+    return (
+        '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
+        '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output>'
+        '<label>Search <input type="search" class="tree-search"></label>'
+        f'<label>Order <select class="tree-order"><option value="">length</option>{orders}</select></label>'
+        "</form>"
+    )
+
+
+def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse], *, shown: bool) -> str:
+    f1 = [round(sentence.f1(label), 1) for label in parses]
+    headings = {"gold": sentence.heading("gold", "")}
+    headings |= {
+        label: sentence.heading(label, f"F1 {score}") for label, score in zip(parses, f1, strict=True)
+    }
+    drawn = "".join(
+        f'<figure class="tree-one" tabindex="0"><figcaption>{escape(headings[title])}</figcaption>'
+        f"{_svg(drawing, sentence, parses.get(title), headings[title])}</figure>"
+        for title, drawing in sentence.drawings.items()
+    )
+    text = escape(" ".join(sentence.drawings["gold"].leaves))
+    return (
+        f'<details class="tree-sentence" data-f1="{json.dumps(f1)}"{" open" * shown}>'
+        f'<summary class="tree-text">{number}. {text}</summary><div class="tree-row">{drawn}</div></details>'
+    )
+
+
+def _svg(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
+    """One tree: paths for its constituents, leaves, lines under split words, bars below."""
+    places, width = _places(drawing)
+    base = STEP * (drawing.levels + 1)
+    lines: dict[bool, list[str]] = {False: [], True: []}
+    labels = []
+    for node, middle, below in branches(drawing, places):
+        y = base - STEP * node.level
+        down = "".join(f"M{x:.1f} {y}V{base - STEP * level}" for x, level in below)
+        lines[node.hit is not None].append(f"M{below[0][0]:.1f} {y}H{below[-1][0]:.1f}{down}")
+        if node.label:
+            labels.append(
+                f'<text class="tree-label" x="{middle:.1f}" y="{y + 4}">{escape(node.label)}</text>'
+            )
+    line, height = base + FONT + 2, base + FONT + 10
+    marks, more = [], ""
+    if parse is not None:
+        split = [(start, end) for start, end in sentence.words if end - start > 1]
+        marks = [f"M{places[start]:.1f} {line + 5}H{places[end - 1]:.1f}" for start, end in split]
+        more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
+    words = [_word(leaf, index, places, line, width, parse) for index, leaf in enumerate(drawing.leaves)]
+    return (
+        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}" '
+        f'role="group" aria-label="{escape(name, quote=True)}">'
+        f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
+        f'<path class="tree-right" d="{"".join(lines[True])}"/>'
+        f'<path class="tree-split" d="{"".join(marks)}"/>{more}{"".join(labels)}{"".join(words)}</svg>'
+    )
+
+
+def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:
+    """A leaf, and arrows to its likely parents, shown when it is pointed at; `</s>` is the right edge."""
+    text = f'<text x="{places[index]:.1f}" y="{y}">{escape(leaf)}</text>'
+    if parse is None or not parse.parents:
+        return text
+    names, arrows = [], []
+    for parent, share in parse.parents[index]:
+        start, end = places[index], [*places, width - 2][parent]
+        bend = y + 10 + min(24, abs(end - start) / 4)
+        tip = f"M{end - 3:.1f} {y + 10}L{end:.1f} {y + 4}L{end + 3:.1f} {y + 10}"
+        arrows.append(
+            f'<path class="tree-parent" stroke-width="{1 + 3 * share:.1f}" '
+            f'd="M{start:.1f} {y + 4}Q{(start + end) / 2:.1f} {bend:.1f} {end:.1f} {y + 4}{tip}"/>'
+        )
+        names.append(f"{[*parse.tokens, '</s> (root)'][parent]} {share:.2f}")
+    told = f"{leaf}: likely parents {', '.join(names) or 'none above 0.1'}"
+    return f'<g class="tree-word" tabindex="0"><title>{escape(told)}</title>{text}{"".join(arrows)}</g>'
+
+
+def _bars(parse: Parse, places: Sequence[float], foot: int) -> str:
+    """Bars: heights at the left of each sub-word's position, distances at its right."""
+    shift = {"height": -4, "distance": 1}
+    paths = []
+    for name, values in bars(parse).items():
+        drawn = [
+            f"M{x + shift[name]:.1f} {foot}v{-1 - (BAR - 1) * value:.1f}h3V{foot}z"
+            for x, value in zip(places, values, strict=True)
+        ]
+        paths.append(f'<path class="tree-bar-{name}" d="{"".join(drawn)}"/>')
+    return "".join(paths)
+
+
+def _places(drawing: Drawing) -> tuple[list[float], float]:
+    """x of each leaf, far enough apart for words and labels; and the total width."""
+    widths = [LETTER * max(len(leaf) + leaf.count("@"), 2) + 10 for leaf in drawing.leaves]  # @ is wide
+    for node in drawing.nodes:
+        covered = [leaf for leaf, (start, end) in enumerate(drawing.bounds) if node.start <= start < node.end]
+        lack = (LETTER * len(node.label) + 10) / len(covered)
+        for leaf in covered:
+            widths[leaf] = max(widths[leaf], lack)
+    ends, end = [], 0.0
+    for width in widths:
+        ends.append(end + width / 2)
+        end += width
+    return ends, end

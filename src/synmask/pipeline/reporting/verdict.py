@@ -1,0 +1,450 @@
+"""Test claims: contrasts between runs, their tests, a table of verdicts and a figure of effects."""
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median_high, stdev
+
+import numpy as np
+import pandas as pd
+
+from synmask.pipeline.config.base import DIRECTION
+from synmask.pipeline.config.claims import OF_HEADS, Claims, Contrast
+from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
+from synmask.pipeline.evaluation.bootstrap import Counts, f1, paired_bootstrap
+from synmask.pipeline.evaluation.contrasts import LEVEL, claim_verdict, effect, holm, seeds_needed, verdict
+from synmask.pipeline.evaluation.sentences import read_sentences
+from synmask.pipeline.evaluation.significance import TRIALS, seeds_differ
+from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.reporting.layout import arrow, pipes, plain, signed, write_csv
+from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.reporting.runs import (
+    RUN,
+    check_alike,
+    read_counts,
+    read_head_scores,
+    read_history,
+    read_parse_scores,
+    read_recalls,
+    read_scores,
+)
+from synmask.pipeline.reporting.style import COLOURS, DARK, GREY, in_style, panels, save
+
+TITLES = {
+    "sacrebleu": METRICS["sacrebleu"].label,
+    "f1_words": "F1 of trees (words)",
+    "f1_paper": "F1 of trees (the paper's count)",
+    "attachment": "Undirected heads, percentage of words",
+    "probe": "Heads found by a linear probe, percentage of words",
+}
+SMALL = 5.0  # a relevant gain in F1 or words, if a claim names none
+SMALL_BLEU = 0.5
+LABELS = 5  # kinds of constituents in the table of recalls
+SHOWN = {
+    "valid_sacrebleu": f"{METRICS['sacrebleu'].label}, validation",
+    "sacrebleu": f"{METRICS['sacrebleu'].label}, test",
+    "chrf": f"{METRICS['chrf'].label}, test",
+}
+OF_RUN = ["device", "commit", "valid_perplexity", "valid_sacrebleu", "sacrebleu", "f1_words"]
+OF_RUN += ["minutes", "tokens_per_second"]
+VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
+
+
+@dataclass
+class Found:
+    """One contrast in one direction: the scores of its seeds and the results of the tests."""
+
+    claim: str
+    direction: str
+    system: str
+    rival: str
+    metric: str
+    seeds: int  # of the system
+    rival_seeds: int  # 0: trivial trees
+    mean: float
+    rival_mean: float
+    difference: float
+    low: float
+    high: float
+    p_test_set: float
+    p_seeds: float
+    gain: float | None
+    p_gain_test_set: float | None  # of a difference as large as the gain
+    p_gain_seeds: float | None
+    needed: int | None = None  # seeds per side, by the test over the seeds
+    p: float = 1.0  # the larger p, adjusted for the number of contrasts
+    p_gain: float | None = None  # likewise, for the number of contrasts with a gain; 1 if it is reached
+    verdict: str = ""
+
+
+class _Runs:
+    """The results of the runs in a folder: all of them, or those with these `scores`."""
+
+    def __init__(self, folder: Path, corpus: str, scores: Sequence[Path] | None = None) -> None:
+        self.folder = folder / corpus
+        self.chosen = None if scores is None else {path.parent.parts[-4:] for path in scores}
+        if not self.folder.is_dir():
+            raise UserError(f"{self.folder}: no such folder; give the folder that holds the runs' corpora")
+
+    def seeds(self, direction: str, system: str, name: str) -> dict[int, Path]:
+        """Seed → its file of this name, if it exists."""
+        paths = self.files(name, direction, system)
+        return dict(sorted((int(path.parent.name.removeprefix("seed")), path) for path in paths))
+
+    def files(self, name: str, direction: str = "*", system: str = "*") -> list[Path]:
+        """The files of this name of the runs, in the order of their paths."""
+        paths = sorted(self.folder.glob(f"{direction}/{system}/seed*/{name}"))
+        paths = [path for path in paths if re.fullmatch(r"seed\d+", path.parent.name)]
+        return [path for path in paths if self.chosen is None or path.parent.parts[-4:] in self.chosen]
+
+    def directions(self) -> list[str]:
+        names = (path.name for path in self.folder.iterdir() if path.is_dir())
+        return sorted(name for name in names if re.fullmatch(DIRECTION, name))
+
+    def systems(self, direction: str) -> list[str]:
+        return sorted(path.name for path in (self.folder / direction).iterdir() if path.is_dir())
+
+    def scores(self, direction: str, system: str) -> pd.DataFrame:
+        """One row per seed; empty if there are none."""
+        paths = self.seeds(direction, system, "scores.json")
+        if not paths:
+            return pd.DataFrame(columns=SHOWN)
+        scores = read_scores(paths.values())
+        check_alike(scores)
+        return scores
+
+    def bleu(self, direction: str, system: str) -> list[float]:
+        """sacreBLEU of the test set per seed."""
+        return [*self.scores(direction, system)["sacrebleu"]]
+
+    def sentences(self, direction: str, system: str) -> list[np.ndarray]:
+        """BLEU's counts (10, N) of the N test sentences per seed.
+
+        Raises:
+            UserError: a run has none, or they are damaged.
+        """
+        paths = [
+            path.with_name("sentences.csv") for path in self.seeds(direction, system, "scores.json").values()
+        ]
+        return [read_sentences(path)[COUNTS].to_numpy().T for path in paths]
+
+    def perplexities(self, direction: str, system: str) -> list[float]:
+        """Of the validation set after the last epoch, per scored seed: not yet of averaged checkpoints."""
+        paths = self.seeds(direction, system, "scores.json").values()
+        return [found for path in paths if (found := _perplexity(path)) is not None]
+
+    def percentages(self, direction: str, system: str, metric: str, row: str = "induced") -> list[float]:
+        """F1 of trees, or percentage of heads, per seed."""
+        if metric in OF_HEADS:
+            paths = self.seeds(direction, system, "heads.json").values()
+            return [found[metric][row][0] for found in read_head_scores(paths)]
+        paths = self.seeds(direction, system, "parse.json").values()
+        return [*read_parse_scores(paths, metric.removeprefix("f1_"), row)["f1"]]
+
+    def counts(self, direction: str, system: str, metric: str, row: str = "induced") -> list[Counts]:
+        """Counts of spans or of heads per seed."""
+        if metric in OF_HEADS:
+            paths = self.seeds(direction, system, "heads.json").values()
+            return [found[metric][row][1] for found in read_head_scores(paths)]
+        scored = self.seeds(direction, system, "parse.json").values()
+        paths = [path.with_name("parse_counts.json") for path in scored]  # a missing one is an error
+        protocol = metric.removeprefix("f1_")
+        counts = read_counts(paths)
+        return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
+
+
+def write_verdict(claims: Claims, results: Path, output: Path, scores: Sequence[Path] | None = None) -> None:
+    """Write `output`.md, the verdicts and all contrasts; .csv, .svg and .pdf, the effects; .runs.csv, runs.
+
+    Args:
+        results: the folder with the runs, CORPUS/DIRECTION/SYSTEM/seedN/ with scores.json and, where they
+            exist, history.csv, sentences.csv, parse.json, parse_counts.json and heads.json.
+        scores: scores.json of the runs to read; None: of all runs in the folder.
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    runs = _Runs(results, claims.corpus, scores)
+    found = contrasts(claims, runs)
+    parts = (_summary(claims, found), _details(found), _systems(runs), _heads(runs), _labels(runs))
+    write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
+    _draw(found, output)
+    write_csv(f"{output}.runs", _table(runs))
+
+
+def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
+    """All contrasts in all directions that have runs of both sides."""
+    found, sides = [], []
+    for claim in claims.claims:
+        for contrast, direction in itertools.product(claim.contrasts, runs.directions()):
+            ours, theirs = _scores(contrast, direction, runs)
+            if ours and theirs != []:
+                found.append(_contrast(claim.name, contrast, direction, ours, theirs, runs))
+                sides.append((ours, theirs))
+    if not found:
+        raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
+    _adjust(found)
+    for one, scores in zip(found, sides, strict=True):
+        one.verdict = verdict(one.difference, one.p, one.p_gain)
+        wanted = one.gain or (SMALL_BLEU if one.metric == "sacrebleu" else SMALL)
+        one.needed = seeds_needed(*scores, wanted, LEVEL / len(found))
+    return found
+
+
+def _adjust(found: Sequence[Found]) -> None:
+    """Holm's correction, over all tests of no difference and over all tests of a claimed gain."""
+    for one, p in zip(found, holm([max(one.p_test_set, one.p_seeds) for one in found]), strict=True):
+        one.p = p
+    claimed = [one for one in found if one.gain is not None]
+    smaller = [
+        max(one.p_gain_test_set, one.p_gain_seeds) if one.difference < one.gain else 1.0 for one in claimed
+    ]
+    for one, p in zip(claimed, holm(smaller), strict=True):
+        one.p_gain = p
+
+
+def _counts(contrast: Contrast, direction: str, runs: _Runs) -> tuple[tuple[list, list], Callable]:
+    """The counts per sentence of both sides' runs, and the score that follows from their sums."""
+    system, rival, metric = contrast.system, contrast.rival, contrast.metric
+    if metric == "sacrebleu":
+        return (runs.sentences(direction, system), runs.sentences(direction, rival)), bleu_of_counts
+    ours = runs.counts(direction, system, metric, contrast.own_row)
+    if contrast.trivial:  # alike for all runs of the system
+        return (ours, runs.counts(direction, system, metric, rival)[:1]), f1
+    return (ours, runs.counts(direction, rival, metric)), f1
+
+
+def _scores(contrast: Contrast, direction: str, runs: _Runs) -> tuple[list[float], list[float] | float]:
+    """The scores per seed of both sides; what needs no parser has one number."""
+    system, rival, metric = contrast.system, contrast.rival, contrast.metric
+    if metric == "sacrebleu":
+        return runs.bleu(direction, system), runs.bleu(direction, rival)
+    ours = runs.percentages(direction, system, metric, contrast.own_row)
+    if contrast.trivial and ours:
+        return ours, fmean(runs.percentages(direction, system, metric, rival))
+    return ours, runs.percentages(direction, rival, metric)
+
+
+def _contrast(
+    claim: str,
+    contrast: Contrast,
+    direction: str,
+    ours: list[float],
+    theirs: list[float] | float,
+    runs: _Runs,
+) -> Found:
+    gain = contrast.gain.get(direction)
+    tested = (contrast, direction, ours, theirs, runs)
+    return Found(
+        claim,
+        direction,
+        contrast.system,
+        contrast.rival,
+        contrast.metric,
+        len(ours),
+        len(theirs) if isinstance(theirs, list) else 0,
+        fmean(ours),
+        fmean(theirs) if isinstance(theirs, list) else theirs,
+        *effect(ours, theirs),
+        *_tests(*tested),
+        gain,
+        *((None, None) if gain is None else _tests(*tested, gain)),
+    )
+
+
+def _tests(
+    contrast: Contrast,
+    direction: str,
+    ours: list[float],
+    theirs: list[float] | float,
+    runs: _Runs,
+    gain: float = 0.0,
+) -> tuple[float, float]:
+    """p over the sentences and p over the seeds of a difference of `gain`; 1 with too few seeds to test."""
+    p_seeds = seeds_differ([score - gain for score in ours], theirs)
+    sides, score = _counts(contrast, direction, runs)
+    try:
+        p_test_set = paired_bootstrap(*sides, score=score, gain=gain, samples=TRIALS).p
+    except ValueError as error:
+        names = f"{direction}, {contrast.system} and {contrast.rival}"
+        raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
+    return p_test_set, 1.0 if p_seeds is None else p_seeds
+
+
+def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:
+    rows = []
+    for claim in claims.claims:
+        parts = [one for one in found if one.claim == claim.name]
+        if not parts:
+            rows.append((f"**{plain(claim.name)}**", "not tested", "no runs"))
+            continue
+        there = {(one.system, one.rival, one.metric) for one in parts}
+        absent = [c for c in claim.contrasts if (c.system, c.rival, c.metric) not in there]
+        told = "; ".join([*map(_told, parts), *(f"no runs of `{c.system}` − `{c.rival}`" for c in absent)])
+        decided = claim_verdict([one.verdict for one in parts])
+        said = f"**{plain(claim.name)}**. {plain(claim.claim)} *Refuted by:* {plain(claim.refuted)}"
+        rows.append((said, decided, told))
+    return pipes(("Claim", "Verdict", "Measured"), "lll", rows)
+
+
+def _told(one: Found) -> str:
+    what = "" if one.metric == "sacrebleu" else " points" if one.metric in OF_HEADS else " F1"
+    return f"{arrow(one.direction)} `{one.system}` − `{one.rival}` {signed(one.difference)}{what}"
+
+
+def _details(found: Sequence[Found]) -> Iterator[str]:
+    yield ""
+    heads = ["Contrast", "Direction", "Seeds", "Means", "Difference, 95% interval", "Paper's gain"]
+    heads += ["p sentences", "p seeds", "p, Holm", "p of the gain, Holm", "Verdict", "Seeds needed"]
+    for metric, title in TITLES.items():
+        rows = [one for one in found if one.metric == metric]
+        if rows:
+            yield from (f"**{title}**", "", *pipes(heads, "lllrrrrrrrlr", map(_detail, rows)), "")
+
+
+def _detail(one: Found) -> list[str]:
+    interval = f"[{signed(one.low)}, {signed(one.high)}]" if math.isfinite(one.low) else "(one seed)"
+    return [
+        f"`{one.system}` − `{one.rival}`",
+        arrow(one.direction),
+        f"{one.seeds}, {one.rival_seeds or '–'}",
+        f"{one.mean:.2f}, {one.rival_mean:.2f}",
+        f"{signed(one.difference)} {interval}",
+        "–" if one.gain is None else signed(one.gain),
+        *map(_p, (one.p_test_set, one.p_seeds, one.p, one.p_gain)),
+        one.verdict,
+        "–" if 1 in (one.seeds, one.rival_seeds) else "> 10,000" if one.needed is None else f"{one.needed:,}",
+    ]
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _systems(runs: _Runs) -> Iterator[str]:
+    """All systems that were run, best validation score first: mean and sample deviation over seeds."""
+    heads = ["Perplexity, validation", *SHOWN.values(), TITLES["f1_words"], TITLES["f1_paper"]]
+    for direction in runs.directions():
+        scores = {system: runs.scores(direction, system) for system in runs.systems(direction)}
+        scores = {system: found for system, found in scores.items() if len(found)}
+        if not scores:
+            continue
+        rows = []
+        for system in sorted(scores, key=lambda name: -scores[name]["valid_sacrebleu"].mean()):
+            columns = [runs.perplexities(direction, system)]
+            columns += [[*scores[system][column]] for column in SHOWN]
+            columns += [runs.percentages(direction, system, metric) for metric in ("f1_words", "f1_paper")]
+            rows.append((f"`{system}`", str(len(scores[system])), *map(_spread, columns)))
+        table = pipes(("System", "Seeds", *heads), "lr" + "r" * len(heads), rows)
+        yield from (f"**{arrow(direction)}, all runs**", "", *table, "")
+
+
+def _table(runs: _Runs) -> pd.DataFrame:
+    """All scored runs, one row each; `commit` is that of the scores."""
+    paths = runs.files("scores.json")
+    if not paths:
+        return pd.DataFrame(columns=[*RUN, *OF_RUN])
+    parses = filter(Path.exists, (path.with_name("parse.json") for path in paths))
+    trees = read_parse_scores(parses, "words").set_index(RUN)["f1"].to_dict()
+    table = read_scores(paths)
+    table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
+    table["valid_perplexity"] = [*map(_perplexity, paths)]
+    table["minutes"] = table["train_seconds"] / 60
+    return table[[*RUN, *OF_RUN]]
+
+
+def _perplexity(scores: Path) -> float | None:
+    """Of the validation set after the last epoch of the run with this scores.json; None without a history."""
+    path = scores.with_name("history.csv")
+    if not path.exists():
+        return None
+    epochs = read_history(path, "valid_ppl")["valid_ppl"]
+    if epochs.empty:
+        raise UserError(f"{path}: no epoch; train again")
+    return float(epochs.iloc[-1])
+
+
+def _heads(runs: _Runs) -> Iterator[str]:
+    """The scores of all systems' heads, best probe first, and the scores without a parser."""
+    pairs = [(metric, rival, own) for metric, rows in OF_HEADS.items() for rival, own in rows.items()]
+    titles = ["Undirected heads", "Probe: position", "Probe: position and length"]
+    for direction in runs.directions():
+        found = {
+            system: [runs.percentages(direction, system, metric, own) for metric, _, own in pairs]
+            for system in runs.systems(direction)
+            if runs.seeds(direction, system, "heads.json")
+        }
+        if not found:
+            continue
+        some = next(iter(found))
+        without = [runs.percentages(direction, some, metric, rival)[:1] for metric, rival, _ in pairs]
+        rows = [("none (the first column: the best rule)", "–", *map(_spread, without))]
+        for system in sorted(found, key=lambda name: -fmean(found[name][1])):
+            rows.append((f"`{system}`", str(len(found[system][0])), *map(_spread, found[system])))
+        table = pipes(("Parser", "Seeds", *titles), "lr" + "r" * len(titles), rows)
+        yield from (f"**{arrow(direction)}, heads**", "", *table, "")
+
+
+def _labels(runs: _Runs) -> Iterator[str]:
+    """The share of the most frequent kinds of constituents that trees have, in percent."""
+    for direction in runs.directions():
+        found = {
+            system: [read_recalls(path) for path in runs.seeds(direction, system, "parse.json").values()]
+            for system in runs.systems(direction)
+        }
+        found = {system: recalls for system, recalls in found.items() if recalls}
+        if not found:
+            continue
+        some = next(iter(found.values()))[0]
+        labels = sorted(some, key=lambda label: -some[label]["gold"])[:LABELS]
+        heads = [f"{label} ({some[label]['gold']:,})" for label in labels]
+        rows = [
+            (name, *(_spread([some[label][name]]) for label in labels))
+            for name in ("right-branching", "balanced")
+        ]
+        for system, recalls in found.items():
+            cells = (_spread([one[label]["induced"] for one in recalls]) for label in labels)
+            rows.append((f"`{system}`", *cells))
+        table = pipes(("Trees", *heads), "l" + "r" * len(labels), rows)
+        yield from (f"**{arrow(direction)}, recall by label**", "", *table, "")
+
+
+def _spread(values: Sequence[float]) -> str:
+    """40.00 ± 0.49, or a dash without values."""
+    if not values:
+        return "–"
+    return f"{fmean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
+
+
+@in_style
+def _draw(found: Sequence[Found], output: Path) -> None:
+    """One row per contrast: its interval, the paper's gain as a diamond, the verdict as colour."""
+    kinds = [[one for one in found if (one.metric == "sacrebleu") == bleu] for bleu in (True, False)]
+    kinds = [rows for rows in kinds if rows]
+    figure, axes = panels(1, len(kinds), width=7.2, height=1.4 + 0.27 * max(map(len, kinds)))
+    for panel, rows in zip(axes[0], kinds, strict=True):
+        for place, one in enumerate(rows):
+            colour = VERDICTS[one.verdict]
+            reach = np.clip([[one.difference - one.low], [one.high - one.difference]], 0, 1e3)
+            panel.errorbar(one.difference, place, xerr=reach, color=colour, fmt="o", capsize=2)
+            if one.gain is not None:
+                panel.plot(one.gain, place, "D", color="none", mec=DARK, markersize=5)
+        names = [f"{one.system} − {one.rival}, {arrow(one.direction)}" for one in rows]
+        panel.set(yticks=range(len(rows)), yticklabels=names, ylim=(len(rows) - 0.5, -0.5))
+        panel.axvline(0, color=DARK, linewidth=0.8)
+        panel.grid(visible=False, axis="y")
+        bleu = rows[0].metric == "sacrebleu"
+        panel.set_xlabel(
+            "Difference in sacreBLEU (test set)" if bleu else "Difference in F1 of trees, or in heads (%)"
+        )
+        most = max(abs(x) for one in rows for x in (one.difference, one.gain or 0))
+        ends = [max(-one.low, one.high) for one in rows if math.isfinite(one.low)]
+        limit = max(2 * most, 1.1 * median_high(ends or [0.0]))  # half of the intervals end inside
+        panel.set_xlim(-limit, limit)
+    marks = [axes[0][0].plot([], [], "o-", color=colour, label=name)[0] for name, colour in VERDICTS.items()]
+    if any(one.gain is not None for one in found):
+        marks += axes[0][0].plot([], [], "D", color="none", mec=DARK, label="gain that the paper reports")
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks))
+    save(figure, output, pd.DataFrame([asdict(one) for one in found]))

@@ -1,0 +1,223 @@
+"""Continued pre-training of a RoBERTa on parsed sentences: a masked language model, and SynCLM's losses."""
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+from torch import Tensor, nn
+
+from synmask.guides import Guide, Shape
+from synmask.guides.attention import masked_softmax
+from synmask.pipeline.config.benchmarks import ContinuedRun
+from synmask.pipeline.config.guides import GuideOptions
+from synmask.pipeline.files import UserError
+from synmask.pipeline.roberta import synclm
+from synmask.pipeline.roberta.encoded import read_encoded, read_fitting, read_syntax, syntax_file
+from synmask.pipeline.roberta.labelled import Sentences, SentenceTask, sentence_words
+from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
+from synmask.pipeline.roberta.weights import MASK, Weights, load_weights, save_weights
+from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.losses import LoggedLoss
+from synmask.pipeline.training.stage import Stage, valid_means
+from synmask.pipeline.training.trainer import fairseq_config
+
+KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
+
+
+class ParsedSentences(Sentences):
+    """Sentences with BERT's masking and, for contrastive losses, their samples.
+
+    Batches also contain `phrases` and `subtrees` (`synclm.joined`). All random choices depend on seed, epoch
+    and sentence; for validation, on seed and sentence only.
+    """
+
+    def __init__(self, *args: Any, losses: Sequence[str], **how: Any) -> None:
+        super().__init__(*args, regression=False, **how)
+        self.losses = losses
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        random = np.random.default_rng([self.seed, self.epoch, index])
+        tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
+        masked = self._mask(random, tokens)
+        how = torch.from_numpy(random.random(len(tokens)))
+        drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
+        shown = tokens.masked_fill(masked & (how >= KEPT + DRAWN), self.dictionary.index(MASK))
+        shown = torch.where(masked & (how >= KEPT) & (how < KEPT + DRAWN), drawn, shown)
+        heads = synclm.token_heads(np.asarray(self.encoded.part(self.syntax, index)))
+        return {
+            "id": index,
+            "tokens": shown,
+            "target": self.encoded.targets[index],
+            "masked": masked,
+            "unmasked": tokens,
+            "phrases": synclm.draw_phrases(heads, random) if "phrase" in self.losses else None,
+            "subtrees": synclm.draw_subtrees(heads, random) if "tree" in self.losses else None,
+        }
+
+    def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
+        batch = super().collater(samples)
+        if not samples:
+            return batch
+        del batch["net_input"]["annotations"]
+        length = batch["net_input"]["src_tokens"].size(1)
+        for name, loss in (("phrases", "phrase"), ("subtrees", "tree")):
+            if loss in self.losses:
+                batch[name] = synclm.joined([sample[name] for sample in samples], length)
+        return batch
+
+
+class _Watch(Guide):
+    """Plain attention that keeps the weights of the last layer: (B, n, n), mean over heads."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(GuideOptions(), shape)
+        self.layers = shape.layers
+        self.seen: Tensor | None = None
+
+    def prepare(self, x: Tensor, padding: Tensor, annotations: Mapping[str, Tensor]) -> Tensor:
+        return padding
+
+    def attend(self, scores: Tensor, prepared: Tensor, layer: int) -> Tensor:
+        weights = masked_softmax(scores, prepared)
+        if layer == self.layers - 1:
+            self.seen = weights.mean(1)
+        return weights
+
+
+class ContrastiveRoberta(GuidedRoberta):
+    """A RoBERTa that also returns its last attention and, from `contrast`, features for the tree loss."""
+
+    @classmethod
+    def continued(cls, weights: Weights, args: Namespace) -> "ContrastiveRoberta":
+        """A model with pre-trained `weights`."""
+        model = cls.build(args, weights.dictionary)
+        model.load_state_dict(weights.state)
+        model.encoder.sentence_encoder.guide = _Watch(guided_shape(weights))
+        model.contrast = synclm.TreeHead(args.encoder_embed_dim)
+        return model
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor, masked: Tensor) -> dict[str, Tensor]:
+        """src_tokens (B, n), positions `masked` (m,) of the flattened (B, n) → "mlm_logits" (m, V),
+        "attention" (B, n, n), "features" (B, n, d)."""
+        states, _ = self.encoder.extract_features(src_tokens)
+        return {
+            "mlm_logits": self.encoder.output_layer(states.flatten(0, 1).index_select(0, masked)),
+            "attention": self.encoder.sentence_encoder.guide.seen.float(),
+            "features": self.contrast(states).float(),
+        }
+
+
+class ContrastiveLoss(LoggedLoss):
+    """L = L_MLM + L_phrase + L_tree, each a mean over the batch; 0 if the batch has no samples for it."""
+
+    losses = ("loss", "phrase_loss", "tree_loss")
+
+    def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
+        """→ loss, sample size 1 (a batch), values to log (nats)."""
+        output = model(**sample["net_input"])
+        hidden = sample["masked_target"]
+        mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
+        none = sum(part.sum() for part in output.values()) * 0.0  # so that all parameters have a gradient
+        losses = {
+            "phrase_loss": _of(synclm.phrase_loss, output["attention"], sample.get("phrases"), none),
+            "tree_loss": _of(synclm.tree_loss, output["features"], sample.get("subtrees"), none),
+        }
+        loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
+        log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
+        return loss, 1, log | {"ntokens": sample["ntokens"], "sample_size": 1, "masked": len(hidden)}
+
+
+def _of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Tensor) -> Tensor:
+    return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
+
+
+class ContinuedPretraining(SentenceTask):
+    """Parsed sentences: PART.npz and its annotations."""
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        part = self.data / f"{split}.npz"
+        encoded = read_encoded(part)
+        self.datasets[split] = ParsedSentences(
+            encoded, self.source_dictionary, order=np.argsort(encoded.sizes, kind="stable"),
+            syntax=read_syntax(part, encoded), mask_rate=self.settings.training.mask_rate, seed=self.seed,
+            losses=self.settings.losses,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Continuing(Stage):
+    """Continued pre-training from `weights`; the last model is kept. `data` holds {train,valid}.npz."""
+
+    settings: ContinuedRun
+    data: Path
+    weights: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "phrase_loss", "tree_loss", "valid_loss")
+
+    def check(self) -> dict[str, int]:
+        weights = load_weights(self.weights)
+        for part in self._parts():
+            encoded = read_fitting(part, weights)
+            read_syntax(part, encoded)
+            if encoded.sizes.max() > self.settings.training.batch.tokens:
+                longest, most = encoded.sizes.max(), self.settings.training.batch.tokens
+                raise UserError(f"{part}: a sentence has {longest} tokens, batch.tokens is {most}; give more")
+        return {}
+
+    def _parts(self) -> list[Path]:
+        return [self.data / f"{split}.npz" for split in ("train", "valid")]
+
+    def files(self) -> list[Path]:
+        return [self.weights / "model.pt", *self._parts(), *map(syntax_file, self._parts())]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        training = self.settings.training
+        words = sentence_words(training) | {
+            "--max-tokens": training.batch.tokens,
+            "--update-freq": self.batches // processes,
+        }
+        return fairseq_config(self.data, run, words, training, self.seed, processes)
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        torch.manual_seed(self.seed)
+        weights, training = load_weights(self.weights), self.settings.training
+        task = ContinuedPretraining(self.data, self.settings, weights, self.seed)
+        model = ContrastiveRoberta.continued(weights, weights.shape.settings(training))
+        task.load_dataset("valid")
+        return Trainer(cfg, task, model, ContrastiveLoss(task))
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        valid = valid_means(trainer)
+        return {
+            "train_loss": round(float(train["loss"]), 5),
+            **{name: round(float(valid[name]), 5) for name in ("mlm_loss", "phrase_loss", "tree_loss")},
+            "valid_loss": round(float(valid["loss"]), 5),
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return "  ".join(f"{loss} {row[f'{loss}_loss']:.2f}" for loss in ("mlm", *self.settings.losses))
+
+
+def continue_pretraining(
+    data: Path, weights: Path, run: Path, settings: ContinuedRun, seed: int, **how: Any
+) -> None:
+    """Continue pre-training, or resume an interrupted call; `run` becomes a weights folder.
+
+    Args:
+        data: folder of {train,valid}.npz and their annotations (`task_syntax.encode_parses`).
+        weights: the weights folder to start from; its vocabulary is copied.
+        how: for `loop.run_stage`.
+    """
+    stage = Continuing(settings, seed, data, weights)
+    run_stage(stage, run, **how)
+    state = load(run / "checkpoints" / stage.final)
+    save_weights(run, state, load_weights(weights).shape, weights)

@@ -1,0 +1,235 @@
+"""Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.corpora.tasks import TASKS
+from synmask.pipeline.evaluation.task_scores import TASK_METRICS, score
+from synmask.pipeline.files import UserError, machine_fault, write_lines
+from synmask.pipeline.roberta.encoded import Encoded, read_fitting, read_syntax, syntax_file
+from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_words
+from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.weights import load_weights
+from synmask.pipeline.training.checkpoints import finished, load, retire, save
+from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.stage import History, Stage
+from synmask.pipeline.training.trainer import fairseq_config
+
+BEST = "best.pt"
+EXAMPLES = 64  # answered together
+
+
+@dataclass(frozen=True)
+class FineTuning(Stage):
+    """One system on one task with one seed; the model with the best score on the part `valid` is kept.
+
+    `data` holds PART.npz of each part, `weights` is a weights folder.
+    """
+
+    settings: FinetuningSettings
+    data: Path
+    valid: str
+    weights: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "valid_loss", *TASK_METRICS[self.task])
+
+    @property
+    def batches(self) -> int:
+        return 1  # a few sentences: too few to share among workers
+
+    @property
+    def task(self) -> str:
+        return self.settings.task
+
+    @cached_property
+    def metric(self) -> str:
+        return TASK_METRICS[self.task][0]
+
+    def check(self) -> dict[str, int]:
+        weights = load_weights(self.weights)
+        for part in self._parts():
+            encoded = read_fitting(part, weights)
+            if self.settings.system.kind.reads:
+                read_syntax(part, encoded)
+        return {}
+
+    def _parts(self) -> list[Path]:
+        return [self.data / f"{name}.npz" for name in ("train", self.valid)]
+
+    def files(self) -> list[Path]:
+        parts, read = self._parts(), self.settings.system.kind.reads
+        return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        training = self.settings.training
+        words = sentence_words(training) | {"--batch-size": training.sentences}
+        return fairseq_config(self.data, run, words, training, self.seed, processes)
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        torch.manual_seed(self.seed)
+        weights = load_weights(self.weights)
+        task = SentencePrediction(self.data, self.valid, self.settings, weights, self.seed)
+        model = task.build_model(weights.shape.settings(self.settings.training))
+        task.load_dataset("valid")
+        return Trainer(cfg, task, model, SentenceLoss(task, self.settings.system.mlm_weight))
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        dataset = trainer.task.dataset("valid")
+        outputs = model_outputs(trainer.get_model(), dataset.encoded, dataset.syntax)
+        gold = torch.from_numpy(dataset.encoded.targets)
+        if TASKS[self.task].labels:
+            loss = torch.nn.functional.cross_entropy(outputs, gold.long())
+        else:
+            loss = torch.nn.functional.mse_loss(outputs.view(-1), gold)
+        reported = score(self.task, _texts(self.task, gold), _answers(self.task, outputs))
+        return {
+            "train_loss": round(float(train["task_loss"]), 5),
+            "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
+            "valid_loss": round(float(loss), 5),
+            **{name: round(value, 4) for name, value in reported.items()},
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return f"{self.metric} {row[self.metric]:.2f}"
+
+    def best(self, history: History) -> int | None:
+        """The first epoch with the best score."""
+        scores = [row[self.metric] for row in history]
+        return scores.index(max(scores)) + 1 if scores else None
+
+    def models(self, history: History) -> list[int]:
+        best = self.best(history)
+        return [best] if best else []
+
+    @property
+    def final(self) -> str:
+        return BEST
+
+    def summary(self, history: History) -> dict[str, Any]:
+        return {"best_epoch": self.best(history)}
+
+
+def finetune(
+    data: Path,
+    valid: str,
+    run: Path,
+    weights: Path,
+    settings: FinetuningSettings,
+    seed: int,
+    *,
+    keep_checkpoints: bool = True,
+    **how: Any,
+) -> None:
+    """Fine-tune one system on one task with one seed, or resume an interrupted call.
+
+    Writes the files of `loop.run_stage`, and `run`/best.pt: the best model and its settings.
+
+    Args:
+        data: folder of PART.npz (`encode_file`), and of syntax.PART.npy for systems that read parses;
+            `valid`: the part that chooses the best epoch.
+        weights: a weights folder (roberta/weights.py).
+        keep_checkpoints: if False, remove all but the best epoch's model.
+        how: for `run_stage`.
+    """
+    stage = FineTuning(settings, seed, data, valid, weights)
+    run_stage(stage, run, **how)
+    folder = run / "checkpoints"
+    with locked(run):
+        done = finished(folder, stage)
+        if done is None:
+            raise UserError(f"{folder}: changed meanwhile; run it again")
+        (best,) = stage.models(done["history"])
+        path = folder / f"epoch{best}.pt"
+        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best})
+        if not keep_checkpoints:
+            retire(folder, run / BEST, BEST)
+
+
+def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
+    """Write the model's prediction for each example of a part, one label or number per line."""
+    write_lines(output, predictions(model, weights, data, threads))
+
+
+def predictions(model: Path, weights: Path, data: Path, threads: int = 1) -> list[str]:
+    """The model's prediction for each example of a part: a label, or a number.
+
+    Args:
+        model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
+        data: PART.npz, with syntax.PART.npy beside it if the system reads parses.
+    """
+    torch.set_num_threads(threads)
+    tuned, task = _tuned(model, weights, data)
+    encoded = read_fitting(data, task.weights, test=True)
+    tuned.to("cuda" if torch.cuda.is_available() else "cpu")
+    outputs = model_outputs(tuned, encoded, task.syntax(data, encoded))
+    return _answers(task.settings.task, outputs)
+
+
+def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, SentencePrediction]:
+    """The model of a fine-tuning from `weights`, and its task on `data`.
+
+    Raises:
+        UserError: it is none, was trained from other weights, or has weights that are not finite.
+    """
+    saved, loaded = load(model), load_weights(weights)
+    try:
+        settings = FinetuningSettings.model_validate(saved["settings"])
+        task = SentencePrediction(data.parent, data.stem, settings, loaded, seed=1)
+        tuned = task.build_model(loaded.shape.settings(settings.training))
+        tuned.load_state_dict({**saved["model"]})
+    except Exception as error:  # what another file's content makes of these is not limited
+        if isinstance(error, UserError) or machine_fault(error):
+            raise
+        raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None
+    if wrong := [name for name, value in tuned.state_dict().items() if not value.isfinite().all()]:
+        raise UserError(f"{model}: {wrong[0]} is not finite; train again with a lower lr")
+    return tuned, task
+
+
+def model_outputs(model: GuidedRoberta, encoded: Encoded, syntax: np.ndarray | None) -> torch.Tensor:
+    """The head's outputs for all examples, (N, C) in their order, on the CPU; batched by length.
+
+    Args:
+        syntax: the annotations of the examples' tokens, if the model's guide reads them.
+    """
+    order = np.argsort(encoded.sizes, kind="stable")
+    device, pad = next(model.parameters()).device, model.encoder.dictionary.pad()
+    outputs: list[torch.Tensor] = []
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        for first in range(0, len(order), EXAMPLES):
+            chosen = order[first : first + EXAMPLES]
+            rows = [torch.from_numpy(encoded[i].astype(np.int64)) for i in chosen]
+            tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad).to(device)
+            read = batched([encoded.part(syntax, i) for i in chosen]) if syntax is not None else {}
+            read = {name: value.to(device) for name, value in read.items()}
+            answers, _ = model(tokens, annotations=read, classification_head_name=HEAD)
+            outputs.append(answers.float().cpu())
+    model.train(training)
+    return torch.cat(outputs)[torch.from_numpy(np.argsort(order, kind="stable"))]
+
+
+def _answers(task: str, outputs: torch.Tensor) -> list[str]:
+    """Outputs (N, C) as labels, or as the numbers of a regression."""
+    if not TASKS[task].labels:
+        return [f"{value:.4f}" for value in outputs.view(-1).tolist()]
+    return [TASKS[task].labels[best] for best in outputs.argmax(1).tolist()]
+
+
+def _texts(task: str, targets: torch.Tensor) -> list[str]:
+    labels = TASKS[task].labels
+    return [labels[int(target)] if labels else str(float(target)) for target in targets]

@@ -1,0 +1,156 @@
+"""A RoBERTa in Hugging Face's format → a weights folder."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from synmask.pipeline.files import UserError, read_json, read_object, write_json, write_lines
+from synmask.pipeline.roberta.weights import MASK, RobertaShape, save_weights
+from synmask.pipeline.text.gpt2 import HEAD, read_encoder, read_merges, tokenizer
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq gives them the first rows, in this order
+# Fixed values of fairseq's RoBERTa; the first ones are the defaults of a config.json.
+DEFAULTS = {
+    "bos_token_id": 0,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+}
+FIXED = {**DEFAULTS, "model_type": "roberta", "hidden_act": "gelu", "layer_norm_eps": 1e-5}
+NAMES = (  # in fairseq, in transformers
+    ("encoder.sentence_encoder.embed_tokens", "roberta.embeddings.word_embeddings"),
+    ("encoder.sentence_encoder.embed_positions", "roberta.embeddings.position_embeddings"),
+    ("encoder.sentence_encoder.layernorm_embedding", "roberta.embeddings.LayerNorm"),
+    ("encoder.sentence_encoder.layers", "roberta.encoder.layer"),
+    ("self_attn.q_proj", "attention.self.query"),
+    ("self_attn.k_proj", "attention.self.key"),
+    ("self_attn.v_proj", "attention.self.value"),
+    ("self_attn.out_proj", "attention.output.dense"),
+    ("self_attn_layer_norm", "attention.output.LayerNorm"),
+    (".fc1.", ".intermediate.dense."),
+    (".fc2.", ".output.dense."),
+    ("final_layer_norm", "output.LayerNorm"),
+    ("encoder.lm_head", "lm_head"),
+)
+
+
+def convert_huggingface(source: Path, output: Path) -> RobertaShape:
+    """Convert a folder with config.json, model.safetensors, and vocab.json with merges.txt or, as
+    transformers 5 writes it, tokenizer.json, to a weights folder.
+
+    The model is a RobertaForMaskedLM; hidden states and logits stay the same. The embedding of its only token
+    type, which fairseq's RoBERTa lacks, is added to the position embeddings. Weights become float32.
+
+    Raises:
+        UserError: a file is missing or damaged, or fairseq's RoBERTa cannot represent the model.
+    """
+    for name in ("config.json", "model.safetensors"):
+        if not (source / name).is_file():
+            raise UserError(f"{source}: has no {name}; save a RobertaForMaskedLM there with save_pretrained")
+    shape, words = _shape(source / "config.json")
+    state = _state(source / "model.safetensors", shape, words)
+    with TemporaryDirectory() as temporary:
+        vocabulary = Path(temporary)
+        _write_vocabulary(source, vocabulary, words)
+        save_weights(output, state, shape, vocabulary)
+    return shape
+
+
+def _shape(path: Path) -> tuple[RobertaShape, int]:
+    config = DEFAULTS | read_object(path)
+    for key, value in FIXED.items():
+        if config.get(key) != value:
+            raise UserError(f"{path}: {key} is {config.get(key)!r}; fairseq's RoBERTa has {value!r}")
+
+    def size(key: str) -> int:
+        if type(config.get(key)) is not int or config[key] < 1:
+            raise UserError(f"{path}: has no {key}; is it a config.json of transformers?")
+        return config[key]
+
+    shape = RobertaShape(
+        encoder_layers=size("num_hidden_layers"),
+        embed_dim=size("hidden_size"),
+        ffn_dim=size("intermediate_size"),
+        heads=size("num_attention_heads"),
+        max_positions=size("max_position_embeddings") - 2,  # two rows precede the first position
+    )
+    return shape, size("vocab_size")
+
+
+def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
+    """The parameters by fairseq's names."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            there = set(file.keys())
+
+            def read(*names: str) -> Tensor:
+                for name in names:
+                    if name in there:
+                        return file.get_tensor(name).float()
+                raise UserError(f"{path}: has no {names[0]}; save a RobertaForMaskedLM with save_pretrained")
+
+            state = {name: read(*_theirs(name)) for name in shape.parameters(words)}
+            token_type = read("roberta.embeddings.token_type_embeddings.weight")[0]
+    except SafetensorError as error:
+        raise UserError(f"{path}: damaged or no safetensors file ({error}); fetch it again") from None
+    positions = state["encoder.sentence_encoder.embed_positions.weight"].clone()
+    positions[2:] += token_type
+    return state | {"encoder.sentence_encoder.embed_positions.weight": positions}
+
+
+def _theirs(name: str) -> list[str]:
+    """Possible names of fairseq's parameter `name` in transformers; files store tied ones once."""
+    for ours, theirs in NAMES:
+        name = name.replace(ours, theirs)
+    if name == "lm_head.weight":
+        return ["lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"]
+    return [name, "lm_head.decoder.bias"] if name == "lm_head.bias" else [name]
+
+
+def _vocabulary(source: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """The ids of all tokens, special ones too, and the merge operations."""
+    if (source / "vocab.json").is_file():
+        return read_encoder(source / "vocab.json"), read_merges(source / "merges.txt")
+    path = source / "tokenizer.json"
+    if not path.is_file():
+        raise UserError(f"{source}: has no vocab.json, nor a tokenizer.json; save the tokenizer there")
+    saved = read_json(path)
+    try:
+        ids = saved["model"]["vocab"] | {token["content"]: token["id"] for token in saved["added_tokens"]}
+        pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in saved["model"]["merges"]]
+        return ids, [(left, right) for left, right in pairs]
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{path}: not the tokenizer of a RoBERTa") from None
+
+
+def _write_vocabulary(source: Path, folder: Path, words: int) -> None:
+    """Write encoder.json, vocab.bpe and dict.txt, where row n of `words` is the token with id n, as a string.
+
+    Rows that no text is encoded to keep their names: fillers and <mask>. A final <mask> is left out, as in
+    RoBERTa's own dict.txt, since fairseq adds it.
+    """
+    ids, merges = _vocabulary(source)
+    tokens = {number: token for token, number in ids.items()}
+    for number, token in enumerate(SPECIAL):
+        if tokens.get(number) != token:
+            raise UserError(f"{source}: {token} must have the id {number}, as in RoBERTa's vocabulary")
+    if MASK not in ids or max(tokens) >= words:
+        wrong = f"no {MASK}" if MASK not in ids else f"the id {max(tokens)}, the model {words} embeddings"
+        raise UserError(f"{source}: the vocabulary has {wrong}; is it of this model?")
+    encoder, rows = {}, []
+    for number in range(len(SPECIAL), words):
+        token = tokens.get(number, f"madeupword{number}")
+        if token == MASK or token.startswith("madeupword"):
+            rows.append(token)
+        else:
+            encoder[token] = number
+            rows.append(str(number))
+    if rows[-1] == MASK:
+        rows.pop()
+    tokenizer(encoder, merges, f"{source}: its tokens and merges")  # stops if they do not fit
+    write_lines(folder / "dict.txt", (f"{row} 0" for row in rows))
+    write_json(folder / "encoder.json", encoder)
+    write_lines(folder / "vocab.bpe", [HEAD, *map(" ".join, merges)])

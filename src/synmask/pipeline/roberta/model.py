@@ -1,0 +1,106 @@
+"""fairseq's RoBERTa with self-attention that may be guided by syntax in its first layers."""
+
+from argparse import Namespace
+from typing import Any
+
+from fairseq.data import Dictionary
+from fairseq.models.roberta import RobertaEncoder, RobertaModel
+from fairseq.models.transformer.transformer_config import TransformerConfig
+from fairseq.modules.transformer_sentence_encoder import init_bert_params
+from torch import Tensor, nn
+
+from synmask.guides import Shape, build_guide
+from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.files import UserError
+from synmask.pipeline.roberta.weights import Weights
+from synmask.pipeline.training.operators import use_faster_modules
+from synmask.pipeline.translation.transformer import GuidedEncoder
+
+HEAD = "task"  # fairseq's name for the classification head
+
+
+class _Encoder(RobertaEncoder):
+    """RoBERTa's encoder around ours; its parameters keep fairseq's names."""
+
+    def build_encoder(
+        self, args: Namespace, dictionary: Dictionary, embed_tokens: nn.Module
+    ) -> GuidedEncoder:
+        encoder = GuidedEncoder(TransformerConfig.from_namespace(args), dictionary, embed_tokens)
+        encoder.apply(init_bert_params)
+        return encoder
+
+    def extract_features(
+        self, src_tokens: Tensor, *_: Any, annotations: dict[str, Tensor] | None = None, **__: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """src_tokens (B, n) → the last layer's states (B, n, d)."""
+        encoded = self.sentence_encoder(src_tokens, annotations=annotations)
+        return encoded["encoder_out"][0].transpose(0, 1), {}
+
+
+class GuidedRoberta(RobertaModel):
+    """RoBERTa for pre-training (a masked language model) and for fine-tuning (a head over `<s>`)."""
+
+    @classmethod
+    def build(cls, args: Namespace, dictionary: Dictionary) -> "GuidedRoberta":
+        """A plain model with new weights.
+
+        Args:
+            args: sizes and dropout under fairseq's names (`RobertaShape.settings`).
+        """
+        model = cls(args, _Encoder(args, dictionary))
+        use_faster_modules(model)
+        return model
+
+    @classmethod
+    def fine_tuned(cls, weights: Weights, args: Namespace, system: Guidance, outputs: int) -> "GuidedRoberta":
+        """A model with pre-trained `weights`, a new head with `outputs` outputs, and `system`'s guide.
+
+        Shared parts are made before the guide, so that runs with the same seed start from the same weights.
+
+        Raises:
+            UserError: the weights do not fit the model.
+        """
+        model = cls.build(args, weights.dictionary)
+        model.register_classification_head(HEAD, num_classes=outputs)
+        _load(model, weights.state)
+        if system.guide != "none":
+            guide = build_guide(system.guide, system.options, guided_shape(weights))
+            guide.start_plain()
+            model.encoder.sentence_encoder.guide = guide
+        use_faster_modules(model)  # those of head and guide
+        return model
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        masked: Tensor | None = None,
+        annotations: dict[str, Tensor] | None = None,
+        classification_head_name: str | None = None,
+        **more: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """With `classification_head_name` → that head's outputs (B, C); if positions `masked` (m,) of the
+        flattened (B, n) are given, the extras contain `mlm_logits` (m, V). Without: as in fairseq.
+        `annotations` are the guide's input."""
+        if classification_head_name is None:
+            return super().forward(src_tokens, src_lengths=src_lengths, **more)
+        features, extra = self.encoder.extract_features(src_tokens, annotations=annotations)
+        if masked is not None:
+            chosen = features.flatten(0, 1).index_select(0, masked)
+            extra["mlm_logits"] = self.encoder.output_layer(chosen)
+        return self.classification_heads[classification_head_name](features), extra
+
+
+def guided_shape(weights: Weights) -> Shape:
+    """The sizes of a RoBERTa as its guide needs them."""
+    shape = weights.shape
+    return Shape(shape.embed_dim, shape.heads, shape.ffn_dim, shape.encoder_layers)
+
+
+def _load(model: GuidedRoberta, state: dict[str, Tensor]) -> None:
+    """Load pre-trained weights into a model with a new head."""
+    wrong = model.load_state_dict(state, strict=False)
+    missing = [name for name in wrong.missing_keys if not name.startswith("classification_heads.")]
+    if missing or wrong.unexpected_keys:
+        name = [*missing, *wrong.unexpected_keys][0]
+        raise UserError(f"RoBERTa's weights do not fit: {name} is missing or unknown; take other weights")

@@ -1,0 +1,173 @@
+"""Pre-train a small RoBERTa as a masked language model, with fairseq's own task and objective."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
+from fairseq.logging import metrics
+from fairseq.tasks.masked_lm import MaskedLMTask
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+from synmask.pipeline.config.benchmarks import PretrainingRun, RobertaSize
+from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.roberta.model import GuidedRoberta
+from synmask.pipeline.roberta.weights import RobertaShape, save_weights
+from synmask.pipeline.text import gpt2
+from synmask.pipeline.training.binarise import read_binary, read_dictionary, write_binary
+from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.stage import Stage, valid_means
+from synmask.pipeline.training.trainer import fairseq_config
+
+LN2 = math.log(2)  # fairseq's own loss is in bits
+BASE_WIDTH = 768  # of the RoBERTa that fairseq's initialisation is made for
+
+
+class _MaskedLM(MaskedLMTask):
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedRoberta:
+        return GuidedRoberta.build(cfg, self.dictionary)
+
+
+class _MaskedLoss(MaskedLmLoss):
+    """fairseq's loss, which also logs the number of tokens."""
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict]) -> None:
+        MaskedLmLoss.reduce_metrics(logging_outputs)
+        metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
+
+
+@dataclass(frozen=True)
+class Pretraining(Stage):
+    """A plain RoBERTa of the size `settings.model`; its last model is kept.
+
+    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt.
+    """
+
+    settings: PretrainingRun
+    data: Path
+    weights: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "valid_loss", "valid_ppl")
+
+    def check(self) -> dict[str, int]:
+        most, tokens = self.settings.model.max_positions, self.settings.training.batch.tokens
+        if tokens < most:
+            raise UserError(f"batch.tokens {tokens}: a block has max_positions {most}; give as many")
+        dictionary = read_dictionary(self.weights / "dict.txt")
+        left_out = {}
+        for split in ("train", "valid"):
+            sentences = read_binary(self.data / split, dictionary)  # kept, as its sizes need it
+            sizes = sentences.sizes + 1  # <s>
+            left_out[split] = int((sizes > most).sum())
+            if left_out[split] == len(sizes):
+                raise UserError(f"{self.data}: each line of {split} is longer than {most} tokens")
+        return left_out
+
+    def files(self) -> list[Path]:
+        return [self.weights / "dict.txt", *self.data.glob("train.*"), *self.data.glob("valid.*")]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        training = self.settings.training
+        words = {
+            "--task": "masked_lm",
+            "--arch": "roberta",
+            "--tokens-per-sample": self.settings.model.max_positions,
+            "--sample-break-mode": "complete_doc",
+            "--mask-prob": training.mask_rate,
+            "--adam-eps": training.adam_eps,
+            "--lr-scheduler": "inverse_sqrt",
+            "--max-tokens": training.batch.tokens,
+            "--update-freq": self.batches // processes,
+        }
+        flags = ["--skip-invalid-size-inputs-valid-test"]  # else fairseq stops at a line that is too long
+        return fairseq_config(self.data, run, words, training, self.seed, processes, flags)
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        torch.manual_seed(self.seed)
+        task = _MaskedLM(cfg.task, read_dictionary(self.weights / "dict.txt"))
+        model = self.settings.model
+        built = task.build_model(_shape(model).settings(self.settings.training))
+        _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
+        task.load_dataset("valid")
+        return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        valid = float(valid_means(trainer)["loss"]) * LN2
+        return {
+            "train_loss": round(float(train["loss"]) * LN2, 5),
+            "valid_loss": round(valid, 5),
+            "valid_ppl": round(math.exp(min(valid, 50)), 4),
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return f"perplexity {row['valid_ppl']:.2f}"
+
+
+def _widen(model: GuidedRoberta, factor: float) -> None:
+    """Multiply all initial embeddings and weights of layers.
+
+    fairseq draws them with a standard deviation of 0.02 at any width. A narrow layer then adds almost nothing
+    to its residual connection and hardly learns.
+    """
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() == 2:
+                weight.mul_(factor)
+
+
+def _shape(model: RobertaSize) -> RobertaShape:
+    sizes = model.model_dump()
+    return RobertaShape(encoder_layers=sizes.pop("layers"), **sizes)
+
+
+def _documents(paths: Sequence[Path]) -> list[str]:
+    """The lines of all files, with one empty line between two documents."""
+    lines = (line for path in paths for line in (*read_lines(path), ""))
+    documents = [list(group) for full, group in groupby(lines, lambda line: bool(line.strip())) if full]
+    return [line for document in documents for line in ("", *document)][1:]
+
+
+def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: Path) -> None:
+    """Write the lines of each split's files as fairseq's {split}.{bin,idx}.
+
+    An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of
+    one document (Liu et al. 2019, section 4.2, DOC-SENTENCES).
+
+    Args:
+        vocabulary: folder with encoder.json, vocab.bpe and dict.txt.
+    Raises:
+        UserError: a split has no text.
+    """
+    dictionary = read_dictionary(vocabulary / "dict.txt")
+    texts = {split: _documents(paths) for split, paths in files.items()}
+    names = {split: " ".join(map(str, paths)) for split, paths in files.items()}
+    for split, lines in texts.items():
+        if not any(lines):
+            raise UserError(f"{names[split]}: no text; give --{split} a file with some")
+    for split, lines in texts.items():
+        pieces = gpt2.encode(lines, vocabulary)
+        rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
+        write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
+
+
+def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, seed: int, **how: Any) -> None:
+    """Pre-train, or resume an interrupted call; write model.pt into the folder `weights`.
+
+    Args:
+        data: output of `encode_text`.
+        weights: a folder with dict.txt.
+        settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
+        how: for `loop.run_stage`.
+    """
+    stage = Pretraining(settings, seed, data, weights)
+    run_stage(stage, run, **how)
+    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)

@@ -1,0 +1,184 @@
+"""Syntax for guides, per sub-word: dependency heads and constituency distances, from parses of words.
+
+A file of annotations is one array (T, 3) of int16 for the T sub-words of a split, including each sentence's
+`</s>`: first and last sub-word of the head word, counted from the sentence's start, and the distance of the
+gap after the sub-word; -1 if there is none. The file is memory-mapped and shared by all systems.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+
+from synmask.pipeline.files import UserError, read_lines, write_json, writing
+from synmask.pipeline.syntax.tree import word_starts
+from synmask.pipeline.syntax.treebank import FLAT, Tree, read_trees, same_word, words_of
+
+NONE = -1
+INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
+BEFORE_END = 2000  # the distance before </s>: above that of any tree
+
+
+def tree_distances(tree: Tree) -> list[int]:
+    """The distance of each gap between the m words of a tree: (m-1), as in Distance-Transformer.
+
+    The tree is binarised from the right, A (B (C D)); unary chains count as one node. The depth of a word is
+    1, that of a constituent 1 more than its deeper part's; the distance between two parts is the larger of
+    their depths.
+    """
+    done: list[tuple[int, list[int]]] = []  # depth and distances of the subtrees whose parent is still open
+    stack: list[Tree | int] = [tree]  # an int closes a constituent with that many children
+    while stack:
+        node = stack.pop()
+        if isinstance(node, int):
+            parts = done[-node:]
+            del done[-node:]
+            depth, distances = parts.pop()
+            while parts:
+                left_depth, left = parts.pop()
+                higher = max(left_depth, depth)
+                depth, distances = higher + 1, [*left, higher, *distances]
+            done.append((depth, distances))
+        elif isinstance(node.children[0], str):
+            done.append((1, []))
+        else:
+            stack.append(len(node.children))
+            stack.extend(reversed(node.children))
+    return done[0][1]
+
+
+def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | None) -> np.ndarray:
+    """The annotation of one sentence.
+
+    Args:
+        tokens: its n-1 sub-words, without `</s>`.
+        heads: of its m words, from 1, 0 for the root's; None if unknown.
+        tree: of its words; None if unknown.
+
+    Returns:
+        (n, 3) int16, see above. The head of a root is its own word; the head of `</s>` is `</s>`.
+    """
+    starts = np.array([*word_starts(tokens), True])
+    word = starts.cumsum() - 1  # the word of each sub-word, `</s>` too
+    first = starts.nonzero()[0]
+    last = np.append(first[1:], len(starts)) - 1
+    table = np.full((len(starts), 3), NONE, dtype=np.int16)
+    if heads is not None:
+        own = np.arange(len(first))
+        parent = np.append(np.asarray(heads, dtype=np.int64) - 1, own[-1])
+        parent = np.where(parent < 0, own, parent)[word]
+        table[:, 0], table[:, 1] = first[parent], last[parent]
+    if tree is not None:
+        gaps = np.array([*tree_distances(tree), 0, 0])[word] + 1
+        table[:-1, 2] = np.where(starts[1:], gaps[:-1], INSIDE_WORD)
+        table[-2:-1, 2] = BEFORE_END
+    return table
+
+
+def annotate_file(
+    subwords: Path, output: Path, *, trees: Path | None, heads: Path | None, kept: Path | None = None
+) -> dict[str, int]:
+    """Write the annotations of a file in BPE to `output` (.npy), and the returned counts beside it (.json).
+
+    Args:
+        trees: one bracketed tree per sentence, over its words; FLAT marks an unparsed sentence.
+        heads: one line per sentence with its words' heads, from 1, 0 for the root; empty if unknown.
+        kept: the lines of `trees` and `heads` (from 1) that became sentences of `subwords`; None: all.
+
+    Returns:
+        The numbers of "sentences", and of those "without_heads" and "without_distances".
+
+    Raises:
+        UserError: trees or heads do not match the sentences, and the message names the line; or there is no
+            sentence.
+    """
+    columns = [
+        map(str.split, read_lines(subwords)),
+        selected(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
+        selected(_read_heads(heads), kept) if heads else (None for _ in read_lines(subwords)),
+    ]
+    tables = []
+    counts = {"sentences": 0, "without_heads": 0, "without_distances": 0}
+    for number, row in enumerate(zip_longest(*columns, fillvalue=_END), start=1):
+        where = f"{subwords}, line {number}"
+        if _END in row:
+            raise UserError(f"{where}: not as many sentences as parses; parse the text again")
+        tokens, tree, parents = row
+        check_sentence(tokens, tree, parents, where)
+        if tree is not None and tree.label == FLAT:
+            tree = parents = None
+        tables.append(annotate(tokens, parents, tree))
+        counts["sentences"] += 1
+        counts["without_heads"] += parents is None
+        counts["without_distances"] += tree is None
+    if not tables:
+        raise UserError(f"{subwords}: empty; give a text in BPE")
+    with writing(output, "wb") as handle:
+        np.save(handle, np.concatenate(tables))
+    write_json(output.with_suffix(".json"), counts)
+    return counts
+
+
+class Annotations(Sequence):
+    """The annotations of a split, one (n, 3) array per sentence, memory-mapped.
+
+    Args:
+        path: a file of `annotate_file`.
+        sizes: (N,), the number of sub-words of each sentence, including `</s>`.
+
+    Raises:
+        UserError: no such file, or not of sentences of these sizes.
+    """
+
+    def __init__(self, path: Path, sizes: Sequence[int] | np.ndarray) -> None:
+        try:
+            self.table = np.load(path, mmap_mode="r")
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{path}: cannot be read ({error}); annotate the text again") from None
+        self.ends = np.cumsum(sizes)
+        if getattr(self.table, "shape", None) != (self.ends[-1], 3):
+            raise UserError(f"{path}: annotations of another text; annotate it again")
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.table[self.ends[index - 1] if index else 0 : self.ends[index]]
+
+
+_END = object()
+
+
+def selected(rows: Iterable, kept: Path | None) -> Iterator:
+    """The rows whose numbers (from 1) are in the file `kept`; without it, all rows.
+
+    Raises:
+        UserError: `kept` cannot be read, or has a line that is not a number.
+    """
+    if kept is None:
+        return iter(rows)
+    try:
+        numbers = {int(line) for line in read_lines(kept)}
+    except ValueError:
+        raise UserError(f"{kept}: not the line numbers that `synmask clean` writes; give these") from None
+    return (row for number, row in enumerate(rows, start=1) if number in numbers)
+
+
+def _read_heads(path: Path) -> Iterator[list[int] | None]:
+    for number, line in enumerate(read_lines(path), start=1):
+        if not re.fullmatch(r"[\d ]*", line):
+            raise UserError(f"{path}, line {number}: heads are numbers between spaces; parse the text again")
+        yield [int(head) for head in line.split()] or None
+
+
+def check_sentence(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
+    """Raise a UserError that begins with `where` unless tree and heads match the sub-words' words."""
+    words = words_of(tokens)
+    if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
+        found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"
+        raise UserError(f"{where}: {found}; parse the text again")
+    leaves = words if tree is None else tree.leaves()
+    if len(words) != len(leaves) or not all(map(same_word, words, leaves)):
+        raise UserError(f'{where}: its words are not the tree\'s, "{" ".join(leaves)}"; parse the text again')

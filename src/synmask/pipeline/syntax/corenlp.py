@@ -1,0 +1,196 @@
+"""Parse a file with Stanford CoreNLP: constituency trees and dependency heads; interrupted runs resume."""
+
+import hashlib
+import json
+import re
+import sys
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from synmask.pipeline import files
+from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
+from synmask.pipeline.syntax.jvm import PROGRAM, Machine, Models, answers
+from synmask.pipeline.syntax.treebank import escaped, flat_tree
+
+PROGRESS = 10.0  # seconds between two lines of progress
+MOSES_ESCAPES = {
+    "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]",
+    "&amp;": "&",
+}  # fmt: skip
+MOSES_ESCAPE = re.compile("|".join(MOSES_ESCAPES))
+
+Answers = dict[int, list[str]]  # line number → ["ok", tree, heads] or ["failed", why]
+
+
+def parse_file(
+    sentences: Path,
+    tokens: Path,
+    output: Path,
+    *,
+    language: str,
+    models: Models,
+    jars: Sequence[Path],
+    max_words: int,
+    machine: Machine,
+) -> None:
+    """Parse a file of tokenised sentences; write `output`.trees, `output`.heads and `output`.json.
+
+    A line of .trees is a bracketed tree whose leaves are the tokens (`treebank.read_trees` gives them back),
+    a line of .heads the tokens' heads (from 1, 0 = root). A sentence that is empty, has more than
+    `max_words` tokens or cannot be parsed gets a flat tree, (FLAT (X a) (X b)), in which all words depend on
+    the first. The JSON contains the number of flat trees by reason, the speed, versions and the jars'
+    checksums.
+
+    Finished sentences are kept in `output`.partial until all are done, so that an interrupted run resumes.
+    That file is dropped if sentences, models or jars change.
+
+    Args:
+        sentences: input of the parser: Moses tokens in their true case.
+        tokens: leaves of the trees: the same tokens as in the corpus (perhaps lower-cased).
+        language: language code; English has a special rule (`parser_words`).
+    Raises:
+        UserError: the files do not match, a token cannot be written in a tree, a jar is missing, Java is
+            missing or too old, CoreNLP does not start, was killed or ran out of memory.
+    """
+    words, leaves = _read(sentences, tokens, language)
+    report = {
+        "sentences": len(words),
+        "language": language,
+        "models": asdict(models),
+        "jars": {jar.name: _checksum(jar) for jar in jars},
+    }
+    side = Path(f"{output}.partial")
+    finished = _resume(side, words, report)
+    todo = {
+        n: sentence for n, sentence in words.items() if 0 < len(sentence) <= max_words and n not in finished
+    }
+    try:
+        report |= _parse(todo, finished, side, str(sentences), models, jars, machine)
+    except UserError as error:
+        if not finished:
+            side.unlink(missing_ok=True)
+        kept = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
+        raise UserError(f"{error}{kept}") from None
+    trees, heads, fates = _lines(leaves, finished, max_words)
+    write_lines(f"{output}.trees", trees)
+    write_lines(f"{output}.heads", heads)
+    write_json(f"{output}.json", report | {"flat": fates, "max_words": max_words})
+    side.unlink(missing_ok=True)
+
+
+def parser_words(tokens: Sequence[str], language: str) -> list[str]:
+    """Moses tokens in the form of CoreNLP's models: unescaped, English "isn 't" as "is n't"."""
+    words = unescaped(tokens)
+    if language == "en":
+        for before, word in enumerate(words[1:]):
+            if word.lower() == "'t" and re.search(".n$", words[before], re.I):
+                words[before], words[before + 1] = words[before][:-1], words[before][-1] + word
+    return words
+
+
+def unescaped(tokens: Sequence[str]) -> list[str]:
+    """Moses tokens without escapes."""
+    return [MOSES_ESCAPE.sub(lambda found: MOSES_ESCAPES[found[0]], token) for token in tokens]
+
+
+def _read(sentences: Path, tokens: Path, language: str) -> tuple[dict[int, list[str]], list[list[str]]]:
+    """The parser's input by line number, and the leaves of every tree."""
+    cased, leaves = ([line.split() for line in read_lines(path)] for path in (sentences, tokens))
+    if len(cased) != len(leaves):
+        raise UserError(
+            f"{sentences} has {len(cased)} lines, {tokens} has {len(leaves)}: tokenise both again"
+        )
+    for line, (sentence, words) in enumerate(zip(cased, leaves, strict=True), start=1):
+        if len(sentence) != len(words):
+            raise UserError(
+                f"{tokens}, line {line}: {len(words)} tokens, but {len(sentence)} in {sentences}: "
+                "tokenise both again"
+            )
+    return {n: parser_words(sentence, language) for n, sentence in enumerate(cased, start=1)}, leaves
+
+
+def _checksum(jar: Path) -> str:
+    if not jar.is_file():
+        raise UserError(f"{jar}: no such jar; `snakemake {jar}` fetches it")
+    if not zipfile.is_zipfile(jar):
+        raise UserError(f"{jar}: no jar, or not a whole one; fetch it again")
+    return files.sha256(jar)
+
+
+def _resume(side: Path, words: Mapping[int, Sequence[str]], settings: Mapping) -> Answers:
+    """The answers of an earlier run with the same input; prepares `side` for more lines."""
+    work = json.dumps([words, settings, files.sha256(PROGRAM)], sort_keys=True)
+    digest = hashlib.sha256(work.encode()).hexdigest().encode()
+    lines = side.read_bytes().split(b"\n") if side.exists() else [b""]
+    if lines[0] != digest or len(lines) == 1:
+        lines = [digest, b""]
+    whole = lines[:-1]  # the last line is empty or truncated
+    with files.writing(side, "wb") as handle:
+        handle.writelines(line + b"\n" for line in whole)
+    rows = (line.decode().split("\t") for line in whole[1:])
+    return {int(number): answer for number, *answer in rows}
+
+
+def _parse(
+    todo: Mapping[int, Sequence[str]],
+    finished: Answers,
+    side: Path,
+    name: str,
+    models: Models,
+    jars: Sequence[Path],
+    machine: Machine,
+) -> dict:
+    """Parse `todo`: add the answers to `finished` and at once to `side`; return versions and speed."""
+    if not todo:
+        return {}
+    if finished:
+        print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
+    said = started = 0.0
+    with (
+        files.named_errors(side),
+        side.open("a", encoding="utf-8", newline="\n", buffering=1) as kept,
+    ):
+        stream = answers(todo, name, models, jars, machine)
+        _, corenlp, java = next(stream)
+        print(f"CoreNLP {corenlp} is ready", file=sys.stderr)
+        said = started = time.monotonic()
+        for done, (number, *answer) in enumerate(stream, start=1):
+            kept.write("\t".join([number, *answer]) + "\n")
+            finished[int(number)] = answer
+            if (now := time.monotonic()) - said > PROGRESS:
+                said, left = now, (len(todo) - done) * (now - started) / done
+                speed = done / (now - started)
+                print(
+                    f"{done:,} of {len(todo):,} sentences, {speed:.1f}/s, {left:.0f} s left", file=sys.stderr
+                )
+    seconds = time.monotonic() - started
+    return {
+        "corenlp": corenlp,
+        "java": java,
+        "parsed": len(todo),
+        "seconds": round(seconds, 2),
+        "sentences_per_second": round(len(todo) / seconds, 1),
+    }
+
+
+def _lines(
+    leaves: Sequence[Sequence[str]], finished: Answers, max_words: int
+) -> tuple[list[str], list[str], dict]:
+    """The lines of trees and heads, and the number of flat trees by reason."""
+    trees, heads = [], []
+    fates = Counter({"empty": 0, "long": 0, "failed": 0})
+    for line, words in enumerate(leaves, start=1):
+        fate = "empty" if not words else "long" if len(words) > max_words else finished[line][0]
+        if fate == "ok":
+            _, tree, arcs = finished[line]
+            trees.append(re.sub(r" (\d+)\)", lambda leaf: f" {escaped(words[int(leaf[1])])})", tree))  # noqa: B023
+            heads.append(arcs)
+        else:
+            fates[fate] += 1
+            trees.append(str(flat_tree(words)))
+            heads.append(" ".join(["0", *["1"] * len(words)][: len(words)]))
+    return trees, heads, dict(fates)

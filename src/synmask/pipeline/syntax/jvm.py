@@ -1,0 +1,122 @@
+"""The interface to Parse.java: start the JVM, read its answers, report failures."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmask.pipeline.files import UserError, named_errors
+
+PROGRAM = Path(__file__).with_name("Parse.java")
+OLDEST_JAVA = 11  # the first version that runs a source file
+CAUSES = re.compile(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred .*\n)(.*)", re.M)
+HEAP = 0.85  # the heap's share of memory; the JVM needs the rest
+
+
+@dataclass(frozen=True)
+class Models:
+    """Names of CoreNLP's models in its jars; without `dependencies`, heads are converted from trees."""
+
+    tagger: str
+    parser: str
+    dependencies: str | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Resources of the JVM: `threads` sentences at a time, `memory` MB in total."""
+
+    threads: int
+    memory: int
+
+
+def answers(
+    sentences: Mapping[int, Sequence[str]], name: str, models: Models, jars: Sequence[Path], machine: Machine
+) -> Iterator[list[str]]:
+    """Parse sentences; yield Parse.java's answers in the order of completion.
+
+    Args:
+        sentences: line number → words.
+        name: the sentences' file, for messages.
+    Yields:
+        ["ready", CoreNLP's version, Java's version] when the models are loaded, then for each sentence
+        [number, "ok", tree, heads] or [number, "failed", why].
+    Raises:
+        UserError: Java is missing or too old; CoreNLP does not start, was killed or ran out of memory.
+    """
+    command = [
+        _java(),
+        f"-Xmx{int(machine.memory * HEAP)}m",
+        "-XX:+UseParallelGC",
+        "-cp",
+        os.pathsep.join(map(str, jars)),
+        str(PROGRAM),
+        str(machine.threads),
+        models.tagger,
+        models.parser,
+        *([models.dependencies] if models.dependencies else []),
+    ]
+    with tempfile.TemporaryFile() as questions, tempfile.TemporaryFile() as said:
+        with named_errors(Path(tempfile.gettempdir())):
+            for number, words in sentences.items():
+                questions.write(f"{number}\t{' '.join(words)}\n".encode())
+            questions.seek(0)
+        jvm = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said)
+        try:
+            for line in jvm.stdout:
+                if not line.endswith(b"\n"):  # the JVM was killed while writing
+                    break
+                answer = line.decode().removesuffix("\n").split("\t")
+                if answer[1:] == ["memory"]:
+                    raise UserError(_memory(name, answer[0], machine))
+                yield answer
+            if code := jvm.wait():
+                said.seek(0)
+                raise UserError(_fault(name, code, said.read().decode(errors="replace")))
+        finally:
+            jvm.kill()
+            jvm.wait()
+            jvm.stdout.close()
+
+
+def _java() -> str:
+    """The Java on the PATH, a JDK of version 11 or later."""
+    need = f"CoreNLP needs a JDK of Java {OLDEST_JAVA} or later (Debian: default-jdk-headless)"
+    java = shutil.which("java")
+    if java is None:
+        raise UserError(f"no java on the PATH; {need}")
+    said = subprocess.run([java, "-version"], text=True, capture_output=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', said)  # 1.8.0 is Java 8
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        raise UserError(f"{java} is too old ({(said.splitlines() or ['no version'])[0]}); {need}")
+    modules = subprocess.run([java, "--list-modules"], text=True, capture_output=True, check=False).stdout
+    if "jdk.compiler" not in modules:
+        raise UserError(f"{java} has no compiler, it is a JRE; {need}")
+    return java
+
+
+def _memory(name: str, number: str, machine: Machine) -> str:
+    where = f"{name}, line {number}: " if int(number) else "the models: "
+    return (
+        f"{where}out of memory with {machine.threads} threads in {machine.memory} MB; "
+        "raise --memory (corenlp.mem_mb in config.yaml)"
+        + (" or lower corenlp.threads or max_words" if int(number) else "")
+    )
+
+
+def _fault(name: str, code: int, said: str) -> str:
+    """Why the JVM ended early; what it said itself goes to the log if the cause is not found in it."""
+    if code < 0:
+        return f"{name}: the JVM was killed ({signal.Signals(-code).name}), by you or for lack of memory"
+    if "error: compilation failed" in said:  # of Parse.java, which knows its classes
+        return f"{name}: CoreNLP failed (it is not in --jars); give all of its jars"
+    if causes := CAUSES.findall(said):
+        return f"{name}: CoreNLP failed ({causes[-1].strip()})"
+    sys.stderr.write(said)
+    return f"{name}: CoreNLP failed (exit code {code})"

@@ -1,0 +1,184 @@
+"""Read the output of `synmask parse`, one JSON object per sentence, and compare it with gold trees."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
+
+from synmask.pipeline.files import UserError, read_json, read_lines
+from synmask.pipeline.syntax.treebank import Tree, read_trees, same_word, trees_of, words_of
+
+
+@dataclass(frozen=True)
+class Parse:
+    """One line of `synmask parse`, or another parser's tree over n words.
+
+    Attributes:
+        tokens: n sub-words without `</s>`, or n words.
+        distances: n-1, between the tokens; `eos_distance`: before `</s>`. Undefined for other parsers' trees.
+        heads: of each word, from 1, 0 = root; None for a system without heads.
+        heights: of the sub-words; `parents`: their likely parents (`translation.parse.likely_parents`); both
+            for figures.
+        spans: (start, end, label) of another parser's tree.
+    """
+
+    tokens: Sequence[str]
+    distances: Sequence[float]
+    eos_distance: float
+    heads: Sequence[int] | None = None
+    heights: Sequence[float] = ()
+    parents: Sequence[Sequence[tuple[int, float]]] = ()
+    spans: Sequence[tuple[int, int, str]] | None = None
+
+
+_PARSE = TypeAdapter(Parse)
+
+
+def read_parses(path: Path) -> Iterator[Parse]:
+    """Read a file of `synmask parse`.
+
+    Raises:
+        UserError: a line is malformed, a distance is NaN, or its tokens, distances, heads, heights and
+            parents do not fit together.
+    """
+    for line, text in enumerate(read_lines(path), start=1):
+        try:
+            parse = _PARSE.validate_json(text)
+            if any(map(math.isnan, [*parse.distances, parse.eos_distance])):
+                raise ValueError
+        except ValueError:  # also pydantic's ValidationError
+            raise UserError(
+                f"{path}, line {line}: not tokens, distances and eos_distance of a parse; parse again"
+            ) from None
+        if len(parse.distances) != max(len(parse.tokens) - 1, 0):
+            raise UserError(
+                f"{path}, line {line}: {len(parse.distances)} distances for {len(parse.tokens)} tokens; "
+                "one per gap is needed"
+            )
+        if misfit := _misfit(parse):
+            raise UserError(f"{path}, line {line}: {misfit}; parse again")
+        yield parse
+
+
+def _misfit(parse: Parse) -> str | None:
+    """The fault in the heads, heights and parents of a parse; None without one."""
+    words, pieces = len(words_of(parse.tokens)), len(parse.tokens)
+    if parse.heads is not None and len(parse.heads) != words:
+        return f"{len(parse.heads)} induced heads for {words} words"
+    if parse.heads is not None and any(not 0 <= head <= words for head in parse.heads):
+        return f"an induced head outside of 0 to {words}"
+    for name, values in (("heights", parse.heights), ("lists of parents", parse.parents)):
+        if values and len(values) != pieces:
+            return f"{len(values)} {name} for {pieces} tokens"
+    if any(not 0 <= parent <= pieces for parents in parse.parents for parent, _ in parents):
+        return f"a parent outside of 0 to {pieces}"
+    return None
+
+
+def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
+    """Read the predictions for gold trees: output of `synmask parse`, or any parser's bracketed trees.
+
+    Bracketed trees have labels (`treebank.read_trees`) or, one per line, none: (the (dog barks)). A file is
+    of the latter kind if each line has as many words as the gold tree.
+
+    Raises:
+        UserError: the file is of neither kind, or a line is damaged.
+    """
+    if path.is_dir() or path.suffix == ".zip":
+        return _of_trees(read_trees(path), path)
+    lines = list(read_lines(path))
+    start = next((line.lstrip()[:1] for line in lines if line.strip()), "(")
+    if start == "{":
+        return list(read_parses(path))
+    if start != "(":
+        what = "neither a tree in brackets nor what `synmask parse` writes"
+        raise UserError(f"{path}: {what}; give one of these per sentence")
+    words = [len(re.findall(r"[^\s()]+", line)) for line in lines if line.strip()]
+    expected = [len(tree.leaves()) for tree in gold]
+    if words != expected:
+        try:
+            return _of_trees(trees_of(lines, str(path)), path)
+        except UserError as error:
+            for number, (one, other) in enumerate(zip(words, expected, strict=False), start=1):
+                if one != other:
+                    bare = f"tree {number} has {one}, not {other}"
+                    raise UserError(f"{error}; or, if trees have no labels, their words: {bare}") from None
+            raise
+    labelled = (re.sub(r"\(|[^\s()]+", _with_label, line) for line in lines)
+    parses = _of_trees(trees_of(labelled, str(path)), path)
+    # drop brackets around single words, and repeated ones
+    return [
+        replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1})) for one in parses
+    ]
+
+
+def _with_label(token: re.Match) -> str:
+    return "(X " if token[0] == "(" else f"(X {token[0]})"
+
+
+def _of_trees(trees: Iterable[Tree], path: Path) -> list[Parse]:
+    parses = []
+    for number, tree in enumerate(trees, start=1):
+        words = tree.leaves()
+        if pieces := [word for word in words if word.endswith("@@")]:
+            raise UserError(
+                f'{path}, tree {number}: "{pieces[0]}" is a piece of a word; give trees over words'
+            )
+        parses.append(Parse(words, [0.0] * (len(words) - 1), 0.0, spans=tree.spans()))
+    return parses
+
+
+class Shown(BaseModel):
+    """The sentence chosen by `synmask parse --distribution`: its number from 1, its n tokens with `</s>`, and
+    P_D (n, n); tokens and P_D are empty if the guide induces no P_D."""
+
+    sentence: int = Field(ge=1)
+    tokens: list[str] = []
+    distribution: list[list[FiniteFloat]] = []
+
+    @model_validator(mode="after")
+    def _is_square(self) -> Self:
+        sizes = {len(self.distribution), *map(len, self.distribution)}
+        if sizes != {len(self.tokens)}:
+            raise ValueError(f"P_D is not one row and one column for each of {len(self.tokens)} tokens")
+        return self
+
+
+def read_distribution(path: Path) -> Shown:
+    """Read a file of `synmask parse --distribution`.
+
+    Raises:
+        UserError: it is missing, or of another kind.
+    """
+    try:
+        return Shown.model_validate(read_json(path))
+    except ValidationError as error:
+        said = error.errors()[0]
+        where = ": ".join([str(path), *map(str, said["loc"]), said["msg"]])
+        raise UserError(f"{where}; give what `synmask parse --distribution` wrote") from None
+
+
+def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
+    """Raise a UserError that names the line unless parses and gold trees have equal words (case aside)."""
+    for line, (tree, parse) in enumerate(itertools.zip_longest(trees, parses), start=1):
+        if tree is None or parse is None:
+            more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
+            raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse per tree")
+        words = words_of(parse.tokens)
+        leaves = tree.leaves()
+        if len(words) != len(leaves):
+            raise UserError(
+                f"line {line}: the parse has {len(words)} words, the gold tree {len(leaves)}; "
+                "give both the same sentences, tokenised alike"
+            )
+        for position, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
+            if not same_word(word, leaf):
+                raise UserError(
+                    f'line {line}, word {position}: "{word}" in the parse, "{leaf}" in the gold tree; '
+                    "give both the same sentences, tokenised alike"
+                )

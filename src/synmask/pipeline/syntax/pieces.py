@@ -1,0 +1,129 @@
+"""Transfer dependency heads of words to sub-words that are pieces of the raw text (GPT-2's).
+
+A piece is a sequence of the text's bytes, often with the space before a word; it may be part of a word, a
+word, or several (`."`). It belongs to the word of its first byte; spaces belong to the word after them.
+"""
+
+import string
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.syntax.corenlp import unescaped
+from synmask.pipeline.syntax.treebank import FLAT
+
+NONE = -1
+
+
+class Parsed(NamedTuple):
+    """The m words of a sentence as in its text, and their heads, from 1, 0 for the root's."""
+
+    words: Sequence[str]
+    heads: Sequence[int]
+
+
+def read_parsed(prefixes: Iterable[Path]) -> Iterator[tuple[str, Parsed | None]]:
+    """Each sentence of PREFIX.text with its parse from PREFIX.tokens (Moses'), .trees and .heads; None if the
+    sentence is unparsed (its tree is flat).
+
+    Raises:
+        UserError: a file is missing, or the files do not match.
+    """
+    for prefix in prefixes:
+        files = [read_lines(f"{prefix}.{ending}") for ending in ("text", "tokens", "trees", "heads")]
+        try:
+            for text, tokens, tree, heads in zip(*files, strict=True):
+                parsed = Parsed(unescaped(tokens.split()), [int(head) for head in heads.split()])
+                if len(parsed.words) != len(parsed.heads) or max(parsed.heads, default=0) > len(parsed.words):
+                    raise ValueError
+                yield text, None if tree.startswith(f"({FLAT}") else parsed
+        except ValueError:
+            raise UserError(
+                f"{prefix}: text, tokens, trees and heads do not fit; parse the text again"
+            ) from None
+
+
+def find_words(text: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
+    """The span of each word, including the spaces before it, in bytes of UTF-8; None if not found.
+
+    Words are searched from left to right. After a word that is not found, the next is searched only as far as
+    both could extend.
+    """
+    found: list[tuple[int, int] | None] = []
+    place = lost = 0
+    for word in words:
+        spaces = place
+        while place < len(text) and text[place].isspace():
+            place += 1
+        start = text.find(word, place, place + len(word) + 2 * lost)
+        if start < 0:
+            found.append(None)
+            lost += len(word) + 1
+        else:
+            begin = spaces if start == place else start
+            place, lost = start + len(word), 0
+            found.append((begin, place))
+    if text.isascii():
+        return found
+    before = [0, *accumulate(len(character.encode()) for character in text)]
+    return [span and (before[span[0]], before[span[1]]) for span in found]
+
+
+def annotate(text: str, pieces: Sequence[int], parsed: Parsed | None) -> tuple[np.ndarray, int]:
+    """Words and heads of a sentence's pieces, and how many of its words were not found.
+
+    Args:
+        pieces: the number of bytes of each of the k pieces, from the start of the text, without truncated
+            ones.
+
+    Returns:
+        (k, 3) int16: the first piece of the piece's word; the first piece of that word's head (the word
+        itself for a root, and if the head was truncated or not found); 1 for pieces of punctuation, else 0.
+        Pieces that belong to no word have -1, -1, 0. A word without a piece of its own is merged with the
+        word that its first piece belongs to.
+    """
+    table = np.full((len(pieces), 3), [NONE, NONE, 0], dtype=np.int16)
+    if parsed is None:
+        return table, 0
+    spans = find_words(text, parsed.words)
+    ends = list(accumulate(pieces))
+    owner = [NONE] * len(pieces)  # the word of each piece
+    first = [NONE] * len(spans)  # the first piece with a part of the word
+    piece = 0
+    for number, span in enumerate(spans):
+        if span is None:
+            continue
+        while piece < len(ends) and ends[piece] <= span[0]:
+            piece += 1
+        for inside in range(piece, len(ends)):
+            if inside and ends[inside - 1] >= span[1]:
+                break
+            if first[number] == NONE:
+                first[number] = inside
+            if owner[inside] == NONE:
+                owner[inside] = number
+    begins = {number: index for index, number in reversed(list(enumerate(owner))) if number != NONE}
+    node = [  # the piece that represents each word
+        begins.get(number, begins[owner[index]]) if index != NONE else NONE
+        for number, index in enumerate(first)
+    ]
+    heads: dict[int, int] = {}
+    for number, head in enumerate(parsed.heads):
+        there = node[head - 1] if head else NONE
+        if node[number] not in (NONE, there) and there != NONE:
+            heads.setdefault(node[number], there)
+    for index, number in enumerate(owner):
+        if number != NONE:
+            own = begins[number]
+            table[index] = own, heads.get(own, own), punctuation(parsed.words[number])
+    return table, spans.count(None)
+
+
+def punctuation(word: str) -> bool:
+    """Whether a word consists of punctuation (Unicode's, and ASCII symbols such as $ and <)."""
+    return all(c in string.punctuation or unicodedata.category(c).startswith("P") for c in word)

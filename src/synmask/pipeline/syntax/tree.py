@@ -1,0 +1,170 @@
+"""Syntactic distances as binary trees: spans, sub-words and words, punctuation, trivial baselines.
+
+A tree over n leaves is given by its n-1 distances, one per gap between neighbours: every constituent is split
+at its largest distance (the paper's appendix). Spans are half-open, (start, end).
+"""
+
+import html
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+from synmask.pipeline.syntax.treebank import FLAT, Tree, escaped, words_of
+
+# Penn, Penn Chinese, STTS and universal tags of punctuation.
+PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "PU", "$,", "$.", "$(", "PUNCT"})
+# Tags without information: of untagged words, and what the treebank reader leaves of "$-LRB-".
+UNKNOWN_TAGS = frozenset({"X", "XX", "$"})
+
+
+def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
+    """The spans of the binary tree that splits every constituent at its largest distance.
+
+    Of equal distances the first one splits first. Time and memory are O(n), whatever the tree's shape.
+
+    Args:
+        distances: (n-1), from left to right; infinite ones are allowed.
+    Returns:
+        (n-1, 2) int; row g is the constituent that gap g, between leaves g and g+1, splits.
+    Raises:
+        ValueError: distances are not one-dimensional, or not numbers (NaN).
+    """
+    values = np.asarray(distances, dtype=np.float64)
+    if values.ndim != 1 or np.isnan(values).any():
+        raise ValueError(f"distances must be one-dimensional, without NaN; got shape {values.shape}")
+    largest = np.finfo(np.float64).max
+    return spans_of_forest(np.append(np.clip(values, -largest, largest), np.inf))[:-1]
+
+
+def spans_of_forest(slots: np.ndarray) -> np.ndarray:
+    """`spans_of_distances` for many concatenated sentences at once.
+
+    Args:
+        slots: (L), one for each of the L leaves of all sentences: the distance from it to the next leaf, and
+            +inf after the last leaf of a sentence. No distance inside a sentence is infinite.
+    Returns:
+        (L, 2) int; row g is the constituent that the gap after leaf g splits, in leaves numbered across all
+        sentences. Rows of last leaves are undefined.
+    """
+    start, end = [], [0] * len(slots)
+    values = slots.tolist()
+    open_gaps: list[int] = []  # their distances never rise; each lies in the right part of the one before
+    for gap, value in enumerate(values):
+        while open_gaps and values[open_gaps[-1]] < value:
+            end[open_gaps.pop()] = gap + 1
+        start.append(open_gaps[-1] + 1 if open_gaps else 0)
+        open_gaps.append(gap)
+    return np.array((start, end), dtype=np.int64).T
+
+
+def word_starts(tokens: Sequence[str]) -> list[bool]:
+    """Whether each of the n sub-words begins a word: all but those after a piece that ends in "@@"."""
+    return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
+
+
+def over_words(tokens: Sequence[str], distances: Sequence[float]) -> tuple[list[float], list[str]]:
+    """The distances between the m words of n sub-words, and the words, without Moses' escapes (&apos;).
+
+    Distances inside words are dropped.
+
+    Args:
+        distances: (n-1).
+    Returns:
+        (m-1) distances, m words.
+    """
+    starts = word_starts(tokens)
+    between = [distance for distance, start in zip(distances, starts[1:], strict=True) if start]
+    words = words_of(tokens)
+    plain = [html.unescape(word) for word in words]
+    return between, [one if one.split() == [one] else word for one, word in zip(plain, words, strict=True)]
+
+
+def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
+    """The most probable head of each of the m words of a sentence, from 1, 0 = root.
+
+    The probability of a word as head is the sum over its sub-words and over the sub-words of the dependent.
+    No word is its own head; `</s>` represents the root.
+
+    Args:
+        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i is token i's.
+        tokens: the n sub-words, without `</s>`.
+    """
+    starts = [*np.flatnonzero(word_starts(tokens)).tolist(), len(tokens)]
+    words = np.add.reduceat(np.add.reduceat(distribution, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(words, -1)
+    return [0 if head == len(words) - 1 else head + 1 for head in words[:-1].argmax(1).tolist()]
+
+
+def is_punctuation(word: str, tag: str) -> bool:
+    """Judge by the tag; if it has no information ("X"), by whether all characters are punctuation."""
+    if tag in UNKNOWN_TAGS:
+        return all(unicodedata.category(character).startswith("P") for character in word)
+    return tag in PUNCTUATION_TAGS
+
+
+def not_punctuation(tree: Tree) -> list[bool]:
+    """Which of the n leaves of a gold tree count as words when trees are compared."""
+    return [not is_punctuation(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
+
+
+def restricted_spans(tree: Tree, keep: Sequence[bool]) -> dict[tuple[int, int], set[str]]:
+    """The constituents of `tree`, with their labels, counted in the kept leaves only.
+
+    Spans of fewer than two kept leaves and the span of all leaves are left out: every tree has them.
+    """
+    before = np.concatenate(([0], np.cumsum(keep))).tolist()
+    spans: dict[tuple[int, int], set[str]] = {}
+    for start, end, label in tree.spans():
+        span = (before[start], before[end])
+        if 1 < span[1] - span[0] < before[-1]:
+            spans.setdefault(span, set()).add(label)
+    return spans
+
+
+def right_branching(words: int, high: int = 0) -> list[float]:
+    """(words-1) distances of (a (b (c d))); the last `high` leaves (punctuation) are attached at the top."""
+    rest = words - high
+    return [float(rest - gap) if gap < rest - 1 else float(gap + 2) for gap in range(words - 1)]
+
+
+def left_branching(words: int) -> list[float]:
+    """(words-1) distances of (((a b) c) d)."""
+    return [float(gap) for gap in range(1, words)]
+
+
+def balanced(words: int) -> list[float]:
+    """(words-1) distances of the tree that halves every constituent (the right half is the larger)."""
+    distances = [0.0] * (words - 1)
+    todo = [(0, words)]
+    while todo:
+        start, end = todo.pop()
+        if end - start > 1:
+            middle = (start + end) // 2
+            distances[middle - 1] = float(end - start)
+            todo += [(start, middle), (middle, end)]
+    return distances
+
+
+def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
+    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) without words.
+
+    Raises:
+        ValueError: the numbers of distances and words do not match.
+    """
+    if not words:
+        return f"({FLAT})"
+    check_fit(distances, words, "words")
+    spans = spans_of_distances(distances)
+    opened = np.bincount(spans[:, 0], minlength=len(words))
+    closed = np.bincount(spans[:, 1] - 1, minlength=len(words))
+    parts = []
+    for word, before, after in zip(words, opened.tolist(), closed.tolist(), strict=True):
+        parts.append("(X " * before + f"(X {escaped(word)})" + ")" * after)
+    return " ".join(parts)
+
+
+def check_fit(distances: Sequence[float], leaves: Sequence, name: str) -> None:
+    """Raise a ValueError unless there is one distance per gap between the leaves."""
+    if len(distances) != len(leaves) - 1:
+        raise ValueError(f"distances: {len(distances)} given for {len(leaves)} {name}; one per gap is needed")

@@ -1,0 +1,228 @@
+"""Constituency trees, and bracketed (Penn-style) files of them."""
+
+import html
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from synmask.pipeline.files import UserError, decoded, read_lines
+
+ESCAPE = re.compile("-(=*)([LR][RSC]B-)")  # of a bracket; with =, of a word that looks like one
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+FLAT = "FLAT"  # the label of trees of unparsed sentences
+DAMAGE = (  # what zipfile raises; RuntimeError also for a locked file
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """A constituency tree. Every word is the only child of its preterminal: `Tree("NN", ("dog",))`.
+
+    Only the flat tree of an empty sentence has no words. No method recurses, so trees can have any depth;
+    trees are equal if their brackets are.
+    """
+
+    label: str
+    children: tuple["Tree | str", ...]
+
+    def is_preterminal(self) -> bool:
+        return bool(self.children) and isinstance(self.children[0], str)
+
+    def preterminals(self) -> Iterator["Tree"]:
+        """The subtrees with one word each, from left to right."""
+        stack: list[Tree] = [self]
+        while stack:
+            tree = stack.pop()
+            if tree.is_preterminal():
+                yield tree
+            else:
+                stack.extend(reversed(tree.children))
+
+    def leaves(self) -> list[str]:
+        """The n words."""
+        return [tree.children[0] for tree in self.preterminals()]
+
+    def tags(self) -> list[str]:
+        """The labels of the n preterminals."""
+        return [tree.label for tree in self.preterminals()]
+
+    def spans(self) -> list[tuple[int, int, str]]:
+        """(start, end, label), half-open, of each constituent above the preterminals, from the root down.
+
+        Each constituent of a unary chain gives its own span.
+        """
+        spans: list[tuple[int, int, str]] = []
+        stack: list[Tree | int] = [self]  # an int closes the span of that number
+        position = 0
+        while stack:
+            node = stack.pop()
+            if isinstance(node, int):
+                spans[node] = (spans[node][0], position, spans[node][2])
+            elif node.is_preterminal():
+                position += 1
+            else:
+                stack.append(len(spans))
+                spans.append((position, position, node.label))
+                stack.extend(reversed(node.children))
+        return spans
+
+    def __str__(self) -> str:
+        """The tree in brackets on one line; round brackets in words become -LRB- and -RRB-."""
+        parts: list[str] = []
+        stack: list[Tree | str] = [self]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, str):
+                parts.append(node)
+            elif node.is_preterminal():
+                parts.append(f" ({node.label} {escaped(node.children[0])})")
+            else:
+                parts.append(f" ({node.label}")
+                stack.append(")")
+                stack.extend(reversed(node.children))
+        return "".join(parts)[1:]
+
+    def __repr__(self) -> str:
+        return f"<Tree {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def words_of(tokens: Sequence[str]) -> list[str]:
+    """Join sub-words to words."""
+    return " ".join(tokens).replace("@@ ", "").split()
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words are the same but for case and Moses' escapes (&apos;)."""
+    return one == other or html.unescape(one).lower() == html.unescape(other).lower()
+
+
+def escaped(word: str) -> str:
+    """The word as written in a bracketed file: ( as -LRB-, and the word -LRB- itself as -=LRB-."""
+    return ESCAPE.sub(r"-=\1\2", word).replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def _unescaped(word: str) -> str:
+    return ESCAPE.sub(lambda found: f"-{found[1][1:]}{found[2]}" if found[1] else BRACKETS[found[0]], word)
+
+
+def flat_tree(words: Sequence[str]) -> Tree:
+    """The tree of an unparsed sentence: (FLAT (X a) (X b)); (FLAT) if it is empty."""
+    return Tree(FLAT, tuple(Tree("X", (word,)) for word in words))
+
+
+def read_trees(path: str | Path) -> Iterator[Tree]:
+    """Yield the trees of a bracketed file (.gz or plain) with one or more lines per tree.
+
+    For a folder or a .zip, yield the trees of all files that end in .mrg, at any depth, in order of names.
+
+    An outer bracket without a label is removed. Function tags and indices (NP-SBJ-1, NP=2) are cut from
+    labels, traces (-NONE-) and constituents without words are removed, and bracket words are unescaped.
+    Empty lines are ignored; the tree of an empty sentence is written (FLAT).
+
+    Raises:
+        UserError: unbalanced brackets, text outside of brackets, a word that shares its constituent, a tree
+            without words, a file without trees; the message names file and line.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = {str(file): read_lines(file) for file in sorted(path.rglob("*.mrg")) if file.is_file()}
+    elif path.suffix == ".zip" and path.is_file():
+        files = {name: decoded(io.BytesIO(packed), name) for name, packed in _zipped(path)}
+    else:
+        files = {str(path): read_lines(path)}
+    if not files:
+        raise UserError(f"{path}: no file that ends in .mrg in it; give a bracketed treebank")
+    for name, lines in files.items():
+        yield from trees_of(lines, name)
+
+
+def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The names of the files of a .zip that end in .mrg, each after the path, and their bytes."""
+    whole = io.BytesIO(path.read_bytes())  # so that an OSError below is a damage
+    try:
+        with zipfile.ZipFile(whole) as archive:
+            for name in sorted(name for name in archive.namelist() if name.endswith(".mrg")):
+                yield f"{path}, {name}", archive.read(name)
+    except DAMAGE as error:
+        raise UserError(f"{path}: damaged or locked zip file ({error}); fetch it again") from None
+
+
+def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:
+    """The trees of a file's lines; see `read_trees`."""
+    stack: list[_Bracket] = []
+    line = 0
+    found = False
+    for line, text in enumerate(lines, start=1):
+        for token in re.findall(r"[()]|[^\s()]+", text):
+            if token == "(":
+                stack.append(_Bracket(line))
+            elif not stack:
+                what = '")" without its "("' if token == ")" else f'"{token}" outside of brackets'
+                raise UserError(f"{path}, line {line}: {what}; fix the tree")
+            elif token != ")":
+                stack[-1].add(token)
+            else:
+                closed = stack.pop()
+                try:
+                    tree = closed.tree(outermost=not stack)
+                except ValueError as error:
+                    raise UserError(f"{path}, line {line}: {error}; fix the tree") from None
+                if stack:
+                    stack[-1].children.append(tree)
+                else:
+                    found = True
+                    yield tree
+    if stack:
+        raise UserError(f'{path}, line {stack[0].line}: "(" is never closed; fix the tree')
+    if not found:
+        raise UserError(f"{path}, line {max(line, 1)}: no tree in this file; give a bracketed treebank")
+
+
+@dataclass
+class _Bracket:
+    """The constituent read since its "(" on `line`; None marks a removed child."""
+
+    line: int
+    label: str = ""
+    children: list[Tree | str | None] = field(default_factory=list)
+
+    def add(self, token: str) -> None:
+        if self.label or self.children:
+            self.children.append(_unescaped(token))
+        else:
+            self.label = token
+
+    def tree(self, outermost: bool) -> Tree | None:
+        """The constituent, or None if no word is left in it."""
+        children = tuple(child for child in self.children if child is not None)
+        if outermost and self.label == FLAT and not self.children:
+            return flat_tree([])
+        if self.label == "-NONE-" or not children:
+            if outermost:
+                raise ValueError("a tree without words")
+            return None
+        words = [child for child in children if isinstance(child, str)]
+        if words and len(children) > 1:
+            raise ValueError(f'the word "{words[0]}" shares its constituent; give it a bracket of its own')
+        if self.label:
+            return Tree(_plain(self.label), children)
+        if outermost and len(children) == 1 and not words:
+            return children[0]
+        raise ValueError("a constituent without a label")
+
+
+def _plain(label: str) -> str:
+    """NP-SBJ-1 → NP; -LRB- stays."""
+    return re.split("[-=]", label, maxsplit=1)[0] or label

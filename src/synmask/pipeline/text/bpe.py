@@ -1,0 +1,146 @@
+"""Byte-pair encoding of words (Sennrich et al. 2016), by subword-nmt."""
+
+import io
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+
+from subword_nmt.apply_bpe import BPE, read_vocabulary
+from subword_nmt.learn_bpe import learn_bpe
+
+from synmask.pipeline.files import UserError, all_writing, read_lines, write_lines
+from synmask.pipeline.text.parallel import map_lines
+
+
+def learn(
+    inputs: Sequence[str | Path], codes: str | Path, vocabularies: Sequence[str | Path], merges: int
+) -> int:
+    """Learn one list of merge operations on all `inputs` (joint BPE), write it as `codes`, return its length.
+
+    For each input, a file of `vocabularies` lists its sub-words as lines "sub-word count", the most frequent
+    first, with the counts of `subword-nmt get-vocab`.
+
+    The codes equal those of `subword-nmt learn-bpe -s MERGES` on the concatenated files, in any order: of
+    equally frequent pairs, the last one in code point order is merged. Learning stops before `merges`, with a
+    line on stderr, when no pair occurs twice.
+
+    Raises:
+        UserError: an input cannot be read, or no pair of characters in them occurs twice.
+        ValueError: `merges` < 1.
+    """
+    if merges < 1:
+        raise ValueError(f"merges: expected at least 1, got {merges}")
+    counts = [_count_words(path) for path in inputs]
+    words = sum(counts, Counter())
+    learned = io.StringIO()
+    if any(len(word) > 1 for word in words):  # else the library raises
+        with redirect_stderr(io.StringIO()):  # its progress bar
+            learn_bpe((f"{word} {count}" for word, count in words.items()), learned, merges, is_dict=True)
+    text = learned.getvalue()
+    count = text.count("\n") - 1  # the first line is the version
+    names = ", ".join(map(str, inputs))
+    if count < 1:
+        raise UserError(
+            f"{names}: no BPE merge to learn, no two characters occur together twice; give more text"
+        )
+    if count < merges:
+        print(f"{names}: learned {count} merges, not {merges}: no other pair occurs twice", file=sys.stderr)
+    splitter = Splitter(text)
+    with all_writing([codes, *vocabularies]) as (handle, *others):
+        handle.write(text)
+        for other, words in zip(others, counts, strict=True):
+            other.writelines(f"{line}\n" for line in _vocabulary(splitter, words))
+    return count
+
+
+def _vocabulary(splitter: "Splitter", words: Mapping[str, int]) -> list[str]:
+    """The lines of the vocabulary of words, which occur so many times."""
+    pieces: Counter[str] = Counter()
+    for word, times in words.items():
+        for piece in splitter(word).split(" "):
+            pieces[piece] += times
+    ordered = sorted(pieces.items(), key=lambda item: (-item[1], item[0]))
+    return [f"{piece} {times}" for piece, times in ordered]
+
+
+def _count_words(path: str | Path) -> Counter[str]:
+    words: Counter[str] = Counter()
+    for line in read_lines(path):
+        words.update(line.split(" "))
+    del words[""]  # of double spaces and empty lines
+    return words
+
+
+def apply_file(
+    input: str | Path,
+    output: str | Path,
+    codes: str | Path,
+    *,
+    threads: int = 1,
+    vocabulary: str | Path | None = None,
+    vocabulary_threshold: int | None = None,
+) -> None:
+    """Split the words of `input` into sub-words: "unglaublich" → "un@@ glaub@@ lich".
+
+    The same as `subword-nmt apply-bpe`; spaces at line ends are dropped. With a `vocabulary` (lines "sub-word
+    count", as `subword-nmt get-vocab` writes for text in BPE), sub-words that occur in it less than
+    `vocabulary_threshold` times are split further.
+
+    Raises:
+        UserError: a file cannot be read, or `codes` or `vocabulary` is of another kind.
+    """
+    known = None if vocabulary is None else frequent(vocabulary, vocabulary_threshold)
+    try:
+        splitter = Splitter("\n".join(read_lines(codes)), known)
+    except ValueError:
+        raise UserError(f"{codes}: not a list of BPE merges; remove it and learn it again") from None
+    write_lines(output, map_lines(splitter, read_lines(input), threads))
+
+
+def frequent(vocabulary: str | Path, threshold: int | None) -> set[str]:
+    """The sub-words with counts of at least `threshold` in a vocabulary file (None: all).
+
+    Raises:
+        UserError: not a vocabulary file.
+    """
+    try:
+        return read_vocabulary(read_lines(vocabulary), threshold)
+    except ValueError:
+        raise UserError(
+            f"{vocabulary}: not a BPE vocabulary; each line must be a sub-word and its count"
+        ) from None
+
+
+def join_subwords(line: str) -> str:
+    """Undo BPE: "un@@ glaub@@ lich" → "unglaublich"."""
+    return (line + " ").replace("@@ ", "").rstrip(" ")
+
+
+class Splitter:
+    """Splits the words of lines; caches each word's sub-words as a string, which is several times faster than
+    the library's own cache.
+
+    Args:
+        codes: the merge operations, as text.
+        vocabulary: sub-words outside it are split further, down to characters.
+    Raises:
+        ValueError: `codes` is not a list of merge operations.
+    """
+
+    def __init__(self, codes: str, vocabulary: set[str] | None = None) -> None:
+        try:
+            with redirect_stderr(io.StringIO()):
+                self._bpe = BPE(io.StringIO(codes), vocab=vocabulary)
+        except SystemExit:  # how the library reports a line that is not a pair
+            raise ValueError("not a list of BPE merges") from None
+        self._known = {"": ""}
+
+    def __call__(self, line: str) -> str:
+        known = self._known
+        words = line.split(" ")
+        for word in words:
+            if word not in known:
+                known[word] = " ".join(self._bpe.segment_tokens([word]))
+        return " ".join([known[word] for word in words if word])

@@ -1,0 +1,65 @@
+"""Drop sentence pairs that are too short, too long or too different in length."""
+
+from pathlib import Path
+
+from synmask.pipeline.files import UserError, all_writing, read_pairs
+
+
+def clean_files(
+    source_in: str | Path,
+    target_in: str | Path,
+    source_out: str | Path,
+    target_out: str | Path,
+    kept_out: str | Path,
+    *,
+    min_tokens: int,
+    max_tokens: int | None,
+    max_ratio: float | None,
+) -> dict[str, int]:
+    """Copy the pairs that Moses' clean-corpus-n.perl keeps (see `fate`); return the number of pairs by fate.
+
+    Their line numbers (from 1) are written to `kept_out`, to select trees and other data of the same lines.
+
+    Raises:
+        UserError: the files differ in length or cannot be read, or no pair is kept.
+        ValueError: `min_tokens` < 1, `max_tokens` < `min_tokens`, or `max_ratio` < 1.
+    """
+    if min_tokens < 1 or (max_tokens or min_tokens) < min_tokens or (max_ratio or 1) < 1:
+        raise ValueError(
+            "expected 1 <= min_tokens <= max_tokens and max_ratio >= 1, "
+            f"got {min_tokens}, {max_tokens} and {max_ratio}"
+        )
+    counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0}
+    outputs = [source_out, target_out, kept_out]
+    with all_writing(outputs) as (source_file, target_file, numbers):
+        for number, (source, target) in enumerate(read_pairs(source_in, target_in), start=1):
+            source_tokens, target_tokens = source.split(), target.split()
+            found = fate(len(source_tokens), len(target_tokens), min_tokens, max_tokens, max_ratio)
+            if found == "kept":
+                source_file.write(" ".join(source_tokens) + "\n")
+                target_file.write(" ".join(target_tokens) + "\n")
+                numbers.write(f"{number}\n")
+            counts[found] += 1
+        if not counts["kept"]:
+            raise UserError(
+                f"{source_in}, {target_in}: cleaning keeps none of {sum(counts.values())} pairs "
+                f"({counts['too_short']} too short, {counts['too_long']} too long, "
+                f"{counts['ratio']} of different length); check the files or widen the limits"
+            )
+    return counts
+
+
+def fate(source: int, target: int, min_tokens: int, max_tokens: int | None, max_ratio: float | None) -> str:
+    """The fate of a pair with these numbers of tokens: "kept", "too_short", "too_long" or "ratio".
+
+    A pair is kept if both sides have `min_tokens` to `max_tokens` tokens, and neither has more than
+    `max_ratio` times as many as the other; None means no limit.
+    """
+    shorter, longer = sorted((source, target))
+    if shorter < min_tokens:
+        return "too_short"
+    if max_tokens is not None and longer > max_tokens:
+        return "too_long"
+    if max_ratio is not None and longer / shorter > max_ratio:
+        return "ratio"
+    return "kept"

@@ -1,0 +1,121 @@
+"""Answer text line by line: from a file, an open pipe or a terminal."""
+
+import itertools
+import os
+import queue
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from threading import Thread
+
+from tqdm import tqdm
+
+from synmask.pipeline.files import read_lines, writing
+
+STDIN = Path("/dev/stdin")
+Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
+Check = Callable[[list[str], int], object]  # likewise
+CHECKED = 10_000  # lines together
+
+
+def answer(
+    reply: Reply,
+    *,
+    input: Path | None,
+    output: Path | None,
+    most: int | None,
+    prompt: str,
+    check: Check | None = None,
+) -> None:
+    """Write the answer to each line as soon as it is available.
+
+    At a terminal, `prompt` asks for each line. A file is read and checked once in advance, so that a bad line
+    costs no answers to others; if it takes long, stderr shows the progress.
+
+    Args:
+        input: a file, .gz or plain; None: standard input.
+        output: a file, written as a whole or not at all; None: standard output.
+        most: maximum number of available lines answered together; None: all lines, after the last has
+            arrived.
+        check: raises a UserError for lines that have no answer.
+    Raises:
+        UserError: the input is missing, damaged or not UTF-8.
+    """
+    asked = input is None and os.isatty(0)
+    path = input or STDIN
+    total = None if asked or not _is_file(path) else _checked(path, check)
+    groups = ([line] for line in _prompted(prompt)) if asked else as_they_come(read_lines(path), most)
+    seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no moving bar
+    quiet = total is None or (output is None and os.isatty(1))
+    bar = tqdm(total=total, unit="line", delay=seconds, mininterval=seconds, leave=False, disable=quiet)
+    with bar, writing(output) if output else nullcontext(sys.stdout) as handle:
+        first = 1
+        for lines in groups:
+            for text in reply(lines, first):
+                print(text, file=handle)
+                bar.update()
+            handle.flush()
+            first += len(lines)
+
+
+def as_they_come(lines: Iterable[str], most: int | None) -> Iterator[list[str]]:
+    """Yield the available lines, at most `most` together; wait only if there are none.
+
+    If `most` is None, yield all lines together. An exception of `lines` is raised after the lines before it.
+    """
+    if most is None:
+        yield list(lines)
+        return
+    ready: queue.Queue[str | BaseException] = queue.Queue(4 * most)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                ready.put(line)
+            ready.put(StopIteration())
+        except BaseException as error:
+            ready.put(error)
+
+    Thread(target=read, daemon=True).start()
+    end = None
+    while end is None:
+        some: list[str] = []
+        while len(some) < most and (not some or not ready.empty()):
+            if isinstance(line := ready.get(), BaseException):
+                end = line
+                break
+            some.append(line)
+        if some:
+            yield some
+    if not isinstance(end, StopIteration):
+        raise end
+
+
+def _checked(path: Path, check: Check | None) -> int:
+    """The number of lines of a file, after a check of all."""
+    lines, count = read_lines(path), 0
+    while some := list(itertools.islice(lines, CHECKED)):
+        if check:
+            check(some, count + 1)
+        count += len(some)
+    return count
+
+
+def _prompted(prompt: str) -> Iterator[str]:
+    """The lines typed at the terminal, until Ctrl-D."""
+    lines = read_lines(STDIN)
+    while True:
+        print(prompt, end=" ", file=sys.stderr, flush=True)
+        if (line := next(lines, None)) is None:
+            print(file=sys.stderr)
+            return
+        yield line
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:  # reading it will report the error
+        return False

@@ -1,0 +1,140 @@
+"""Word segmenters that are external programs: Juman, and CoreNLP's tokenisers for English and Chinese."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from synmask.pipeline.files import UserError, named_errors
+from synmask.pipeline.text.parallel import in_chunks
+
+CHUNK = 1000  # lines per process of Juman
+STANFORD = "edu/stanford/nlp/models/segmenter/chinese"  # in CoreNLP's jar of Chinese models
+STANFORD_MEMORY = "5g"  # its model needs over 2 GB
+INSTALL_JUMAN = "install Juman 7.0 as docs/corpora.md says"
+
+
+def juman(lines: Iterable[str], threads: int = 1) -> Iterator[str]:
+    """Yield the words of Japanese lines, separated by spaces, by Juman (best path).
+
+    White space in a line is not kept. `threads` processes of Juman run in parallel, in constant memory.
+
+    Raises:
+        UserError: Juman is missing, fails, or loses text.
+    """
+    if shutil.which("juman") is None:
+        raise UserError(f"juman: no such program; {INSTALL_JUMAN}")
+    with ThreadPoolExecutor(threads) as pool:
+        yield from in_chunks(pool, _juman, lines, CHUNK, most=2 * threads)
+
+
+def _juman(lines: list[str]) -> list[str]:
+    done = subprocess.run(
+        ["juman", "-b"], input="\n".join(lines) + "\n", capture_output=True, encoding="utf-8", check=False
+    )
+    if done.returncode:
+        raise UserError(f"juman: stopped with code {done.returncode}: {_last(done.stderr)}; {INSTALL_JUMAN}")
+    sentences, words = [], []
+    for line in done.stdout.split("\n"):
+        if line == "EOS":
+            sentences.append(" ".join(words))
+            words = []
+        elif line[:1].strip():  # a line starts with a word; white space gets lines, too
+            words.append(line.split(" ", 1)[0])
+    _check("juman", lines, sentences, INSTALL_JUMAN)
+    return sentences
+
+
+def _check(program: str, lines: Sequence[str], sentences: Sequence[str], advice: str) -> None:
+    """Check that a segmenter only added spaces between words."""
+    if len(lines) != len(sentences):
+        raise UserError(f"{program}: gave {len(sentences)} lines for {len(lines)}; {advice}")
+    for line, sentence in zip(lines, sentences, strict=True):
+        if "".join(line.split()) != sentence.replace(" ", ""):
+            raise UserError(f"{program}: lost text of {line[:60]!r}; {advice}")
+
+
+def stanford(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
+    """Yield the words of Chinese lines, by the Stanford segmenter's Penn Chinese Treebank model.
+
+    Args:
+        jars: CoreNLP's main jar and its Chinese models.
+    Raises:
+        UserError: Java or a jar is missing, or the segmenter fails.
+    """
+    options = {
+        "sighanCorporaDict": STANFORD,
+        "serDictionary": f"{STANFORD}/dict-chris6.ser.gz",
+        "loadClassifier": f"{STANFORD}/ctb.gz",
+        "sighanPostProcessing": "true",
+        "inputEncoding": "UTF-8",
+        "outputEncoding": "UTF-8",
+    }
+    command = ["edu.stanford.nlp.ie.crf.CRFClassifier"]
+    for name, value in options.items():
+        command += [f"-{name}", value]
+    yield from _java(lines, jars, [f"-Xmx{STANFORD_MEMORY}"], command, ["-textFile"])
+
+
+def penn(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
+    """Yield the Penn Treebank tokens of lines, by CoreNLP's tokeniser, for English and German.
+
+    Hyphens do not split words, as in CoreNLP 3.9, which PASCAL used; brackets and quotes are unchanged.
+
+    Raises:
+        UserError: Java or the jar is missing, or the tokeniser fails.
+    """
+    options = "ptb3Escaping=false,splitHyphenated=false,splitForwardSlash=false"
+    command = ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-options", options]
+    yield from _java(lines, jars, ["-Xmx500m"], command, [])
+
+
+def _java(
+    lines: Iterable[str], jars: Sequence[Path], machine: list[str], command: list[str], before_file: list[str]
+) -> Iterator[str]:
+    """Run a Java program on a file of `lines`; yield a line of words for each, in constant memory."""
+    program = command[0].rpartition(".")[2]
+    if shutil.which("java") is None:
+        raise UserError(f"{program}: no Java; install one (Debian: apt-get install default-jre-headless)")
+    if not jars:
+        raise UserError(f"{program}: give CoreNLP's jars with --jars")
+    for jar in jars:
+        if not Path(jar).is_file():
+            raise UserError(f"{program}: {jar}: no such file; give CoreNLP's jars with --jars")
+    with tempfile.TemporaryDirectory() as folder:
+        text, errors = Path(folder) / "text", Path(folder) / "errors"
+        filled: list[bool] = []  # programs treat empty lines differently, so they get none
+        with named_errors(text), open(text, "w", encoding="utf-8", newline="\n") as handle:
+            for line in lines:
+                filled.append(bool(line))
+                if line:
+                    handle.write(line + "\n")
+        java = ["java", "-Dfile.encoding=UTF-8", *machine, "-cp", ":".join(map(str, jars)), *command]
+        with (
+            open(errors, "w+", encoding="utf-8", errors="replace") as log,
+            subprocess.Popen(
+                [*java, *before_file, str(text)], stdout=subprocess.PIPE, stderr=log, encoding="utf-8"
+            ) as process,
+        ):
+            given = 0
+            for full in filled:
+                line = process.stdout.readline() if full else "\n"
+                given += full and bool(line)
+                yield " ".join(line.split())
+            rest = process.stdout.read()
+            code = process.wait()
+            log.seek(0)
+            if code or given != sum(filled) or rest.strip():
+                raise UserError(
+                    f"{program}: stopped with code {code} after {given} of {sum(filled)} lines: "
+                    f"{_last(log.read())}; see its memory and jars"
+                )
+
+
+def _last(text: str) -> str:
+    """The most informative line of a program's errors: the first exception, or else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    faults = [line for line in lines if "Exception" in line or "Error" in line]
+    return (faults or lines or ["it gave no message"])[0 if faults else -1]

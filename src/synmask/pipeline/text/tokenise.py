@@ -1,0 +1,168 @@
+"""From raw text to tokens and back: Moses' tokeniser, and word segmenters (text/segment.py)."""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from synmask.pipeline.files import read_lines, write_lines
+from synmask.pipeline.text import segment
+from synmask.pipeline.text.parallel import map_lines
+
+
+class _Late:
+    """A regular expression that is compiled on first use."""
+
+    def __init__(self, *given: Any) -> None:
+        self._given = given
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__["_compiled"] = compiled = self.__dict__.get("_compiled") or re.compile(*self._given)
+        return getattr(compiled, name)
+
+
+@contextmanager
+def _compiled_late() -> Iterator[None]:
+    """Make modules imported in this context compile long regular expressions on first use.
+
+    sacremoses has two dozen that list all letters of Unicode; compiling them takes 0.4 s, and few are used.
+    """
+    compiled = re.compile
+    re.compile = lambda pattern, *flags: (compiled if len(pattern) < 500 else _Late)(pattern, *flags)
+    try:
+        yield
+    finally:
+        re.compile = compiled
+
+
+with _compiled_late():
+    from sacremoses import MosesDetokenizer, MosesTokenizer
+
+# Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
+FULL_WIDTH = str.maketrans("|[]", "｜［］")
+HALF_WIDTH = {full: half for half, full in FULL_WIDTH.items()}
+ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
+NUMBER = r"\p{N}"  # Perl's IsN
+
+
+class _Tokenizer(MosesTokenizer):
+    """sacremoses' tokeniser with the output of today's tokenizer.perl, and faster at full stops.
+
+    sacremoses 0.2.0 differs from the Perl script (version of November 2018 or later) in three points: the
+    full stop at the end of a line stays with an abbreviation ("Linie A."); its classes of letters and numbers
+    contain combining signs of Indian scripts and lack Chinese characters; and a line that ends in .' gets a
+    space at its end. tests/text/test_tokenise.py has an example of each.
+    """
+
+    PAD_NOT_ISALNUM = regex.compile(rf"([^{ALPHA}\p{{Nd}}\s\.'`,\-])"), r" \1 "
+    COMMA_SEPARATE_1 = regex.compile(rf"([^{NUMBER}]),"), r"\1 , "
+    COMMA_SEPARATE_2 = regex.compile(rf",([^{NUMBER}])"), r" , \1"
+    COMMA_SEPARATE_3 = regex.compile(rf"([{NUMBER}]),$"), r"\1 ,"
+    ENGLISH_SPECIFIC_APOSTROPHE = (
+        (regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([^{ALPHA}{NUMBER}])'([{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([{ALPHA}])"), r"\1 '\2"),
+        (regex.compile(rf"([{NUMBER}])'([s])"), r"\1 '\2"),
+    )
+    FR_IT_SPECIFIC_APOSTROPHE = (
+        (regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([^{ALPHA}])'([{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        (regex.compile(rf"([{ALPHA}])'([{ALPHA}])"), r"\1' \2"),
+    )
+    _ALPHA = regex.compile(ALPHA)
+    _LOWER = regex.compile(r"\p{Lowercase}")
+
+    def islower(self, text: str) -> bool:  # called with one character
+        return self._LOWER.match(text) is not None
+
+    def isanyalpha(self, text: str) -> bool:
+        return self._ALPHA.search(text) is not None
+
+    def handles_nonbreaking_prefixes(self, text: str) -> str:
+        head, _, last = text.rstrip().rpartition(" ")
+        if last.endswith(".") and len(last) > 1:
+            last = f"{last[:-1]} ."
+        text = f"{head} {last}"
+        return super().handles_nonbreaking_prefixes(text) if "." in head else text
+
+
+def tokenise_file(input: str | Path, output: str | Path, language: str, **how: Any) -> None:
+    """Write the tokens of each line of `input`, separated by one space, to `output`; see `tokenise`."""
+    write_lines(output, tokenise(read_lines(input), language, **how))
+
+
+def tokenise(
+    lines: Iterable[str],
+    language: str,
+    *,
+    tokeniser: str = "moses",
+    lowercase: bool = False,
+    threads: int = 1,
+    jars: Sequence[Path] = (),
+) -> Iterator[str]:
+    """Yield the tokens of each line, separated by one space; an empty line stays empty.
+
+    Args:
+        tokeniser: "moses" like tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised,
+            a language without its own rules uses the English abbreviations; "corenlp" as PASCAL prepared News
+            Commentary: Moses, unescaped, a space after a full stop inside a token, then CoreNLP; "juman" for
+            Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "none" for text that is
+            segmented already.
+        lowercase: after tokenising, since upper case helps to distinguish abbreviations from sentence ends.
+        threads: processes of Moses or Juman.
+        jars: CoreNLP's, for "corenlp" and "stanford".
+    Raises:
+        UserError: the tokeniser's program or a jar is missing or fails.
+        ValueError: there is no such tokeniser.
+    """
+    if tokeniser == "moses":
+        return map_lines(partial(_moses, _Tokenizer(language), lowercase), lines, threads)
+    if tokeniser == "corenlp":
+        words = segment.penn(map_lines(partial(_rejoined, _Tokenizer(language)), lines, threads), jars)
+    elif tokeniser == "juman":
+        words = map(_full_width, segment.juman(lines, threads))
+    elif tokeniser == "stanford":
+        words = map(_full_width, segment.stanford(lines, jars))
+    elif tokeniser == "none":
+        words = iter(lines)
+    else:
+        raise ValueError(f"tokeniser: expected moses, corenlp, juman, stanford or none, got {tokeniser!r}")
+    return map(str.lower, words) if lowercase else words
+
+
+def _moses(tokenizer: MosesTokenizer, lowercase: bool, line: str) -> str:
+    tokens = tokenizer.tokenize(line, return_str=True).rstrip()
+    return tokens.lower() if lowercase else tokens
+
+
+def _full_width(line: str) -> str:
+    return line.translate(FULL_WIDTH)
+
+
+def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:
+    """Moses tokens without escapes, and with a space between a full stop and a capital inside a token."""
+    text = html.unescape(_moses(tokenizer, False, line))
+    return " ".join(re.sub(r"([.!?])([A-Z])", r"\1 \2", text).split())
+
+
+def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") -> Iterator[str]:
+    """Yield each line of tokens as plain text: without escapes and full-width signs, with punctuation joined
+    to words."""
+    if tokeniser == "none":
+        yield from lines
+    elif tokeniser in ("juman", "stanford"):  # spaces only between words in Latin letters or digits
+        for line in lines:
+            yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line).translate(HALF_WIDTH)
+    else:
+        detokenizer = MosesDetokenizer(language)
+        for line in lines:
+            if tokeniser == "corenlp" and language == "en":  # "didn ' t", "O ' Neill"
+                line = re.sub(r"(?<=n) ' (?=t\b)|(?<=\bO) ' (?=[A-Z])", "'", line)
+            yield detokenizer.detokenize(line.split())

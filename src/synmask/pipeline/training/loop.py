@@ -1,0 +1,336 @@
+"""The training loop around fairseq's trainer: it saves, stops and resumes without changing the result."""
+
+import csv
+import logging
+import re
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.data import iterators
+from fairseq.logging import metrics
+from fairseq.trainer import Trainer
+from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
+
+from synmask.pipeline.files import TryAgain, UserError, machine_fault, write_json, writing
+from synmask.pipeline.gpus import workers
+from synmask.pipeline.provenance import commit, processor, versions
+from synmask.pipeline.training import checkpoints
+from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.progress import Progress
+from synmask.pipeline.training.stage import Stage
+from synmask.pipeline.training.stopping import Stop, bus_error_says
+from synmask.pipeline.training.trainer import join, leave
+
+CUT = "a file that it reads became shorter meanwhile (binarised data, or a full disk); run it again"
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The values that all workers of a training share."""
+
+    stage: Stage
+    run: Path
+    threads: int
+    processes: int
+    checkpoint_minutes: float
+    start: Path | None  # the checkpoint to resume from
+    stop: Stop
+    check_lock: Callable[[], None]
+    left_out: dict[str, int]  # examples of each part that are too long
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.run / "checkpoints"
+
+
+def run_stage(
+    stage: Stage,
+    run: Path,
+    *,
+    code: str = "",
+    threads: int = 1,
+    processes: int | None = None,
+    checkpoint_minutes: float = 15.0,
+    restart: bool = False,
+) -> None:
+    """Train, or resume an interrupted call.
+
+    Writes `run`/checkpoints/ (see training/checkpoints.py), `run`/history.csv and, when all epochs are done,
+    `run`/train.json. Nothing is written or moved before all data have been read.
+
+    Args:
+        code: a digest of the source files that the result depends on.
+        threads: CPU threads of each process. On the CPU, the same number gives the same bytes.
+        processes: data-parallel workers; default: as many GPUs as can share an update's batches evenly, or
+            one without a GPU.
+        checkpoint_minutes: the maximum time between two checkpoints.
+        restart: if the existing checkpoints have other settings, data, seed or code, move them aside and
+            start from scratch.
+
+    Raises:
+        UserError: data are missing, checkpoints belong to another training (without `restart`), the loss is
+            no longer finite, memory is too small, there are more workers than GPUs, or workers cannot share
+            an update's batches evenly.
+        TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
+    """
+    gpus = torch.cuda.device_count()
+    processes = processes or workers(stage.batches, gpus)
+    if gpus and processes > gpus:
+        raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
+    if stage.batches % processes:
+        raise UserError(
+            f"--processes {processes}: cannot share the {stage.batches} batches of an update evenly"
+        )
+    left_out = stage.check()
+    binary = checkpoints.digest(stage.files())
+    with locked(run) as check_lock:
+        folder = run / "checkpoints"
+        stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "data": binary, "code": code}
+        checkpoints.claim(folder, stamp, restart)
+        if done := checkpoints.finished(folder, stage):
+            print(f"{run}: all {stage.epochs} epochs are done", file=sys.stderr)
+            return _write_results(run, stage.heads, **done)
+        stop, start = Stop(processes), checkpoints.latest(folder, stage.models)
+        for part, count in left_out.items():
+            if count:
+                print(f"{run}: {count:,} examples of {part} are too long and left out", file=sys.stderr)
+        job = _Job(stage, run, threads, processes, checkpoint_minutes, start, stop, check_lock, left_out)
+        with stop.listening():
+            _run_workers(job)
+        if (done := checkpoints.finished(folder, stage)) is None:
+            raise TryAgain(f"{run}: stopped by a signal, and saved; the same command resumes it")
+        _write_results(run, stage.heads, **done)
+
+
+def _write_results(
+    run: Path, heads: Sequence[str], history: list[dict[str, Any]], summary: dict[str, Any]
+) -> None:
+    _write_history(run, heads, history)
+    write_json(run / "train.json", summary)
+
+
+def _write_history(run: Path, heads: Sequence[str], history: list[dict[str, Any]]) -> None:
+    with writing(run / "history.csv") as handle:
+        table = csv.DictWriter(handle, heads, lineterminator="\n")
+        table.writeheader()
+        table.writerows(history)
+
+
+def _run_workers(job: _Job) -> None:
+    if job.processes == 1:
+        with bus_error_says(f"{job.run}: {CUT}"):
+            return _worker(0, None, job)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    try:
+        torch.multiprocessing.spawn(_worker, (f"tcp://127.0.0.1:{port}", job), nprocs=job.processes)
+    except ProcessExitedException as error:
+        if error.signal_name == "SIGBUS":
+            raise UserError(f"{job.run}: {CUT}") from None
+        how = error.signal_name or f"exit code {error.exit_code}"
+        raise UserError(
+            f"{job.run}: worker {error.error_index} ended with {how} (SIGKILL is often too little memory: "
+            "resources.mem_mb); the same command resumes from the last checkpoint"
+        ) from None
+    except ProcessRaisedException as error:
+        if fault := re.search(r"\.(UserError|TryAgain): (.+)", str(error)):
+            raise (TryAgain if fault[1] == "TryAgain" else UserError)(fault[2]) from None
+        raise
+
+
+def _worker(rank: int, init_method: str | None, job: _Job) -> None:
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    logging.getLogger("fairseq.trainer").setLevel(logging.CRITICAL)  # else pages on GPU memory
+    logging.getLogger("fairseq.tasks.fairseq_task").setLevel(logging.ERROR)  # our line reports long ones
+    torch.set_num_threads(job.threads)
+    cfg = job.stage.config(job.run, job.processes)
+    if init_method is None:
+        return _Loop(job.stage.trainer(cfg), job).run()
+    try:
+        with job.stop.listening():
+            join(cfg, rank, init_method)
+            _Loop(job.stage.trainer(cfg), job).run()
+            leave()
+    except Exception as error:
+        if line := machine_fault(error):  # a worker can pass only text to its parent
+            raise UserError(line) from None
+        raise
+
+
+class _Stopped(Exception):
+    """The loop has saved its state and ends."""
+
+
+class _Loop:
+    """Epochs: train, validate, save, report.
+
+    Checkpoints contain no state of random generators, since none outlives an update: fairseq seeds torch
+    from seed and update before each update, batches are shuffled from seed and epoch, and masks are drawn
+    from seed, epoch and sentence (translation/dataset.py).
+    """
+
+    def __init__(self, trainer: Trainer, job: _Job) -> None:
+        self.trainer, self.job, self.stage = trainer, job, job.stage
+        self.master = trainer.is_data_parallel_master
+        self.history: list[dict[str, Any]] = []
+        self.update_freq = trainer.cfg.optimization.update_freq[0]
+        self.updates = 0  # since this call started
+        self.saved = time.monotonic()
+
+    def run(self) -> None:
+        batches, partial = self._start()
+        with suppress(_Stopped):
+            for epoch in range(len(self.history) + 1, self.stage.epochs + 1):
+                self.history.append(self._epoch(batches, epoch, partial))
+                partial = None
+                self._save_epoch(batches, epoch)
+            if self.master:
+                self._finish()
+
+    def _start(self) -> tuple[iterators.EpochBatchIterator, dict[str, Any] | None]:
+        """Load the checkpoint, if there is one → batches, and the state of an unfinished epoch."""
+        if self.job.start is None:
+            return self.trainer.get_train_iterator(1), None
+        state = self.trainer.load_checkpoint(str(self.job.start))
+        self.history = state["history"]
+        epoch, partial = len(self.history) + 1, state["partial"]
+        where = (
+            f"update {self.trainer.get_num_updates()} in epoch {epoch}" if partial else f"epoch {epoch - 1}"
+        )
+        self._say(f"resuming after {where} of {self.stage.epochs}")
+        batches = self.trainer.get_train_iterator(epoch)
+        if partial:
+            # Workers take turns within an update, so its batches do not depend on their number.
+            updates = partial["batches"] // (self.job.processes * self.update_freq)
+            batches.load_state_dict(
+                {"version": 2, "epoch": epoch, "iterations_in_epoch": updates * self.update_freq}
+            )
+        return batches, partial
+
+    def _epoch(
+        self, batches: iterators.EpochBatchIterator, epoch: int, partial: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        started = time.perf_counter() - (partial["seconds"] if partial else 0.0)
+        self.trainer.begin_epoch(epoch)
+        groups = iterators.GroupedIterator(batches.next_epoch_itr(), self.update_freq)
+        progress = Progress(self._say, epoch, self.stage.epochs, len(groups), self.history, started)
+        with metrics.aggregate(new_root=True) as totals:
+            if partial:
+                totals.load_state_dict(partial["totals"])
+            for samples in groups:
+                self._step(samples)
+                progress.show(totals, groups.n)
+                if groups.has_next():
+                    self._save_or_stop(batches, totals, started)
+        train = totals.get_smoothed_values()
+        seconds = time.perf_counter() - started
+        losses = self.stage.losses(self.trainer, train)
+        self.trainer.lr_step(epoch, losses["valid_loss"])
+        row = {
+            "epoch": epoch,
+            "updates": self.trainer.get_num_updates(),
+            **losses,
+            "tokens_per_second": round(float(totals["ntokens"].sum) / seconds, 1),
+            "seconds": round(seconds, 2),
+        }
+        progress.end(row, self.stage.judged(row))
+        return row
+
+    def _step(self, samples: list[dict]) -> None:
+        self.updates += 1
+        # A worker with one batch less has an empty one, after which fairseq counts none of its tokens
+        samples = [batch for batch in samples if batch] or samples[:1]
+        try:
+            self.trainer.train_step(samples, raise_oom=True)  # else fairseq skips the batch
+        except FloatingPointError:
+            (self.job.checkpoints / "crash.pt").unlink(missing_ok=True)
+            update = self.trainer.get_num_updates()
+            raise UserError(
+                f"{self.job.run}: the loss is no longer finite at update {update}; lower training.lr or "
+                "lengthen training.warmup_updates"
+            ) from None
+
+    def _save_or_stop(
+        self, batches: iterators.EpochBatchIterator, totals: metrics.MetersDict, started: float
+    ) -> None:
+        """Within an epoch: save if it is time to, and stop if a signal asked for it."""
+        stop = self.job.stop.due(self.updates, self.master)
+        late = time.monotonic() - self.saved > self.job.checkpoint_minutes * 60
+        if self.master and (stop or late):
+            # Only sums and counts: fairseq's clocks mean nothing in another process.
+            sums = [meter for meter in totals.state_dict() if meter[2] == "AverageMeter"]
+            seen = batches.iterations_in_epoch * self.job.processes
+            seconds = time.perf_counter() - started
+            self._save(batches, {"totals": sums, "batches": seen, "seconds": seconds})
+        if stop:
+            raise _Stopped
+
+    def _save_epoch(self, batches: iterators.EpochBatchIterator, epoch: int) -> None:
+        if not self.master:
+            return
+        if epoch in self.stage.models(self.history):
+            model = {
+                name: value.cpu()
+                for name, value in self.trainer.get_model().state_dict().items()
+                if not name.endswith("_float_tensor")  # uninitialised memory; only its type is used
+            }
+            self.job.check_lock()
+            checkpoints.save(self.job.checkpoints / f"epoch{epoch}.pt", model)
+        self._save(batches, None)
+        # keep those that previous.pt needs, too, in case last.pt is damaged
+        wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}
+        checkpoints.drop(self.job.checkpoints, keep=wanted)
+        checkpoints.drop_stale(self.job.checkpoints)
+        _write_history(self.job.run, self.stage.heads, self.history)
+
+    def _save(self, batches: iterators.EpochBatchIterator, partial: dict[str, Any] | None) -> None:
+        """Write last.pt: all that resuming needs. It is the same in every worker."""
+        self.job.check_lock()
+        self.trainer.consolidate_optimizer()  # fairseq requires this before state_dict()
+        state = utils.move_to_cpu(self.trainer.state_dict())
+        state["extra_state"] |= {
+            "metrics": {},  # fairseq's own; nothing reads them
+            "train_iterator": batches.state_dict(),
+            "history": self.history,
+            "partial": utils.move_to_cpu(partial),
+        }
+        checkpoints.save_last(self.job.checkpoints, state)
+        self.saved = time.monotonic()
+
+    def _finish(self) -> None:
+        seconds = sum(row["seconds"] for row in self.history)
+        speed = sum(row["tokens_per_second"] * row["seconds"] for row in self.history) / seconds
+        induction = sys.modules.get("synmask.induction.distribution")  # loaded by the guides that use it
+        summary = {
+            "parameters": sum(p.numel() for p in self.trainer.get_model().parameters()),
+            "train_seconds": round(seconds, 1),
+            "tokens_per_second": round(speed, 1),
+            "updates": self.history[-1]["updates"],
+            "epochs": len(self.history),
+            **self.stage.summary(self.history),
+            "left_out": self.job.left_out,
+            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+            "processor": processor(),
+            "threads": torch.get_num_threads(),
+            "workers": self.job.processes,
+            "accumulated_batches": self.update_freq,
+            "distribution": induction and induction.implementation(self.trainer.device),  # affects last bits
+            "versions": versions(),
+            "commit": commit(),
+        }
+        write_json(self.job.checkpoints / "finished.json", {"summary": summary, "history": self.history})
+
+    def _say(self, text: str) -> None:
+        """Print one line with system and seed, since several trainings may share a terminal."""
+        if self.master:
+            with suppress(OSError):  # a full disk or a closed pipe must not end a training
+                print(f"{'/'.join(self.job.run.parts[-2:])}  {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,102 @@
+"""The interface between the loop and a kind of training: translation, pre-training or fine-tuning."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq.logging import metrics
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings, PretrainingRun
+from synmask.pipeline.config.sections import RunSettings
+
+History = Sequence[Mapping[str, Any]]  # one row per epoch
+
+
+@dataclass(frozen=True)
+class Stage(ABC):
+    """One kind of training: its model, data and validation, and the epochs whose models are kept.
+
+    Each worker process gets a copy.
+
+    Attributes:
+        settings: all that the training depends on besides data, seed and code.
+    """
+
+    settings: RunSettings | FinetuningSettings | PretrainingRun | ContinuedRun
+    seed: int
+
+    @property
+    def epochs(self) -> int:
+        return self.settings.training.max_epochs
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The keys of `losses`, in the order of history.csv."""
+
+    @property
+    def heads(self) -> list[str]:
+        """The heads of history.csv, and the keys of an epoch's row."""
+        return ["epoch", "updates", *self.columns, "tokens_per_second", "seconds"]
+
+    @property
+    def batches(self) -> int:
+        """Number of batches in an update; workers must share them evenly."""
+        return self.settings.training.batch.gpus * self.settings.training.batch.updates
+
+    @abstractmethod
+    def check(self) -> dict[str, int]:
+        """Check the training's inputs before anything is written or moved.
+
+        Returns:
+            the numbers of examples of "train" and "valid" that are left out, because they are too long for
+            the model or a batch.
+        Raises:
+            UserError: an input is missing, damaged or does not fit, or all examples are too long.
+        """
+
+    @abstractmethod
+    def files(self) -> list[Path]:
+        """The data to train and to validate on; checkpoints from other data belong to another training."""
+
+    @abstractmethod
+    def config(self, run: Path, processes: int) -> DictConfig:
+        """The settings as fairseq's configuration."""
+
+    @abstractmethod
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        """fairseq's trainer with the stage's task, model and criterion, and its data loaded."""
+
+    @abstractmethod
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …)."""
+
+    @abstractmethod
+    def judged(self, row: Mapping[str, Any]) -> str:
+        """The quality of an epoch's model in a few words."""
+
+    def models(self, history: History) -> list[int]:
+        """The epochs whose models are kept when those of `history` are done: by default the last one."""
+        return [self.epochs] if len(history) == self.epochs else []
+
+    @property
+    def final(self) -> str:
+        """Name of the file in checkpoints/ that replaces all models once they have been used."""
+        return f"epoch{self.epochs}.pt"
+
+    def summary(self, history: History) -> dict[str, Any]:
+        """Values for train.json that only this kind of training has."""
+        return {}
+
+
+def valid_means(trainer: Trainer) -> Mapping[str, Any]:
+    """The means that the criterion logs on the validation data."""
+    batches = trainer.get_valid_iterator("valid").next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+    with metrics.aggregate(new_root=True) as totals:
+        for sample in batches:
+            trainer.valid_step(sample)
+    return totals.get_smoothed_values()

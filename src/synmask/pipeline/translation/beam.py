@@ -1,0 +1,101 @@
+"""Beam search that finds the same hypotheses as fairseq 0.12.2 (sequence_generator.py), but faster."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.search.continuations import best
+from synmask.pipeline.search.products import Products
+from synmask.pipeline.search.slots import Paths
+from synmask.pipeline.translation.steps import DecoderSteps
+
+LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
+
+
+class Hypothesis(NamedTuple):
+    """tokens (m,), with `</s>`; score: the sum of their log-probabilities divided by m^length_penalty."""
+
+    tokens: Tensor
+    score: float
+
+
+class BeamSearch:
+    """Beam search with one model, or with the mean probabilities of several models.
+
+    A sentence is finished when `beam` hypotheses have ended, or after LONGEST tokens.
+
+    With `settings.precision` "bf16", the products of the decoder's layers (not those with the vocabulary) are
+    in bf16, which may change a hypothesis.
+    """
+
+    def __init__(self, models: Sequence[Any], target: Dictionary, settings: Decoding) -> None:
+        self.models = models
+        self.pad, self.eos, self.vocabulary = target.pad(), target.eos(), len(target)
+        self.beam = min(settings.beam, len(target) - 1)  # a pad is never chosen
+        self.length_penalty = settings.length_penalty
+        self.products = Products(settings.precision)
+        self.longest = min([LONGEST, *(model.max_decoder_positions() - 1 for model in models)])
+
+    @torch.inference_mode()
+    def __call__(self, batch: dict[str, Any]) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence in a batch, best first."""
+        net = {name: value for name, value in batch["net_input"].items() if name != "prev_output_tokens"}
+        decoders = [
+            DecoderSteps(model.decoder, model.encoder(**net), self.longest, self.products)
+            for model in self.models
+        ]
+        found = self._search(decoders, net["src_tokens"])
+        return [sorted(ended, key=lambda one: -one.score) for ended in found]
+
+    def _search(self, decoders: list[DecoderSteps], source: Tensor) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence of `source` (B, n) in the order in which they end.
+
+        S sentences are unfinished. Each has W hypotheses of t tokens. At first W is 1, with `</s>` alone;
+        then it is the beam.
+        """
+        sentences, device = len(source), source.device
+        found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        alive = list(range(sentences))
+        score = torch.zeros((sentences, 1), device=device)
+        tokens = torch.full((sentences, 1, 1), self.eos, device=device)  # (S, W, t)
+        paths = Paths.start(sentences, device)
+        for step in range(self.longest + 1):
+            paths = paths.longer()
+            logits = [decoder(tokens[..., -1], paths) for decoder in decoders]
+            # twice as many as go on, since one of each hypothesis ends at most
+            score, token, parent = best(logits, score, 2 * self.beam, self._never(step, device))
+            ends = token.eq(self.eos) & (score > -math.inf)
+            rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
+            ended = self._ended(tokens[rows, parent[rows, ranks]], score[rows, ranks])
+            for row, one in zip(rows.tolist(), ended, strict=True):
+                if len(found[alive[row]]) < self.beam:
+                    found[alive[row]].append(one)
+            on = [row for row, number in enumerate(alive) if len(found[number]) < self.beam]
+            if not on or step == self.longest:
+                break
+            alive = [alive[row] for row in on]
+            rows = torch.tensor(on, device=device)[:, None]
+            going = ends[rows[:, 0]].byte().argsort(dim=1, stable=True)[:, : self.beam]  # ranks
+            score, token, parent = (values[rows, going] for values in (score, token, parent))
+            tokens = torch.cat([tokens[rows, parent], token[..., None]], dim=2)
+            paths = paths.chosen(rows, parent)
+        return found
+
+    def _never(self, step: int, device: torch.device) -> Tensor:
+        """(V,), True of tokens that must not come next: pads, `</s>` at first, and at last all others."""
+        tokens = torch.arange(self.vocabulary, device=device)
+        if step == self.longest:
+            return tokens != self.eos
+        return (tokens == self.pad) | ((tokens == self.eos) & (step == 0))
+
+    def _ended(self, tokens: Tensor, score: Tensor) -> list[Hypothesis]:
+        """Finished hypotheses: `</s>` and their other tokens (N, t); score (N,)."""
+        scores = (score / tokens.size(1) ** self.length_penalty).tolist()
+        ended = F.pad(tokens[:, 1:], (0, 1), value=self.eos)
+        return [Hypothesis(*one) for one in zip(ended, scores, strict=True)]

@@ -1,0 +1,160 @@
+"""Sentence pairs with annotations and masking, on top of fairseq's LanguagePairDataset."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+
+from synmask.pipeline.text.labels import labels_of_ids
+from synmask.pipeline.training.masking import collate_masked, draw_mask
+
+
+def continues(dictionary: Dictionary) -> np.ndarray:
+    """(V,) bool: True for symbols that end in "@@", the non-final pieces of split words."""
+    return np.array([symbol.endswith("@@") for symbol in dictionary.symbols])
+
+
+class AnnotatedPairs(LanguagePairDataset):
+    """Sentence pairs whose batches contain what guides and objectives need.
+
+    `net_input` also has `annotations` (a dict of tensors, padded like the source; see `Guide`) and, with
+    masking, `masked` (m,): the masked positions in the flattened (B, n) source. The batch also has
+    `masked_target` (m,): the original tokens (docs/method.md, "The objective"). Masking depends only on seed,
+    epoch and sentence, so a resumed training sees the same masks.
+
+    With `mask_copies`, the source stays as it is, and `masked` are positions in `copies`, the masked copies
+    of some of the sentences (`src_tokens` and `annotations`). A batch without a copy has neither of the two,
+    and an empty `masked_target`.
+
+    Args:
+        needs: names of the annotations to supply. "bpe_labels" are computed from the tokens.
+        syntax: (n, 3) per sentence, if "heads" or "distances" are needed (`syntax.annotations`).
+        templates: ids with `</s>` of each sentence's template, if "template" is needed; None: all empty.
+        without: share of templates that are left out, drawn like masks; these sentences are translated
+            without a template.
+        mask_rate: share of source tokens (`</s>` included) replaced by the mask symbol `<s>`, which occurs in
+            no source sentence.
+        mask_copies: share of sentences of which a copy is masked; 0: the source itself is masked.
+        masked_epochs: in later epochs, nothing is masked and there are no copies; None: in all.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        needs: frozenset[str],
+        syntax: Sequence[np.ndarray] | None = None,
+        templates: Sequence[torch.Tensor] | None = None,
+        without: float = 0.0,
+        mask_rate: float = 0.0,
+        mask_copies: float = 0.0,
+        masked_epochs: int | None = None,
+        seed: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.needs = needs
+        self.syntax = syntax
+        self.templates = templates
+        self.without = without
+        self.mask_rate = mask_rate
+        self.mask_copies = mask_copies
+        self.masked_epochs = masked_epochs
+        self.seed = seed
+        self.epoch = 1
+        self.continues = continues(self.src_dict)
+
+    def set_epoch(self, epoch: int) -> None:
+        super().set_epoch(epoch)
+        self.epoch = epoch
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        example = super().__getitem__(index)
+        source = example["source"]
+        annotations = {}
+        if "bpe_labels" in self.needs:
+            labels = labels_of_ids(source.numpy(), self.continues)
+            annotations["bpe_labels"] = torch.from_numpy(labels)
+        if self.syntax is not None:
+            syntax = torch.from_numpy(self.syntax[index].astype(np.int64))
+            annotations |= {"heads": syntax[:, :2], "distances": syntax[:, 2]}
+        if "template" in self.needs:
+            annotations["template"] = self._template(index)
+        example["annotations"] = annotations
+        if not self.masks:
+            return example
+        random = np.random.default_rng([self.seed, self.epoch, index])
+        masked = self._masked(source, annotations, draw_mask(random, len(source), self.mask_rate))
+        if not self.mask_copies:
+            return example | masked
+        return example | {"copy": masked if random.random() < self.mask_copies else None}
+
+    @property
+    def masks(self) -> bool:
+        """Whether something is masked in this epoch."""
+        return self.mask_rate > 0 and (self.masked_epochs is None or self.epoch <= self.masked_epochs)
+
+    def _masked(
+        self, source: torch.Tensor, annotations: dict[str, torch.Tensor], masked: torch.Tensor
+    ) -> dict[str, Any]:
+        if "bpe_labels" in annotations:
+            annotations = annotations | {"bpe_labels": annotations["bpe_labels"].masked_fill(masked, 0)}
+        noisy = source.masked_fill(masked, self.src_dict.bos())
+        return {"source": noisy, "annotations": annotations, "masked": masked, "unmasked": source}
+
+    def _template(self, index: int) -> torch.Tensor:
+        empty = torch.tensor([self.src_dict.eos()])
+        if self.templates is None:
+            return empty
+        left_out = np.random.default_rng([self.seed, self.epoch, index, 1]).random() < self.without
+        return empty if left_out else self.templates[index]
+
+    def collater(
+        self, samples: list[dict[str, Any]], pad_to_length: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
+        batch = super().collater(samples, pad_to_length=pad_to_length)
+        if not batch:
+            return batch
+        by_id = {sample["id"]: sample for sample in samples}
+        ordered = [by_id[i] for i in batch["id"].tolist()]
+        batch["net_input"]["annotations"] = self._annotations([s["annotations"] for s in ordered])
+        if self.masks:
+            batch |= self._masks(ordered, batch["net_input"])
+        return batch
+
+    def _masks(self, samples: list[dict[str, Any]], net_input: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """`masked_target`; the other inputs of the MLM loss are added to `net_input`."""
+        pad = self.src_dict.pad()
+        if self.mask_copies:
+            samples = [sample["copy"] for sample in samples if sample["copy"] is not None]
+            if not samples:
+                return {"masked_target": torch.zeros(0, dtype=torch.long)}
+            net_input["copies"] = {
+                "src_tokens": self._pad([sample["source"] for sample in samples], pad),
+                "annotations": self._annotations([sample["annotations"] for sample in samples]),
+            }
+        net_input["masked"], target = collate_masked(samples, pad, left_pad=self.left_pad_source)
+        return {"masked_target": target}
+
+    def _annotations(self, rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+        """The padded annotations of a batch; padding on the left shifts positions."""
+        batch = {}
+        if "bpe_labels" in self.needs:
+            batch["bpe_labels"] = self._pad([row["bpe_labels"] for row in rows], padding=1)
+        if "distances" in self.needs:
+            batch["distances"] = self._pad([row["distances"] for row in rows], padding=-1)
+        if "template" in self.needs:  # target side: padded on the right
+            templates = [row["template"] for row in rows]
+            batch["template"] = data_utils.collate_tokens(templates, self.src_dict.pad())
+        if "heads" in self.needs:
+            columns = [self._pad([row["heads"][:, end] for row in rows], padding=-1) for end in (0, 1)]
+            heads = torch.stack(columns, dim=-1)
+            if self.left_pad_source:
+                pads = heads.size(1) - torch.tensor([len(row["heads"]) for row in rows])
+                heads = torch.where(heads < 0, heads, heads + pads[:, None, None])
+            batch["heads"] = heads
+        return batch
+
+    def _pad(self, rows: list[torch.Tensor], padding: int) -> torch.Tensor:
+        return data_utils.collate_tokens(rows, padding, left_pad=self.left_pad_source)

@@ -1,0 +1,168 @@
+"""Export a translation model to Hugging Face's transformers, as FSMT (its fairseq Transformer).
+
+The package transformers is not needed here.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairseq.data import Dictionary
+from fairseq.modules import SinusoidalPositionalEmbedding
+from safetensors.torch import save as packed
+from torch import Tensor
+
+from synmask.pipeline.config.sections import Guidance, ModelText
+from synmask.pipeline.files import UserError, all_writing, json_text
+from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.transformer import GuidedTransformer
+
+TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
+LONGEST = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
+PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection)\.")
+
+
+def export_translation(path: Path, folder: Path) -> str | None:
+    """Write a model file of `average` as a `FSMTForConditionalGeneration` with the same outputs.
+
+    Writes config.json, generation_config.json (the beam search of `synmask decode`), model.safetensors,
+    vocab-src.json and vocab-tgt.json; also the tokenizer's other files, if FSMT's tokenizer can split text
+    like the model's.
+
+    Returns:
+        the reason why there is no tokenizer, else None.
+
+    Raises:
+        UserError: it is no model file, or syntax guides the model's attention.
+    """
+    model, task, text = load_model(path)
+    check_plain(path, task.settings.system)
+    languages = [text.source, text.target]
+    files = {
+        "config.json": json_text(_config(model, languages)),
+        "generation_config.json": json_text(_generation()),
+        "model.safetensors": packed(_state(model), {"format": "pt"}),
+        "vocab-src.json": _vocabulary(task.src_dict),
+        "vocab-tgt.json": _vocabulary(task.tgt_dict),
+    }
+    missing = _why_not_tokenized(text)
+    if missing is None:
+        files |= _tokenizer(text, languages)
+    write_folder(folder, files)
+    return missing
+
+
+def check_plain(path: Path, system: Guidance) -> None:
+    """Raise a UserError unless transformers has the architecture of the model in `path`."""
+    if system.guide != "none":
+        raise UserError(
+            f"{path}: its attention is guided ({system.guide}), which transformers has no architecture for; "
+            "only systems with `guide: none`, such as transformer and roberta, can be exported"
+        )
+
+
+def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write the named files into a folder, all of them or none."""
+    with all_writing([folder / name for name in files], "wb") as handles:
+        for handle, content in zip(handles, files.values(), strict=True):
+            handle.write(content.encode() if isinstance(content, str) else content)
+
+
+def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
+    cfg, encoder, decoder = model.cfg, model.encoder, model.decoder
+    sizes = {}
+    for side, part in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
+        sizes |= {
+            f"{side}_layers": part.layers,
+            f"{side}_ffn_dim": part.ffn_embed_dim,
+            f"{side}_attention_heads": part.attention_heads,
+        }
+    return sizes | {
+        "architectures": ["FSMTForConditionalGeneration"],
+        "model_type": "fsmt",
+        "dtype": "float32",
+        "langs": languages,
+        "src_vocab_size": len(encoder.dictionary),
+        "tgt_vocab_size": len(decoder.dictionary),
+        "d_model": cfg.encoder.embed_dim,
+        "max_position_embeddings": encoder.max_positions(),
+        "activation_function": "relu",
+        "dropout": cfg.dropout,
+        "attention_dropout": cfg.attention_dropout,
+        "scale_embedding": True,
+        "is_encoder_decoder": True,
+        "tie_word_embeddings": False,  # True would replace the source's by the target's
+        **_special(decoder.dictionary),
+    }
+
+
+def _generation() -> dict[str, Any]:
+    """fairseq's beam search, as `synmask translate` uses it."""
+    return {
+        "num_beams": 5,
+        "length_penalty": 1.0,
+        "early_stopping": True,
+        "max_length": LONGEST,
+        "min_length": 2,  # counts the </s> that decoding starts from: no translation is empty
+        "suppress_tokens": [1],  # <pad>
+        **_special(Dictionary()),
+        "forced_eos_token_id": 2,
+    }
+
+
+def _special(dictionary: Dictionary) -> dict[str, int]:
+    return {
+        "bos_token_id": dictionary.bos(),
+        "pad_token_id": dictionary.pad(),
+        "eos_token_id": dictionary.eos(),
+        "decoder_start_token_id": dictionary.eos(),
+    }
+
+
+def _state(model: GuidedTransformer) -> dict[str, Tensor]:
+    """The parameters, under fairseq's names, and the table of positions, which FSMT stores."""
+    state = {
+        f"model.{name}": value.detach().cpu().clone()
+        for name, value in model.state_dict().items()
+        if PARAMETERS.match(name)
+    }
+    width, padding = model.cfg.encoder.embed_dim, model.encoder.padding_idx
+    rows = model.encoder.max_positions() + padding + 1
+    for side in ("encoder", "decoder"):
+        table = SinusoidalPositionalEmbedding.get_embedding(rows, width, padding)
+        state[f"model.{side}.embed_positions.weight"] = table
+    return state
+
+
+def _vocabulary(dictionary: Dictionary) -> str:
+    """Sub-words and their ids; FSMT marks ends of words: "un@@ lich" becomes "un" and "lich</w>"."""
+    special, words = dictionary.symbols[: dictionary.nspecial], dictionary.symbols[dictionary.nspecial :]
+    marked = [word[:-2] if word.endswith("@@") else f"{word}</w>" for word in words]
+    return json_text({token: number for number, token in enumerate([*special, *marked])})
+
+
+def _why_not_tokenized(text: ModelText) -> str | None:
+    """Why FSMT's tokenizer cannot split text by these text settings; None if it can."""
+    for side, language in (("source", text.source), ("target", text.target)):
+        if (used := text.tokeniser_of(language)) != "moses":
+            return f"its {side} is tokenised by {used!r}, FSMT's tokenizer has Moses alone"
+    if text.vocabulary is not None:
+        return "its sub-words have a vocabulary_threshold, which FSMT's tokenizer has not"
+    return None
+
+
+def _tokenizer(text: ModelText, languages: list[str]) -> dict[str, str]:
+    merges = [line for line in text.codes.split("\n") if line and not line.startswith("#version")]
+    config = {
+        "tokenizer_class": "FSMTTokenizer",
+        "auto_map": {"AutoTokenizer": [f"{TOKENIZER.stem}.MosesTokenizer", None]},
+        "langs": languages,
+        "do_lower_case": text.lowercase,
+        "model_max_length": 1024,
+    }
+    return {
+        "merges.txt": "".join(f"{merge}\n" for merge in merges),
+        "tokenizer_config.json": json_text(config),
+        TOKENIZER.name: TOKENIZER.read_text(encoding="utf-8"),
+    }

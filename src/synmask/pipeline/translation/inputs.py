@@ -1,0 +1,76 @@
+"""Text as a model's input (words, sub-words, ids, batches), and its output as text."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
+
+from synmask.pipeline.config.sections import ModelText
+from synmask.pipeline.files import UserError
+from synmask.pipeline.text import bpe, tokenise
+from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.translation.dataset import AnnotatedPairs
+
+Jars = Callable[[str], Sequence[Path]]  # tokeniser → the jars of CoreNLP that it needs
+MAX_SENTENCES = 128  # per batch: what a step computes then fits into a CPU's caches
+
+
+def no_jars(tokeniser: str) -> list[Path]:
+    return []
+
+
+def starts_program(text: ModelText) -> bool:
+    """Whether the source language's tokeniser is an external program, which takes seconds to start."""
+    return text.tokeniser_of(text.source) not in ("moses", "none")
+
+
+def tokens_of(lines: list[str], text: ModelText, jars: Jars, lowercase: bool) -> list[str]:
+    tokeniser = text.tokeniser_of(text.source)
+    how = {"tokeniser": tokeniser, "lowercase": lowercase, "jars": jars(tokeniser)}
+    return list(tokenise.tokenise(lines, text.source, **how))
+
+
+def splitter_of(text: ModelText) -> bpe.Splitter:
+    """The splitter of words into sub-words by a model's text settings."""
+    return bpe.Splitter(text.codes, None if text.vocabulary is None else set(text.vocabulary))
+
+
+def prepared(
+    lines: Iterable[str], text: ModelText, splitter: bpe.Splitter, jars: Jars
+) -> tuple[list[str], list[str], list[str]]:
+    """Raw text with single spaces, as tokens, and in BPE, by a model's text settings."""
+    plain = [" ".join(line.split()) for line in lines]
+    tokenised = tokens_of(plain, text, jars, text.lowercase)
+    return plain, tokenised, [splitter(line) for line in tokenised]
+
+
+def encoded(lines: Iterable[str], limit: int, task: Any, first: int = 1) -> list[torch.Tensor]:
+    """Lines in BPE as ids; a line longer than `limit` is a UserError (lines are counted from `first`)."""
+    sentences = []
+    for number, line in enumerate(lines, start=first):
+        sentences.append(encode(line, task.src_dict).long())
+        if len(sentences[-1]) > limit:
+            raise UserError(f"line {number}: longer than {limit} sub-words; split the sentence")
+    return sentences
+
+
+def batches(
+    sources: AnnotatedPairs, model: Any, max_tokens: int, equal_lengths: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Batches of sentences of similar (or equal) length, on the model's device."""
+    order = np.argsort(sources.src_sizes, kind="stable")
+    limit = max(max_tokens, int(sources.src_sizes.max()))
+    device = next(model.parameters()).device
+    sizes = sources.src_sizes[order]
+    borders = np.flatnonzero(np.diff(sizes)) + 1 if equal_lengths else []
+    for group in np.split(order, borders):
+        for indices in sources.batch_by_size(group, max_tokens=limit, max_sentences=MAX_SENTENCES):
+            batch = sources.collater([sources[i] for i in indices])
+            yield utils.move_to_cuda(batch) if device.type == "cuda" else batch
+
+
+def detokenised(lines: list[str], text: ModelText) -> list[str]:
+    return list(tokenise.detokenise(lines, text.target, text.tokeniser_of(text.target)))

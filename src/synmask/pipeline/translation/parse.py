@@ -1,0 +1,160 @@
+"""Parse with a model file: the syntax that its guide induces."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from synmask.pipeline.files import UserError, json_text, read_lines, write_all_lines
+from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
+from synmask.pipeline.translation.average import Loaded, load_model
+from synmask.pipeline.translation.inputs import (
+    Jars,
+    batches,
+    encoded,
+    no_jars,
+    prepared,
+    splitter_of,
+    starts_program,
+)
+
+MAX_TOKENS = 4000  # per batch
+
+
+def parse_file(
+    model: Path, source: Path, output: Path, distribution: Path, sentence: int | None, threads: int
+) -> None:
+    """Induce the syntax of a file of source sentences in BPE.
+
+    Writes `output`, one JSON object per line (`_induced`), and `distribution`: the tokens of one sentence and
+    its P_D, if the guide induces one. This is sentence number `sentence` (from 1), by default the first of 8
+    to 14 words that has a split word.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or there is no such sentence.
+    """
+    torch.set_num_threads(threads)
+    lines = list(read_lines(source))
+    chosen = _chosen([line.split() for line in lines], sentence, source)
+    shown: dict[str, Any] = {"sentence": chosen + 1}
+    rows = [""] * len(lines)
+    for index, row, p in _induced(_inducing(model), lines):
+        rows[index] = json.dumps(row, ensure_ascii=False)
+        if index == chosen and p is not None:
+            shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
+    write_all_lines({distribution: json_text(shown).splitlines(), output: rows})
+
+
+def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> list[dict[str, Any]]:
+    """Induce the syntax of raw text, prepared as for `translate`; one object per line (`_induced`).
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line has no word.
+    """
+    torch.set_num_threads(1)
+    loaded = _inducing(model)
+    *_, split = prepared(lines, loaded.text, splitter_of(loaded.text), jars)
+    for number, line in enumerate(split, start=1):
+        if not line:
+            raise UserError(f"line {number}: no word in it; give a sentence")
+    return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
+
+
+def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
+    """Print the tree over words of each line of raw text from standard input, as soon as it arrives.
+
+    Trees are bracketed (`bracketed`). An empty line gives (FLAT), so that there is one tree per line.
+
+    Raises:
+        UserError: the model's guide induces no syntax, or a line is too long.
+    """
+    from synmask.pipeline.text.lines import answer  # imported here: parsing BPE files does not depend on it
+
+    torch.set_num_threads(threads)
+    loaded = _inducing(model)
+    text = loaded.text
+    splitter = splitter_of(text)
+
+    def reply(lines: list[str], first: int) -> Iterator[str]:
+        *_, split = prepared(lines, text, splitter, jars)
+        rows = sorted(_induced(loaded, split, first), key=lambda found: found[0])
+        yield from (bracketed(*over_words(row["tokens"], row["distances"])) for _, row, _ in rows)
+
+    most = None if starts_program(text) else 64
+    answer(reply, input=None, output=None, most=most, prompt=f"{text.source}>")
+
+
+def _inducing(path: Path) -> Loaded:
+    """`load_model`; raises a UserError if the model's guide induces no syntax."""
+    loaded = load_model(path)
+    guide = loaded.model.encoder.guide
+    if guide is None or not guide.options.induces:
+        raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
+    return loaded
+
+
+def _induced(
+    loaded: Loaded, lines: list[str], first: int = 1
+) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
+    """(number, row, P_D with `</s>`) of each line in BPE, short lines first.
+
+    A row contains `tokens` (n sub-words, without `</s>`), `distances` (the n-1 between them), `eos_distance`
+    (before `</s>`) and, if the guide induces them, `heights` (n), `heads` of the words and likely `parents`
+    of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
+    """
+    transformer, task, _ = loaded
+    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
+    for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
+        net = batch["net_input"]
+        with torch.no_grad():
+            induced = transformer.encoder.induce(net["src_tokens"], net["annotations"])
+        for number, index in enumerate(batch["id"].tolist()):
+            tokens, p = lines[index].split(), None
+            distances = _rounded(induced.distance[number, : len(tokens)])
+            row = {"tokens": tokens, "distances": distances[:-1]}
+            row["eos_distance"] = distances[-1] if tokens else 0.0
+            if induced.distribution is not None:
+                p = induced.distribution[number].float().cpu().numpy()
+                row["heights"] = _rounded(induced.height[number, : len(tokens)])
+                row["heads"] = word_heads(p, tokens)
+                row["parents"] = likely_parents(p)
+            yield index, row, p
+
+
+def likely_parents(distribution: np.ndarray, *, most: int = 3, least: float = 0.1) -> list[list[list]]:
+    """The most probable parents of each of n sub-words: at most `most`, each at least `least` probable.
+
+    Args:
+        distribution: (n+1, n+1) P_D over the sub-words and `</s>`; row i belongs to token i.
+    Returns:
+        for each sub-word pairs [parent, probability], the most probable first; parent n is `</s>`.
+    """
+    others = distribution[:-1].copy()
+    np.fill_diagonal(others, 0)
+    ranked = np.argsort(-others, axis=1, kind="stable")[:, :most].tolist()
+    return [
+        [[parent, round(float(row[parent]), 2)] for parent in best if row[parent] >= least]
+        for row, best in zip(others, ranked, strict=True)
+    ]
+
+
+def _rounded(values: torch.Tensor) -> list[float]:
+    return [round(value, 6) for value in values.tolist()]
+
+
+def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
+    if sentence is not None:
+        if sentence > len(lines):
+            raise UserError(
+                f"{path}: no sentence {sentence}, only {len(lines)}; set `sentence` in config.yaml"
+            )
+        return sentence - 1
+
+    def fits(line: list[str]) -> bool:
+        pieces = sum(token.endswith("@@") for token in line)
+        return pieces > 0 and 8 <= len(line) - pieces <= 14
+
+    return next((number for number, line in enumerate(lines) if fits(line)), 0)

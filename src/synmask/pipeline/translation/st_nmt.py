@@ -1,0 +1,131 @@
+"""ST-NMT (Yang et al., ACL 2020): a Transformer with a second encoder, for a template of the target."""
+
+from typing import Any, NamedTuple
+
+import torch
+from fairseq.models.transformer.transformer_config import TransformerConfig
+from fairseq.modules import MultiheadAttention
+from torch import Tensor, nn
+
+from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.translation.layers import DecoderLayer
+from synmask.pipeline.translation.transformer import GuidedDecoder, GuidedEncoder, GuidedTransformer
+
+
+class Sides(NamedTuple):
+    """The inputs of a decoder layer's cross-attention: states of the source (n, B, d) and of the template
+    (k, B, d), and the template's padding (B, k)."""
+
+    source: Tensor
+    template: Tensor
+    padding: Tensor
+
+
+class GatedAttention(nn.Module):
+    """Cross-attention to source and template: Z = β Z_X + (1 − β) Z_T, β = σ(W Z_X + U Z_T).
+
+    A sentence whose template is empty (`</s>` alone) attends to its source only: Z = Z_X.
+    """
+
+    def __init__(self, source: MultiheadAttention, template: MultiheadAttention) -> None:
+        super().__init__()
+        self.source = source
+        self.template = template
+        self.from_source = nn.Linear(source.embed_dim, source.embed_dim, bias=False)
+        self.from_template = nn.Linear(source.embed_dim, source.embed_dim, bias=False)
+        for gate in (self.from_source, self.from_template):
+            nn.init.xavier_uniform_(gate.weight)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Sides,
+        value: Sides,
+        key_padding_mask: Tensor | None = None,
+        incremental_state: dict | None = None,
+        *,
+        static_kv: bool = False,
+        **wanted: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """query (m, B, d) → (m, B, d), and the weights of attention to the source if they are `wanted`."""
+        how = {"incremental_state": incremental_state, "static_kv": static_kv}
+        read, weights = self.source(
+            query, key.source, key.source, key_padding_mask=key_padding_mask, **how, **wanted
+        )
+        told, _ = self.template(
+            query, key.template, key.template, key_padding_mask=key.padding, need_weights=False, **how
+        )
+        return self.mixed(read, told, ((~key.padding).sum(1) == 1)[:, None]), weights
+
+    def mixed(self, read: Tensor, told: Tensor, empty: Tensor) -> Tensor:
+        """Z (…, d) from Z_X and Z_T (…, d); `empty`: True for empty templates, broadcast to (…, 1)."""
+        gate = (self.from_source(read) + self.from_template(told)).sigmoid()
+        return torch.where(empty, read, torch.lerp(told, read, gate))
+
+
+class TemplatedEncoder(GuidedEncoder):
+    """The encoder of the source and, as `template`, the encoder of templates."""
+
+    template: GuidedEncoder
+    needs = frozenset({"template"})
+
+    def forward(
+        self, src_tokens: Tensor, *words: Any, annotations: dict[str, Tensor], **more: Any
+    ) -> dict[str, Any]:
+        """src_tokens (B, n), annotations["template"] (B, k) → fairseq's encoder output, plus `template`: the
+        template's states (k, B, d) and its padding (B, k)."""
+        read = self.template(annotations["template"])
+        template = read["encoder_out"][0], read["encoder_padding_mask"][0]
+        return super().forward(src_tokens, *words, **more) | {"template": template}
+
+    def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
+        """The sentences `new_order` (B',) of the batch, for fairseq's beam search."""
+        states, padding = encoder_out["template"]
+        template = states.index_select(1, new_order), padding.index_select(0, new_order)
+        return super().reorder_encoder_out(encoder_out, new_order) | {"template": template}
+
+
+class TemplatedDecoder(GuidedDecoder):
+    """The decoder; each layer attends to source and template."""
+
+    def extract_features(
+        self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], *words: Any, **more: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """As in fairseq."""
+        sides = Sides(encoder_out["encoder_out"][0], *encoder_out["template"])
+        return super().extract_features(
+            prev_output_tokens, encoder_out | {"encoder_out": [sides]}, *words, **more
+        )
+
+    def cross_steps(self, products: Any, layer: DecoderLayer, encoder_out: dict[str, Any]) -> Any:
+        """A layer's cross-attention in beam search."""
+        from synmask.pipeline.translation.steps import CrossAttention, GatedSteps
+
+        attention = layer.encoder_attn
+        source = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        both = (attention.source, *source), (attention.template, *encoder_out["template"])
+        return GatedSteps(attention, *(CrossAttention(products, *one) for one in both))
+
+
+class TemplatedTransformer(GuidedTransformer):
+    """Encoder–decoder with a second encoder for templates of the target, annotations["template"] (B, k)."""
+
+    encoder_class = TemplatedEncoder
+    decoder_class = TemplatedDecoder
+
+    @classmethod
+    def add_guide(
+        cls,
+        encoder: TemplatedEncoder,
+        decoder: TemplatedDecoder,
+        cfg: TransformerConfig,
+        task: Any,
+        system: Guidance,
+    ) -> None:
+        """Add an encoder of templates, as deep as the source's, and attention to it in all decoder layers."""
+        dictionary = task.template_dictionary
+        embed = cls.build_embedding(cfg, dictionary, cfg.encoder.embed_dim)
+        encoder.template = GuidedEncoder(cfg, dictionary, embed)
+        for layer in decoder.layers:
+            template = layer.build_encoder_attention(cfg.decoder.embed_dim, cfg)
+            layer.encoder_attn = GatedAttention(layer.encoder_attn, template)

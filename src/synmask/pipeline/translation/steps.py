@@ -1,0 +1,93 @@
+"""The decoder for beam search, one token at a time. Constants of a sentence are computed once."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from fairseq.modules import MultiheadAttention
+from torch import Tensor
+
+from synmask.pipeline.search.cached_attention import CachedSelfAttention, attended
+from synmask.pipeline.search.products import Products
+from synmask.pipeline.search.slots import Paths
+from synmask.pipeline.translation.layers import DecoderLayer
+
+
+class CrossAttention:
+    """Attention to the source; the hypotheses of a sentence share its keys and values."""
+
+    def __init__(
+        self, products: Products, attention: MultiheadAttention, states: Tensor, padding: Tensor
+    ) -> None:
+        """states (n, S, d); padding (S, n), True at pads."""
+        self.products, self.attention = products, attention
+        real = ~padding.all(0)
+        states, padding = states[real].transpose(0, 1), padding[:, real]
+        self.memory = products(states, attention.k_proj, attention.v_proj)
+        bias = torch.zeros_like(padding, dtype=states.dtype).masked_fill(padding, float("-inf"))
+        self.bias = bias[:, None, None]
+
+    def __call__(self, x: Tensor, rows: Tensor, plus: Tensor | None = None) -> Tensor:
+        """x (S, W, d) of the sentences `rows` (S,) → same, with `plus` added."""
+        own, products = self.attention, self.products
+        context = attended(products(x, own.q_proj), self.memory, own.num_heads, rows, bias=self.bias[rows])
+        return products(context, own.out_proj, plus=plus)
+
+
+class GatedSteps:
+    """`translation.st_nmt.GatedAttention`: attention to source and template."""
+
+    def __init__(self, attention: Any, source: CrossAttention, template: CrossAttention) -> None:
+        self.attention, self.source, self.template = attention, source, template
+
+    def __call__(self, x: Tensor, rows: Tensor, plus: Tensor) -> Tensor:
+        """As `CrossAttention`."""
+        empty = self.template.bias[rows, 0].isfinite().sum(-1, keepdim=True) == 1  # (S, 1, 1)
+        return plus + self.attention.mixed(self.source(x, rows), self.template(x, rows), empty)
+
+
+class LayerSteps:
+    """A decoder layer."""
+
+    def __init__(self, products: Products, layer: DecoderLayer, cross: CrossAttention | GatedSteps) -> None:
+        self.products, self.layer, self.cross = products, layer, cross
+        own = layer.self_attn
+        project = partial(self._project, layers=(own.q_proj, own.k_proj, own.v_proj))
+        self.own = CachedSelfAttention(project, own.num_heads)
+
+    def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
+        """x (S, W, d) → same; paths, bias: as for `CachedSelfAttention`."""
+        layer, products = self.layer, self.products
+        context = self.own(x, paths, bias)
+        x = layer.self_attn_layer_norm(products(context, layer.self_attn.out_proj, plus=x))
+        x = layer.encoder_attn_layer_norm(self.cross(x, paths.rows, plus=x))
+        hidden = products(x, layer.fc1, relu=True)
+        return layer.final_layer_norm(products(hidden, layer.fc2, plus=x))
+
+    def _project(self, x: Tensor, layers: tuple) -> Tensor:
+        return self.products(x, *layers)
+
+
+class DecoderSteps:
+    """A decoder, one token of each hypothesis at a time, up to `longest` tokens and `</s>`."""
+
+    def __init__(self, decoder: Any, encoder_out: dict[str, Any], longest: int, products: Products) -> None:
+        self.decoder, self.products = decoder, products
+        self.layers = [
+            LayerSteps(products, layer, decoder.cross_steps(products, layer, encoder_out))
+            for layer in decoder.layers
+        ]
+        ids = encoder_out["encoder_padding_mask"][0].new_full(
+            (1, longest + 1), decoder.dictionary.eos(), dtype=torch.long
+        )  # any id except <pad>
+        self.positions = decoder.embed_positions(ids)[0]
+        self.gates = None if decoder.guide is None else decoder.guide.steps()
+
+    def __call__(self, tokens: Tensor, paths: Paths) -> Tensor:
+        """The logits (S, W, V) of the next tokens after the last ones, `tokens` (S, W)."""
+        decoder = self.decoder
+        x = decoder.embed_scale * decoder.embed_tokens(tokens) + self.positions[paths.slots.size(2) - 1]
+        bias = None if self.gates is None else self.gates(x, paths)
+        for layer in self.layers:
+            x, bias = layer(x, paths, bias), None
+        return self.products(x, decoder.output_projection, exact=True)

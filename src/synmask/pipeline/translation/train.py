@@ -1,0 +1,163 @@
+"""Train a translation system; keep the models of the last epochs, to be averaged, or the best model."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+from synmask.pipeline.config.sections import RunSettings
+from synmask.pipeline.files import UserError
+from synmask.pipeline.training.binarise import read_dictionary
+from synmask.pipeline.training.checkpoints import average_file
+from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.stage import History, Stage, valid_means
+from synmask.pipeline.translation.criterion import MixedLoss
+from synmask.pipeline.translation.task import (
+    GuidedTranslation,
+    read_split,
+    read_templates,
+    translation_config,
+)
+
+
+@dataclass(frozen=True)
+class Translation(Stage):
+    """One system in one direction: `data` contains its binarised text; the last `keep` models are kept.
+
+    With `training.checkpoint: best`, the model with the lowest validation loss is kept (the first, if equal).
+
+    Attributes:
+        templates: for a system that reads templates, the files of "train" and "valid", one line per pair, and
+            the "dictionary" of their symbols.
+    """
+
+    settings: RunSettings
+    data: Path
+    source: str
+    target: str
+    keep: int
+    templates: Mapping[str, Path]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl")
+
+    @property
+    def parsed(self) -> bool:
+        return bool(self.settings.system.kind.reads)
+
+    def _dictionaries(self) -> list[Dictionary]:
+        sides = (self.source, self.target)
+        return [read_dictionary(self.data / f"dict.{language}.txt") for language in sides]
+
+    def check(self) -> dict[str, int]:
+        if self.settings.system.kind.templates and not self.templates:
+            raise UserError("this system reads templates of the target; give --templates")
+        if self.keep > self.epochs:
+            raise UserError(
+                f"{self.keep} epochs to average, but training.max_epochs is {self.epochs}; "
+                "lower training.average"
+            )
+        longest = {"train": min(POSITIONS, self.settings.training.batch.tokens), "valid": POSITIONS}
+        left_out = {}
+        for split, most in longest.items():
+            sizes = self._sizes(split)
+            if self.templates:
+                read_templates(
+                    self.templates[split], read_dictionary(self.templates["dictionary"]), len(sizes)
+                )
+            left_out[split] = int((sizes > most).sum())
+            if left_out[split] == len(sizes):
+                raise UserError(
+                    f"{self.data}: no pair of {split} has at most {most} sub-words a side; "
+                    "raise training.batch.tokens or give shorter sentences"
+                )
+        return left_out
+
+    def _sizes(self, split: str) -> np.ndarray:
+        """(N,) the number of sub-words on each pair's longer side."""
+        languages = (self.source, self.target)
+        source, target, _ = read_split(self.data, split, languages, self._dictionaries(), self.parsed)
+        return np.maximum(source.sizes, target.sizes)
+
+    def files(self) -> list[Path]:
+        files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
+        if self.parsed:
+            files += [self.data / f"syntax.{split}.{self.source}.npy" for split in ("train", "valid")]
+        return [*files, *self.templates.values()]
+
+    def config(self, run: Path, processes: int) -> DictConfig:
+        cfg = translation_config(
+            self.data, run, self.source, self.target, self.settings, self.seed, processes
+        )
+        # otherwise fairseq stops at a validation pair that is too long for the model or a batch
+        cfg.dataset.skip_invalid_size_inputs_valid_test = True
+        sizes = self._sizes("valid")
+        cfg.dataset.max_tokens_valid = max(cfg.dataset.max_tokens, int(sizes[sizes <= POSITIONS].max()))
+        return cfg
+
+    def trainer(self, cfg: DictConfig) -> Trainer:
+        torch.manual_seed(self.seed)
+        words = read_dictionary(self.templates["dictionary"]) if self.templates else None
+        task = GuidedTranslation(
+            cfg.task, *self._dictionaries(), self.settings, self.seed, words, self.templates
+        )
+        model = task.build_model(cfg.model)
+        task.load_dataset("valid")
+        system = self.settings.system
+        loss = MixedLoss(task, self.settings.training.label_smoothing, system.mlm_weight, system.mask_copies)
+        return Trainer(cfg, task, model, loss)
+
+    def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
+        valid = valid_means(trainer)
+        return {
+            "train_loss": round(float(train["loss"]), 5),
+            "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
+            "valid_loss": round(float(valid["loss"]), 5),
+            "valid_ppl": round(math.exp(min(float(valid["nll_loss"]), 50)), 4),
+        }
+
+    def judged(self, row: Mapping[str, Any]) -> str:
+        return f"perplexity {row['valid_ppl']:.2f}"
+
+    def models(self, history: History) -> list[int]:
+        if self.settings.training.checkpoint == "best":
+            losses = [row["valid_loss"] for row in history]
+            return [losses.index(min(losses)) + 1] if losses else []
+        return [*range(max(1, self.epochs - self.keep + 1), len(history) + 1)]
+
+    @property
+    def final(self) -> str:
+        return average_file(self.keep)
+
+
+def train(
+    data: Path,
+    run: Path,
+    source: str,
+    target: str,
+    settings: RunSettings,
+    seed: int,
+    *,
+    keep: int,
+    templates: Mapping[str, Path] = MappingProxyType({}),
+    **how: Any,
+) -> None:
+    """Train one system with one seed, or resume an interrupted call (`loop.run_stage`).
+
+    Args:
+        data: folder of binarised data.
+        keep: number of models to average, those of the last epochs.
+        templates: see `Translation`.
+        how: for `run_stage`.
+    """
+    run_stage(Translation(settings, seed, data, source, target, keep, dict(templates)), run, **how)

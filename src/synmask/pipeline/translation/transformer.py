@@ -1,0 +1,216 @@
+"""fairseq's Transformer; syntax guides self-attention in encoder layers and the first decoder layer."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
+from fairseq.models.transformer.transformer_config import TransformerConfig
+from torch import Tensor, nn
+
+from synmask.guides import Done, Guide, Shape, Syntax, build_guide
+from synmask.pipeline.config.sections import Guidance
+from synmask.pipeline.training.operators import dropout, linear, use_faster_modules
+from synmask.pipeline.translation.layers import DecoderLayer, EncoderLayer
+
+
+class GuidedEncoder(TransformerEncoderBase):
+    """fairseq's encoder; a guide computes self-attention in its first `guide.layers` layers."""
+
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
+        self.guide: Guide | None = None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The annotations that the guide reads."""
+        return self.guide.options.needs if self.guide is not None else frozenset()
+
+    def build_encoder_layer(self, cfg: TransformerConfig) -> EncoderLayer:
+        return EncoderLayer(cfg)
+
+    def induce(self, src_tokens: Tensor, annotations: dict[str, Tensor]) -> Syntax:
+        """The syntax that the guide induces for a batch (B, n) of ids."""
+        padding = src_tokens.eq(self.padding_idx)
+        x = self._embed(src_tokens, padding)
+        return self.guide.syntax(self.guide.prepare(x, padding, annotations))
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        annotations: dict[str, Tensor] | None = None,
+    ) -> dict[str, Any]:
+        """src_tokens (B, n) → fairseq's encoder output, plus the guide's `prepared` state."""
+        padding = src_tokens.eq(self.padding_idx)
+        x = self._embed(src_tokens, padding)
+        prepared = None
+        if self.guide is not None:
+            prepared = self.guide.prepare(x, padding, annotations or {})
+        x = x.transpose(0, 1)  # fairseq's layers are sequence-first
+        attended_padding = padding if padding.any() else None
+        for index, layer in enumerate(self.layers):
+            attend = None
+            if self.guide is not None and index < self.guide.layers:
+                attend = partial(self.guide.context, prepared=prepared, layer=index)
+            x = layer(x, attended_padding, attend)
+        return {
+            "encoder_out": [x],
+            "encoder_padding_mask": [padding],
+            "encoder_embedding": [],
+            "encoder_states": [],
+            "src_tokens": [],
+            "src_lengths": [],
+            "prepared": prepared,
+        }
+
+    def _embed(self, src_tokens: Tensor, padding: Tensor) -> Tensor:
+        """(B, n) ids → (B, n, d): sqrt(d) * embedding + position, after dropout, 0 at pads."""
+        x, _ = self.forward_embedding(src_tokens)
+        return x.masked_fill(padding.unsqueeze(-1), 0.0)
+
+
+class GuidedDecoder(TransformerDecoderBase):
+    """fairseq's decoder; if it has a guide, this computes self-attention in the first layer."""
+
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module) -> None:
+        super().__init__(cfg, dictionary, embed_tokens)
+        self.guide: Guide | None = None
+
+    def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> DecoderLayer:
+        return DecoderLayer(cfg, no_encoder_attn)
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, Any],
+        incremental_state: dict | None = None,
+        *words: Any,
+        **more: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """prev_output_tokens (B, m) → states (B, m, d). Beam search uses `DecoderSteps` instead.
+
+        With a guide, the extras also contain its `prepared` state, and `attn` is the mean over the heads of
+        the second-last layer, which aligns best (Garg et al., EMNLP 2019) and which LPSI uses, too.
+        """
+        if self.guide is None:
+            return super().extract_features(
+                prev_output_tokens, encoder_out, incremental_state, *words, **more
+            )
+        padding = prev_output_tokens.eq(self.padding_idx)
+        x = self.embed_scale * self.embed_tokens(prev_output_tokens)
+        x = self.dropout_module(x + self.embed_positions(prev_output_tokens))
+        prepared = self.guide.prepare(x.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
+        x = x.transpose(0, 1)
+        future = self.buffered_future_mask(x)
+        source, source_padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        aligning, alignment = max(0, len(self.layers) - 2), None
+        for index, layer in enumerate(self.layers):
+            x, weights, _ = layer(
+                x,
+                source,
+                source_padding,
+                self_attn_mask=future,
+                self_attn_padding_mask=padding if padding.any() else None,
+                need_attn=index == aligning,
+                need_head_weights=index == aligning,
+                attend=partial(self.guide.context, prepared=prepared, layer=0) if index == 0 else None,
+            )
+            if index == aligning:
+                alignment = weights.float().mean(0)
+        return x.transpose(0, 1), {"attn": [alignment], "inner_states": [], "prepared": prepared}
+
+    def cross_steps(self, products: Any, layer: DecoderLayer, encoder_out: dict[str, Any]) -> Any:
+        """A layer's cross-attention in beam search."""
+        from synmask.pipeline.translation.steps import CrossAttention  # here: training does not depend on it
+
+        states, padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        return CrossAttention(products, layer.encoder_attn, states, padding)
+
+
+class GuidedTransformer(TransformerModelBase):
+    """Encoder–decoder with a guided encoder and, if the objective needs it, a masked-language-model head.
+
+    The head (docs/method.md, "The objective") is applied at masked positions: LayerNorm without affine →
+    dropout 0.1 → linear, tied to the source embeddings, with its own bias, initialised like torch's Linear
+    (as published).
+    """
+
+    encoder_class = GuidedEncoder
+    decoder_class = GuidedDecoder
+
+    def __init__(self, cfg: TransformerConfig, encoder: Any, decoder: Any, mlm: bool) -> None:
+        super().__init__(cfg, encoder, decoder)
+        self.mlm_bias = None
+        if mlm:
+            bound = cfg.encoder.embed_dim**-0.5
+            self.mlm_bias = nn.Parameter(torch.empty(len(encoder.dictionary)).uniform_(-bound, bound))
+        use_faster_modules(self)
+
+    def train(self, mode: bool = True) -> "GuidedTransformer":
+        """As in torch, but without work if the mode stays the same: fairseq calls it twice per update."""
+        return self if self.training == mode else super().train(mode)
+
+    @classmethod
+    def build(cls, args: Any, task: Any, system: Guidance) -> "GuidedTransformer":
+        """Build the model of `system` (a part of a run's settings) with fairseq's initialisation.
+
+        Parts that all systems share are built before the guide, so that runs with one seed start from the
+        same shared weights.
+        """
+        cfg = TransformerConfig.from_namespace(args)
+        source, target = task.source_dictionary, task.target_dictionary
+        embed = cls.build_embedding(cfg, source, cfg.encoder.embed_dim)
+        embed_target = cls.build_embedding(cfg, target, cfg.decoder.embed_dim)
+        encoder = cls.encoder_class(cfg, source, embed)
+        decoder = cls.decoder_class(cfg, target, embed_target)
+        if system.guide != "none":
+            cls.add_guide(encoder, decoder, cfg, task, system)
+        return cls(cfg, encoder, decoder, mlm=system.mlm_weight > 0)
+
+    @classmethod
+    def add_guide(
+        cls,
+        encoder: GuidedEncoder,
+        decoder: GuidedDecoder,
+        cfg: TransformerConfig,
+        task: Any,
+        system: Guidance,
+    ) -> None:
+        """Give encoder and decoder the guide of `system`."""
+        shape = Shape(
+            cfg.encoder.embed_dim,
+            cfg.encoder.attention_heads,
+            cfg.encoder.ffn_embed_dim,
+            cfg.encoder.layers,
+        )
+        encoder.guide = build_guide(system.guide, system.options, shape)
+        decoder.guide = encoder.guide.decoder()
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        annotations: dict[str, Tensor] | None = None,
+        masked: Tensor | None = None,
+        copies: dict[str, Any] | None = None,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """→ target logits (B, m, V_target); extras: with a guide `done`, the input of its loss; `mlm_logits`
+        (masked, V_source), of masked `copies` of the source if there are any."""
+        encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
+        logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
+        if self.encoder.guide is not None:
+            prepared = encoder_out["prepared"], extra.get("prepared")
+            extra["done"] = Done(*prepared, annotations or {}, extra["attn"][0])
+        if self.mlm_bias is not None and masked is not None:
+            read = encoder_out if copies is None else self.encoder(**copies)
+            extra["mlm_logits"] = self._masked_logits(read["encoder_out"][0], masked)
+        return logits, extra
+
+    def _masked_logits(self, states: Tensor, masked: Tensor) -> Tensor:
+        """states (n, B, d), masked (m,) positions in the flattened (B, n) → (m, V_source)."""
+        chosen = states.transpose(0, 1).reshape(-1, states.size(-1)).index_select(0, masked)
+        chosen = nn.functional.layer_norm(chosen, chosen.shape[-1:])
+        chosen = dropout(chosen, 0.1) if self.training else chosen
+        return linear(chosen, self.encoder.embed_tokens.weight, self.mlm_bias)

@@ -1,0 +1,245 @@
+"""Translate raw text with one model or an ensemble."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
+
+from synmask.pipeline.config.sections import Decoding, ModelText
+from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.syntax.annotations import Annotations, annotate_file
+from synmask.pipeline.text import bpe
+from synmask.pipeline.text.lines import answer
+from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.translation.average import load_model, load_template_model
+from synmask.pipeline.translation.beam import BeamSearch
+from synmask.pipeline.translation.decode import best_templates, listed, searched
+from synmask.pipeline.translation.inputs import (
+    Jars,
+    detokenised,
+    encoded,
+    no_jars,
+    prepared,
+    splitter_of,
+    starts_program,
+    tokens_of,
+)
+
+DEFAULTS = Decoding()
+
+# A parser: (language, file of sentences in true case, file of the corpus' tokens, prefix of the output).
+Parse = Callable[[str, Path, Path, Path], None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A translation and its score: the sum of the natural log-probabilities of its sub-words and `</s>`,
+    divided by their number to the power of the length penalty (0 for an empty line)."""
+
+    text: str
+    score: float | None = None
+
+
+def translate(
+    models: Sequence[Path],
+    settings: Decoding,
+    *,
+    input: Path | None,
+    output: Path | None,
+    nbest: int,
+    scores: bool,
+    batch: int,
+    **how: Any,
+) -> None:
+    """Translate the lines of a file, a pipe or a terminal, each as soon as it arrives.
+
+    Writes one line per translation, with tabs between its columns: the number of the input line (if `nbest`
+    is above 1), the score (with `scores`), the translation.
+
+    Args:
+        input, output: files; None: standard input and output.
+        batch: maximum number of lines translated together; it affects only the speed.
+        how: see `Translator`.
+    """
+    translator = Translator(models, settings, nbest=nbest, scored=scores, **how)
+
+    def reply(lines: list[str], first: int) -> Iterator[str]:
+        for number, found in enumerate(translator(lines, first, batch), start=first):
+            yield "\n".join("\t".join(_columns(number, one, nbest)) for one in found)
+
+    # all lines that a program prepares come together, and are checked before the first is translated
+    together, check = (None, None) if translator.starts_programs else (batch, translator.encoded)
+    prompt = f"{translator.text.source}>"
+    answer(reply, input=input, output=output, most=together, prompt=prompt, check=check)
+
+
+def _columns(number: int, found: Candidate, nbest: int) -> list[str]:
+    score = [] if found.score is None else [f"{found.score:.4f}"]
+    return [*([str(number)] if nbest > 1 else []), *score, found.text]
+
+
+class Translator:
+    """Translates raw text, prepared like the model's training text, and detokenises the translations.
+
+    Several models form an ensemble as in fairseq: the mean of their probabilities for each next sub-word.
+
+    Args:
+        models: model files of one corpus and direction.
+        settings: see `BeamSearch`.
+        nbest: number of translations per line, best first; at most `settings.beam`.
+        scored: whether translations have scores.
+        parse: a parser of new text, for models that read parses.
+        jars: tokeniser → the jars of CoreNLP that it needs (see text/tokenise.py).
+    Raises:
+        UserError: the models cannot form an ensemble, a parser is needed and missing, or `nbest` is above
+            `beam`.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Path],
+        settings: Decoding = DEFAULTS,
+        *,
+        nbest: int = 1,
+        scored: bool = False,
+        threads: int = 1,
+        parse: Parse | None = None,
+        jars: Jars = no_jars,
+    ) -> None:
+        if nbest > settings.beam:
+            most = f"the beam holds only {settings.beam} translations"
+            raise UserError(f"--nbest {nbest}: {most}; raise --beam, too")
+        torch.set_num_threads(threads)
+        self.models, tasks, self.text = _ensemble(models)
+        self.task = tasks[0]
+        if self.task.parsed and parse is None:
+            needs = listed(self.task.parsed)
+            raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
+        options = [task.settings.system.options for task in tasks]
+        # sentences affect others in their batch
+        self.alone = any(one.get("margin") == "batch" for one in options)
+        self.splitter = splitter_of(self.text)
+        self.templates = None
+        if self.task.template_dictionary is not None:
+            self.templates = load_template_model(models[0])
+        self.settings = settings
+        self.nbest, self.scored = nbest, scored
+        self.parse, self.jars = parse, jars
+        self.search = BeamSearch(self.models, self.task.tgt_dict, settings)
+
+    @property
+    def starts_programs(self) -> bool:
+        """Whether preparing text starts an external program, which takes seconds for any number of lines."""
+        return bool(self.task.parsed) or starts_program(self.text)
+
+    def __call__(self, lines: list[str], first: int = 1, batch: int = 64) -> Iterator[list[Candidate]]:
+        """Yield the translations of each line, `batch` lines at a time; an empty line stays empty.
+
+        Raises:
+            UserError: a line is too long; the message gives its number, counted from `first`.
+        """
+        plain, tokens, split, sentences = self.encoded(lines, first)
+        syntax = None
+        if self.task.parsed:
+            cased = tokens_of(plain, self.text, self.jars, lowercase=False)
+            syntax = _parsed(self.text.source, cased, tokens, split, self.parse)
+        templates = None
+        if self.templates is not None:
+            found = best_templates(self.templates, split, self.settings)
+            templates = [encode(line, self.task.template_dictionary).long() for line in found]
+        together = 1 if self.alone else batch
+        for start in range(0, len(sentences), together):
+            part = slice(start, start + together)
+            rows = [rows and rows[part] for rows in (syntax, templates)]
+            yield from self._translated(sentences[part], *rows)
+
+    def encoded(
+        self, lines: list[str], first: int = 1
+    ) -> tuple[list[str], list[str], list[str], list[torch.Tensor]]:
+        """Lines with single spaces, as tokens, in BPE, and as ids with `</s>`; raises as `__call__` does."""
+        texts = prepared(lines, self.text, self.splitter, self.jars)
+        limit = min(model.encoder.max_positions() for model in self.models)
+        return *texts, encoded(texts[-1], limit, self.task, first)
+
+    def _translated(
+        self,
+        sentences: list[torch.Tensor],
+        syntax: Sequence[np.ndarray] | None,
+        templates: Sequence[torch.Tensor] | None,
+    ) -> list[list[Candidate]]:
+        """The translations of sentences, given as ids with `</s>`."""
+        found = [[Candidate("", 0.0 if self.scored else None)] for _ in sentences]
+        given = (sentences, self.settings.max_tokens, syntax, templates)
+        for results in searched(self.models[0], self.task, self.search, *given):
+            for number, hypotheses in results.items():
+                ids = [one.tokens for one in hypotheses[: self.nbest]]
+                words = [bpe.join_subwords(self.task.tgt_dict.string(tokens)) for tokens in ids]
+                scores: list[float | None] = [None] * len(ids)
+                if self.scored:
+                    rows = [rows and rows[number : number + 1] for rows in (syntax, templates)]
+                    alone = self.task.sources([sentences[number]], *rows)
+                    scores = [self._score(alone, tokens) for tokens in ids]
+                found[number] = [*map(Candidate, detokenised(words, self.text), scores)]
+        return found
+
+    @torch.no_grad()
+    def _score(self, source: Any, tokens: torch.Tensor) -> float:
+        """The score of a translation, (m,) ids with `</s>`, of the only sentence in `source`.
+
+        Beam search computes scores, too, but their last digits depend on the batch.
+        """
+        batch = source.collater([source[0]])
+        net = (utils.move_to_cuda(batch) if tokens.is_cuda else batch)["net_input"]
+        before = tokens.roll(1)[None]  # fairseq's decoders start from </s>
+        logs = []
+        for model in self.models:
+            made = model(net["src_tokens"], net["src_lengths"], before, net["annotations"])
+            logs.append(model.get_normalized_probs(made, log_probs=True)[0])
+        mean = torch.logsumexp(torch.stack(logs), dim=0) - math.log(len(logs))
+        total = mean.double().gather(1, tokens[:, None]).sum().item()
+        return round(total / len(tokens) ** self.settings.length_penalty, 6) + 0.0  # no -0
+
+
+def _ensemble(paths: Sequence[Path]) -> tuple[list[Any], list[Any], ModelText]:
+    """Models, tasks and text settings of model files; the first task's batches have all annotations needed.
+
+    Raises:
+        UserError: a file is no model file, or the models cannot form an ensemble.
+    """
+    loaded = [load_model(path) for path in paths]
+    _, task, text = loaded[0]
+    for path, (_, other, its_text) in zip(paths[1:], loaded[1:], strict=True):
+        fault = None
+        if (its_text.source, its_text.target) != (text.source, text.target):
+            fault = "is of another direction"
+        elif other.src_dict != task.src_dict or other.tgt_dict != task.tgt_dict or its_text != text:
+            fault = "has other dictionaries or another preparation of text"
+        elif other.settings.system.left_pad_source != task.settings.system.left_pad_source:
+            fault = "pads sentences on the other side"
+        if fault:
+            raise UserError(f"{path}: {fault} than {paths[0]}; an ensemble is of models of one corpus")
+    if len(paths) > 1 and any(one.template_dictionary is not None for _, one, _ in loaded):
+        raise UserError(f"{', '.join(map(str, paths))}: models that read templates cannot be an ensemble")
+    task.needs = frozenset().union(*(one.needs for _, one, _ in loaded))
+    return [model for model, _, _ in loaded], [one for _, one, _ in loaded], text
+
+
+def _parsed(
+    language: str, cased: list[str], tokens: list[str], split: list[str], parse: Parse
+) -> list[np.ndarray]:
+    """The annotations of sentences from a parser that reads `cased` and returns trees over `tokens`."""
+    with TemporaryDirectory() as folder:
+        prefix = Path(folder) / "new"
+        for name, lines in (("cased", cased), ("tokens", tokens), ("bpe", split)):
+            write_lines(f"{prefix}.{name}", lines)
+        parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
+        files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
+        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
+        sizes = [len(line.split()) + 1 for line in split]
+        return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]

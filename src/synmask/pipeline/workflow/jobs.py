@@ -1,0 +1,311 @@
+"""Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from synmask.pipeline.config import Config, as_json
+from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
+from synmask.pipeline.config.guides import GuideOptions
+from synmask.pipeline.config.sections import Corpus, Resources, RunSettings
+from synmask.pipeline.corpora.tasks import SUBMISSION
+from synmask.pipeline.workflow.paths import PAIR, TASK, WEIGHTS
+from synmask.pipeline.workflow.sources import Chosen, digest
+
+Wildcards = Any  # Snakemake's, as attributes
+Told = Callable[[Wildcards], Any]
+VOCABULARY = [f"{WEIGHTS}{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
+MODEL = [f"{WEIGHTS}model.pt", *VOCABULARY]  # of a RoBERTa
+PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
+
+
+class Jobs:
+    """Parameters and inputs of jobs. Methods take the wildcards, or return a function that does."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    # ---- all jobs ------------------------------------------------------------------------------------------
+
+    def code(self, verb: str, *, guided: bool = True) -> Told:
+        """A digest of the files behind a verb, for the job's systems only, or for a model without a guide.
+
+        A job runs again when its parameters change, so this parameter reruns it when its code has changed.
+        """
+        return lambda wildcards: digest(verb, self.loaded_by_name(wildcards) if guided else frozenset())
+
+    def loaded_by_name(self, wildcards: Wildcards) -> Chosen:
+        """The modules that are loaded by name for this job."""
+        chosen = set()
+        for system in (self.config.systems[name] for name in self._systems(wildcards)):
+            if system.kind.templates:
+                chosen.add(("synmask.pipeline.translation.task", "synmask.pipeline.translation.st_nmt"))
+            elif system.guide != "none":
+                chosen.add(("synmask.guides", f"synmask.guides.{system.guide}"))
+            if system.kind.reads:
+                chosen.add(("synmask.pipeline.translation.train", "synmask.pipeline.syntax.annotations"))
+        if hasattr(wildcards, "corpus") and (name := self.corpus(wildcards).format):
+            chosen.add(("synmask.pipeline.corpora.prepare", f"synmask.pipeline.corpora.{name}"))
+        return frozenset(chosen)
+
+    def _systems(self, wildcards: Wildcards) -> Iterable[str]:
+        """The system of a run, or those of an experiment."""
+        if hasattr(wildcards, "system"):
+            return [wildcards.system]
+        if hasattr(wildcards, "experiment"):
+            return self.config.plain_experiments[wildcards.experiment].systems
+        return []
+
+    def resources(self, wildcards: Wildcards) -> Resources:
+        """The resources of a training and of the steps after it."""
+        if hasattr(wildcards, "weights"):
+            return self.pretraining(wildcards).resources
+        if hasattr(wildcards, "benchmark"):
+            return self.benchmark(wildcards).resources
+        if hasattr(wildcards, "experiment"):
+            return self.config.corpora[self.config.plain_experiments[wildcards.experiment].corpus].resources
+        return self.corpus(wildcards).resources
+
+    def need(self, name: str) -> Told:
+        """One of the `resources`, as a number."""
+        return lambda wildcards: int(getattr(self.resources(wildcards), name))
+
+    # ---- corpora -------------------------------------------------------------------------------------------
+
+    def corpus(self, wildcards: Wildcards) -> Corpus:
+        return self.config.corpora[wildcards.corpus]
+
+    def section(self, name: str, **how: Any) -> Told:
+        """A section of a corpus' settings as JSON; `how`: keys to include or exclude."""
+        return lambda w: as_json(getattr(self.corpus(w), name).model_dump(mode="json", **how))
+
+    def corpora_from(self, kind: str) -> list[str]:
+        """Names of the corpora that have the key `kind`: `generate`, or `format` (of archives)."""
+        return [name for name, corpus in self.config.corpora.items() if getattr(corpus, kind) is not None]
+
+    def pairs(self, wildcards: Wildcards) -> str | None:
+        """The expected number of pairs of a split, as JSON."""
+        expected = self.corpus(wildcards).pairs.get(wildcards.split)
+        return None if expected is None else as_json(expected)
+
+    def tokeniser(self, wildcards: Wildcards) -> str:
+        return self.corpus(wildcards).text.tokeniser_of(wildcards.language)
+
+    def tokeniser_jars(self, wildcards: Wildcards) -> list[str]:
+        return self.config.tokeniser_jars(self.tokeniser(wildcards))
+
+    def clean_tokens(self, wildcards: Wildcards) -> str:
+        """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
+        return PAIR + ("clean" if wildcards.split == "train" else "tokens") + "/{split}.{language}"
+
+    def kept_lines(self, wildcards: Wildcards) -> list[str]:
+        """The record of the lines that `clean` kept; none for splits that are not cleaned."""
+        return [PAIR + "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
+
+    def cased_tokens(self, wildcards: Wildcards) -> str:
+        """Tokens in their true case: the corpus' own, unless these are lower-cased."""
+        lowercase = self.corpus(wildcards).text.lowercase
+        return PAIR + ("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
+
+    def gold(self, wildcards: Wildcards) -> dict[str, str]:
+        """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
+        place = (wildcards.corpus, "valid", wildcards.source)
+        files = {"gold": self.config.gold_trees(*place), "heads": self.config.gold_heads(*place)}
+        return {name: path for name, path in files.items() if path}
+
+    # ---- trainings -----------------------------------------------------------------------------------------
+
+    def guide(self, wildcards: Wildcards) -> type[GuideOptions]:
+        """The options class of a system's guide: what it reads and induces."""
+        return self.config.systems[wildcards.system].kind
+
+    def annotations(self, *splits: str) -> Told:
+        """The annotations of these splits, if the system reads any."""
+        files = [PAIR + f"bin/syntax.{split}.{{source}}.npy" for split in splits]
+        return lambda wildcards: files if self.guide(wildcards).reads else []
+
+    def run_settings(self, wildcards: Wildcards) -> str:
+        """All that a training depends on besides its data and seed, as JSON."""
+        return as_json(self._training(wildcards))
+
+    def _training(self, wildcards: Wildcards) -> RunSettings:
+        return self.config.run_settings(*_run_of(wildcards))
+
+    def kept(self, wildcards: Wildcards) -> int:
+        """Number of epochs whose models make up the final one."""
+        return self.config.training_of(wildcards.corpus, wildcards.system).kept
+
+    def run(self, wildcards: Wildcards, **more: Any) -> str:
+        """The description of a run for score files, as JSON."""
+        run = dict(zip(("corpus", "direction", "system"), _run_of(wildcards), strict=True))
+        return as_json(run | {"seed": int(wildcards.seed)} | more)
+
+    def parsed_run(self, wildcards: Wildcards) -> str:
+        return self.run(wildcards, settings=self._training(wildcards).plain())
+
+    def decoded_run(self, wildcards: Wildcards) -> str:
+        decoding = self.corpus(wildcards).decoding.plain()
+        return self.run(wildcards, settings=self._training(wildcards).plain(), decoding=decoding)
+
+    def compared_run(self, wildcards: Wildcards) -> str:
+        return self.run(wildcards, baseline=wildcards.baseline)
+
+    # ---- templates of the target --------------------------------------------------------------------------
+
+    def if_templated(self, *paths: str) -> Told:
+        """These files for systems that read templates of the target; none for others."""
+        return lambda wildcards: paths if self.guide(wildcards).templates else []
+
+    def template_cut(self, wildcards: Wildcards) -> str:
+        """How trees are cut to templates, as JSON."""
+        return as_json(self.config.template_cut(*_run_of(wildcards)))
+
+    def template_settings(self, wildcards: Wildcards) -> str:
+        return as_json(self.config.template_settings(*_run_of(wildcards)))
+
+    def template_text(self, wildcards: Wildcards) -> str:
+        """The text settings of the model that predicts templates, whose target is not text, as JSON."""
+        text = self.corpus(wildcards).text
+        tokeniser = {wildcards.source: text.tokeniser_of(wildcards.source), wildcards.target: "none"}
+        return as_json({"tokeniser": tokeniser, "lowercase": text.lowercase})
+
+    def template_run(self, wildcards: Wildcards) -> str:
+        return self.run(wildcards, settings=self.config.template_settings(*_run_of(wildcards)).plain())
+
+    # ---- language understanding ----------------------------------------------------------------------------
+
+    def pretraining(self, wildcards: Wildcards) -> Pretrain | Continued:
+        entry = self.config.weights[wildcards.weights]
+        return entry.pretrain or entry.continued
+
+    def pretraining_settings(self, wildcards: Wildcards) -> str:
+        entry = self.pretraining(wildcards)
+        return as_json(entry.model_dump(mode="json", include={"model", "training", "losses"}))
+
+    def pretraining_text(self, split: str) -> Told:
+        """The text of a pre-training: files of the user's, or generated."""
+        generated = [f"{WEIGHTS}generated/{split}.txt"]
+        return lambda wildcards: [*self.pretraining(wildcards).text.get(split, generated)]
+
+    def continued_parses(self, wildcards: Wildcards) -> list[str]:
+        """Files of the parsed sentences that continued pre-training reads."""
+        return _files_of(self.pretraining(wildcards).parses[wildcards.split])
+
+    def weights_from(self, kind: str) -> list[str]:
+        """Names of the weights from an `archive`, from `huggingface`, from `pretrain` or from `continued`."""
+        return [name for name, entry in self.config.weights.items() if getattr(entry, kind)]
+
+    def benchmarks_from(self, *, generated: bool) -> list[str]:
+        """Names of the benchmarks whose tasks are generated, or are not."""
+        benchmarks = self.config.benchmarks.items()
+        return [name for name, entry in benchmarks if (entry.generate is not None) == generated]
+
+    def benchmark(self, wildcards: Wildcards) -> Benchmark:
+        return self.config.benchmarks[wildcards.benchmark]
+
+    def task(self, wildcards: Wildcards) -> NluTask:
+        return self.benchmark(wildcards).tasks[wildcards.task]
+
+    def weights(self, wildcards: Wildcards) -> str:
+        """The weights that a training starts from; without a system, those that define the vocabulary."""
+        if hasattr(wildcards, "weights"):  # that are pre-trained further
+            return self.pretraining(wildcards).weights
+        entry = self.benchmark(wildcards)
+        return entry.weights_of.get(getattr(wildcards, "system", None), entry.weights)
+
+    def weights_folder(self, wildcards: Wildcards) -> str:
+        return f"results/weights/{self.weights(wildcards)}"
+
+    def weights_files(self, wildcards: Wildcards) -> list[str]:
+        return [path.format(weights=self.weights(wildcards)) for path in MODEL]
+
+    def of_parts(self, path: str) -> Told:
+        """This file for each part of a task that is predicted."""
+        return lambda wildcards: [path.replace("{part}", part) for part in self.task(wildcards).parts]
+
+    def of_seeds(self, name: str) -> Told:
+        """This file of a system's run with each seed of a task."""
+        stem = f"{TASK}{{system}}/seed"
+        return lambda w: [f"{stem}{seed}/{name}" for seed in self.config.benchmark_seeds(w.benchmark)]
+
+    def task_sources(self, wildcards: Wildcards) -> list[str]:
+        """The sources of a part of a task."""
+        test = wildcards.part in self.task(wildcards).test_rows
+        return self.config.task_sources(wildcards.benchmark, wildcards.task, test=test)
+
+    def part_rows(self, wildcards: Wildcards) -> int:
+        """How many rows a part of a task must have."""
+        entry = self.task(wildcards)
+        return {**entry.rows, **entry.test_rows}[wildcards.part]
+
+    def submitted(self, name: str) -> Told:
+        """This file of a system's answers to each test set of a benchmark, in the order of `SUBMISSION`."""
+        return lambda wildcards: [
+            f"results/{wildcards.benchmark}/{task}/{wildcards.system}/test/{part}.{name}"
+            for task, part in SUBMISSION.values()
+        ]
+
+    def submitted_rows(self, wildcards: Wildcards) -> list[int]:
+        """How many rows each file of a submission must have."""
+        tasks = self.benchmark(wildcards).tasks
+        return [tasks[task].test_rows[part] for task, part in SUBMISSION.values()]
+
+    def parsed_parts(self, wildcards: Wildcards) -> list[str]:
+        """The parts of a task whose sentences a file of these holds."""
+        entry = self.task(wildcards)
+        return list(entry.test_rows if wildcards.number.startswith("test-") else entry.rows)
+
+    def task_rows(self, wildcards: Wildcards) -> list[str]:
+        """The TSV of each of these parts."""
+        return [f"{TASK}{part}.tsv" for part in self.parsed_parts(wildcards)]
+
+    def task_sizes(self, wildcards: Wildcards) -> str:
+        """Sizes and seed of a generated task, as JSON."""
+        return as_json({"seed": self.benchmark(wildcards).generate, **self.task(wildcards).rows})
+
+    def task_parses(self, wildcards: Wildcards) -> list[str]:
+        return self.config.task_parses(wildcards.benchmark, wildcards.task, wildcards.part)
+
+    def parse_files(self, wildcards: Wildcards) -> list[str]:
+        return _files_of(self.task_parses(wildcards))
+
+    def sentence_files(self, wildcards: Wildcards) -> int:
+        """The number of files that a task's sentences, or those of its test sets, are parsed in."""
+        part = self.parsed_parts(wildcards)[0]
+        return len(self.config.task_parses(wildcards.benchmark, wildcards.task, part))
+
+    def task_syntax(self, *parts: str) -> Told:
+        """The annotations of these parts that a system reads; "valid" is the part that chooses the epoch."""
+
+        def files(wildcards: Wildcards) -> list[str]:
+            names = [self.task(wildcards).parts[0] if part == "valid" else part for part in parts]
+            return [TASK + f"ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
+
+        return files
+
+    def finetuning_settings(self, wildcards: Wildcards) -> str:
+        return as_json(self._finetuning(wildcards))
+
+    def _finetuning(self, wildcards: Wildcards) -> FinetuningSettings:
+        return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
+
+    def compared_task(self, wildcards: Wildcards) -> str:
+        return as_json(_task_run_of(wildcards) | {"baseline": wildcards.baseline})
+
+    def finetuned_run(self, wildcards: Wildcards) -> str:
+        settings, weights = self._finetuning(wildcards).plain(), self.weights(wildcards)
+        return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": weights})
+
+
+def _files_of(parses: Iterable[str]) -> list[str]:
+    """The files of parsed sentences with these prefixes."""
+    return [f"{prefix}.{kind}" for prefix in parses for kind in PARSES]
+
+
+def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
+    """Corpus, direction and system."""
+    return wildcards.corpus, f"{wildcards.source}-{wildcards.target}", wildcards.system
+
+
+def _task_run_of(wildcards: Wildcards) -> dict[str, Any]:
+    names = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
+    return names | {"seed": int(wildcards.seed)}

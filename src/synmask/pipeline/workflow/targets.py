@@ -1,0 +1,354 @@
+"""The files of each target: tables, figures, pages and models, and the runs that they show."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from synmask.pipeline.config import Config, as_json
+from synmask.pipeline.config.claims import Claims, check_claims
+from synmask.pipeline.config.published import Published
+from synmask.pipeline.config.schema import PARSED
+from synmask.pipeline.config.sections import Experiment, Table
+from synmask.pipeline.config.table_plan import (
+    Plan,
+    asked_runs,
+    compared,
+    plan,
+    table_names,
+    task_comparisons,
+    task_files,
+)
+from synmask.pipeline.corpora.tasks import SUBMISSION
+from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow.paths import METHOD, run_file, table_file, task_figure
+
+TESTED = "hypothesis.test.tok"  # what a test against a baseline reads of each run
+SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # files of each run that a page reads
+OF_CLAIMS = ("scores.json", "history.csv", "sentences.csv")  # files of each run that decide claims
+
+
+class Targets:
+    """The targets of a configuration.
+
+    With `partial` in the configuration, targets use only files that exist, and nothing else is made.
+
+    Args:
+        exists: whether a file is there; Snakemake's own looks into a storage, too.
+    """
+
+    def __init__(
+        self, config: Config, published: Published, exists: Callable[[str], bool] = os.path.exists
+    ) -> None:
+        self.config = config
+        self.published = published
+        self.exists = exists
+        self._plans: dict[str, Plan] = {}
+
+    # ---- all of them ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> list[str]:
+        return table_names(self.config)
+
+    @cached_property
+    def benchmark_tables(self) -> list[str]:
+        return [name for name, table in self.config.all_tables.items() if table.benchmark]
+
+    def plan(self, table: str) -> Plan:
+        if table not in self._plans:
+            self._plans[table] = plan(self.config, self.published, table)
+        return self._plans[table]
+
+    def files(self, target: str) -> list[str]:
+        """The tables, figures and models of a target; with `partial`, its tables."""
+        if self.config.partial:
+            return self.target_tables(target)
+        drawn = [task_figure(n) for n in self.config.tables_of(target) if n in self.benchmark_tables]
+        files = [*self.target_tables(target), *drawn]
+        for name in self.config.own_experiments(target):
+            files += [*self.figures(name), *self._pages(name), *self.run_files(name, "average.pt")]
+            files += self.run_files(name, "template/scores.json", self._templated(name))
+        return files
+
+    def page(self, target: str) -> list[str]:
+        """The page of a target; with `partial`, only if requested by name."""
+        paged = target in self.config.experiments or target in self.benchmark_tables
+        return [f"results/report-{target}.html"] if paged and not self.config.partial else []
+
+    def target_tables(self, target: str) -> list[str]:
+        own = [path for name in self.config.own_experiments(target) for path in self.experiment_tables(name)]
+        return list(dict.fromkeys([*own, *map(table_file, self.config.tables_of(target))]))
+
+    def downloads(self, target: str) -> list[str]:
+        """The downloads of a target.
+
+        These are files of its corpora, CoreNLP's jars that tokenise and parse them, and for benchmarks the
+        tasks and RoBERTa's weights.
+        """
+        config, files = self.config, set()
+        for table in config.benchmark_tables(target):
+            benchmark = config.benchmarks[table.benchmark]
+            files.update(config.weights_sources(benchmark.weights))
+            own, continued = {*config.tasks_of(table)}, {*self._continued_on(table)}
+            if benchmark.generate is None and (continued or config.reads_words(table)):
+                files.update(config.corenlp_jars(PARSED))
+            for task in own | continued if benchmark.folder is None else ():
+                files.update(config.task_sources(table.benchmark, task, test=task in own))
+        for name in config.members(target):
+            entry = self.entry(name)
+            languages = {language for direction in entry.directions for language in direction.split("-")}
+            sources = {direction.split("-")[0] for direction in entry.directions}
+            for parsed in sources | (languages - sources if self._templated(name) else set()):
+                if pair := config.parsed_pair(entry.corpus, parsed):
+                    files.update(config.corenlp_jars(parsed))
+                    languages.update(pair.split("-"))
+            files.update(config.downloads(entry.corpus, languages))
+            for language in languages:
+                files.update(config.tokeniser_jars(config.corpora[entry.corpus].text.tokeniser_of(language)))
+        return sorted(files)
+
+    def _continued_on(self, table: Table) -> Iterator[str]:
+        """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
+        benchmark, tasks = self.config.benchmarks[table.benchmark], f"results/{table.benchmark}/"
+        for system in {*table.systems} & {*benchmark.weights_of}:
+            parses = self.config.weights[benchmark.weights_of[system]].continued.parses
+            for prefix in itertools.chain(*parses.values()):
+                if prefix.startswith(tasks):
+                    yield prefix.removeprefix(tasks).split("/")[0]
+
+    def submissions(self, table: str) -> list[str]:
+        """The zips for GLUE's server of the systems of a benchmark's table.
+
+        Raises:
+            UserError: the benchmark lacks a task or the size of a test set.
+        """
+        name = self.config.all_tables[table].benchmark
+        tasks = self.config.benchmarks[name].tasks
+        for task, part in SUBMISSION.values():
+            if task not in tasks or part not in tasks[task].test_rows:
+                key = f"benchmarks.{name}.tasks.{task}.test_rows.{part}"
+                raise UserError(f"{key}: missing; GLUE's server wants the answers to all test sets")
+        systems = [one for one in self.config.all_tables[table].systems if one in self.config.systems]
+        return [f"results/{name}/submission/{system}.zip" for system in systems]
+
+    def submitted_tables(self) -> list[str]:
+        """The benchmark tables whose tasks are GLUE's, all of them."""
+        return [
+            name
+            for name, table in self.config.tables.items()
+            if table.benchmark and table.tasks is None
+            if self.config.benchmarks[table.benchmark].generate is None
+        ]
+
+    # ---- an experiment -------------------------------------------------------------------------------------
+
+    def entry(self, experiment: str) -> Experiment:
+        return self.config.plain_experiments[experiment]
+
+    def available(self, paths: list[str]) -> list[str]:
+        """With `partial`, the files that exist; else all of them."""
+        return [path for path in paths if self.exists(path)] if self.config.partial else paths
+
+    def runs(self, experiment: str, direction: str | None = None) -> list[tuple[str, str, int]]:
+        """Direction, system and seed of an experiment's runs, in this order."""
+        entry = self.entry(experiment)
+        directions = [direction] if direction else entry.directions
+        return [*itertools.product(directions, entry.systems, self.config.experiment_seeds(experiment))]
+
+    def run_files(
+        self, experiment: str, name: str, systems: Iterable[str] | None = None, direction: str | None = None
+    ) -> list[str]:
+        """This file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
+        corpus = self.entry(experiment).corpus
+        files = [
+            run_file(corpus, pair, system, seed, name)
+            for pair, system, seed in self.runs(experiment, direction)
+            if systems is None or system in systems
+        ]
+        return self.available(files)
+
+    def first_runs(self, experiment: str, direction: str, name: str, systems: Iterable[str]) -> list[str]:
+        """This file of the first seed of each of `systems`, in one direction of an experiment."""
+        corpus, seed = self.entry(experiment).corpus, self.config.experiment_seeds(experiment)[0]
+        return [run_file(corpus, direction, system, seed, name) for system in systems]
+
+    def parsed_files(self, experiment: str, name: str) -> list[str]:
+        """This file of every run of an experiment whose system induces trees."""
+        return self.run_files(experiment, name, self.inducing(experiment))
+
+    def inducing(self, experiment: str, what: str = "distances") -> list[str]:
+        """The systems of an experiment that induce `what`: distances (trees), or heads, too (P_D)."""
+        return self.config.inducing(self.entry(experiment).systems, what)
+
+    def _templated(self, experiment: str) -> list[str]:
+        """The systems of an experiment that read templates of the target."""
+        known = self.config.systems
+        return [name for name in self.entry(experiment).systems if known[name].kind.templates]
+
+    def gold_trees(self, experiment: str, direction: str) -> str | None:
+        """The gold trees of the validation set's source side."""
+        return self.config.gold_trees(self.entry(experiment).corpus, "valid", direction.split("-")[0])
+
+    def labels(self, systems: Iterable[str]) -> list[list[str]]:
+        """Systems and their labels, in the order of a table's rows."""
+        return [[name, self.config.label(name)] for name in systems]
+
+    def experiment_tables(self, experiment: str) -> list[str]:
+        chosen = self.entry(experiment).tables
+        parsed = "parsing" in chosen and self.run_files(experiment, "parse.json", self.inducing(experiment))
+        return [
+            *([table_file(experiment)] if "translation" in chosen else []),
+            *([table_file(f"{experiment}-parsing")] if parsed else []),
+            *map(table_file, self.config.tables_of(experiment)),
+        ]
+
+    def figures(self, experiment: str) -> list[str]:
+        stem = f"results/figures/{experiment}"
+        files = [f"{stem}-bleu.svg"]
+        if self.config.swept_setting(experiment):
+            files.append(f"{stem}-sweep.svg")
+        for direction in self.entry(experiment).directions:
+            files += [f"{stem}-{direction}-{name}.svg" for name in ("source", "curves", "speed")]
+            if self.inducing(experiment, "heads"):
+                files.append(f"{stem}-{direction}-distribution.svg")
+            if self._drawn(experiment, direction):
+                files.append(f"{stem}-{direction}-tree.svg")
+        return files
+
+    def tree_pages(self, experiment: str) -> list[tuple[str, str]]:
+        """Heading and path of the pages of trees."""
+        drawn = [name for name in self.entry(experiment).directions if self._drawn(experiment, name)]
+        return [
+            (f"Trees, {name.title().replace('-', '→')}", f"results/figures/{experiment}-{name}-trees.html")
+            for name in drawn
+        ]
+
+    def _pages(self, experiment: str) -> list[str]:
+        return [path for _, path in self.tree_pages(experiment)]
+
+    def _drawn(self, experiment: str, direction: str) -> bool:
+        """Whether there are induced trees, and gold trees to draw beside them."""
+        return bool(self.inducing(experiment) and self.gold_trees(experiment, direction))
+
+    # ---- a table -------------------------------------------------------------------------------------------
+
+    def table_runs(self, table: str, name: str) -> list[str]:
+        """This file of every run of a table, if the table reads it."""
+        read = self.plan(table)
+        runs = asked_runs(read) if name in read["files"] else []
+        return self.available([run_file(**run, name=name) for run in runs])
+
+    def table_tasks(self, table: str) -> list[str]:
+        """Files that a benchmark's table reads: the scores of its runs and baselines."""
+        read = self.plan(table)
+        return self.available(task_files(read)) if "glue" in read["metrics"] else []
+
+    def table_comparisons(self, table: str) -> list[str]:
+        """The tests of a table's runs against its baseline.
+
+        With `partial`, these are the tests of scored runs that exist or for which there are translations.
+        """
+        read = self.plan(table)
+        pairs = [(run_file(**one, name=""), run_file(**other, name="")) for one, other in compared(read)]
+        pairs += [(f"{run}/", f"{baseline}/") for run, baseline in task_comparisons(read)]
+        tests = (
+            test
+            for run, baseline in pairs
+            for test in [f"{run}significance-{read['baseline']}.json"]
+            if self._all_available(f"{run}scores.json", f"{baseline}scores.json")
+            and (self.available([test]) or self._all_available(f"{run}{TESTED}", f"{baseline}{TESTED}"))
+        )
+        return list(dict.fromkeys(tests))
+
+    def _all_available(self, *paths: str) -> bool:
+        return self.available([*paths]) == [*paths]
+
+    # ---- claims --------------------------------------------------------------------------------------------
+
+    def claim_files(self, claims: Claims) -> list[str]:
+        """The scores, histories, parsing scores and counts per sentence that decide claims.
+
+        Raises:
+            Fault: the claims do not fit the configuration (`check_claims`).
+        """
+        check_claims(self.config, claims)
+        files, runs = [], set()
+        for name in claims.experiments:
+            runs |= {*self.runs(name)}
+            files += [path for kind in OF_CLAIMS for path in self.run_files(name, kind)]
+            files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
+        contrasts = [contrast for claim in claims.claims for contrast in claim.contrasts]
+        probed = {one.system for one in contrasts if one.probed}
+        files += [
+            run_file(claims.corpus, direction, system, seed, "heads.json")
+            for direction, system, seed in sorted(runs)
+            if system in probed
+        ]
+        return self.available([*dict.fromkeys(files)])
+
+    # ---- a page --------------------------------------------------------------------------------------------
+
+    def page_files(self, page: str) -> list[str]:
+        """The files that a page shows; with `partial`, it uses figures as they are."""
+        made, tables = not self.config.partial, self._page_benchmarks(page)
+        files = [METHOD, *map(table_file, tables), *(map(task_figure, tables) if made else ())]
+        for name in self._page_experiments(page):
+            files += self.experiment_tables(name)
+            files += [path for shown in SHOWN for path in self.run_files(name, shown)]
+            files += [*self.figures(name), *self._pages(name)] if made else []
+        return files
+
+    def page_plan(self, page: str) -> str:
+        parts = [self._experiment_part(name) for name in self._page_experiments(page)]
+        parts += map(self._benchmark_part, self._page_benchmarks(page))
+        titles = [part["title"] for part in parts]
+        target = page.removeprefix("report").removeprefix("-") or "all targets"
+        title = " · ".join(titles) if len(titles) <= 3 else target
+        return as_json({"title": f"Report: {title}", "figures": [METHOD], "experiments": parts})
+
+    def _page_experiments(self, page: str) -> list[str]:
+        """Experiments on a page: results/report.html shows those of `targets`, report-NAME.html of NAME."""
+        names = [page.removeprefix("report-")] if page != "report" else self.config.targets
+        return list(dict.fromkeys(name for target in names for name in self.config.own_experiments(target)))
+
+    def _page_benchmarks(self, page: str) -> list[str]:
+        """Benchmark tables on a page: results/report.html also shows those that were built before."""
+        if page != "report":
+            name = page.removeprefix("report-")
+            return [table for table in [name, *self.config.tables_of(name)] if table in self.benchmark_tables]
+        listed = {table for name in self.config.targets for table in [name, *self.config.tables_of(name)]}
+        whole = [name for name in self.benchmark_tables if name in self.config.tables]
+        return [name for name in whole if name in listed or self.exists(table_file(name))]
+
+    def _experiment_part(self, name: str) -> dict[str, Any]:
+        entry = self.entry(name)
+        return {
+            "name": name,
+            "title": entry.title,
+            "corpus": entry.corpus,
+            "directions": entry.directions,
+            "systems": self.labels(entry.systems),
+            "seeds": self.config.experiment_seeds(name),
+            "tables": self.experiment_tables(name),
+            "figures": self.figures(name),
+            "pages": self.tree_pages(name),
+        }
+
+    def _benchmark_part(self, name: str) -> dict[str, Any]:
+        table = self.config.all_tables[name]
+        tasks = self.config.tasks_of(table)
+        parts = list(dict.fromkeys(part for task in tasks.values() for part in task.parts))
+        return {
+            "name": name,
+            "title": table.title,
+            "corpus": table.benchmark,
+            "directions": list(tasks),
+            "systems": self.labels(system for system in table.systems if system in self.config.systems),
+            "seeds": self.config.benchmark_seeds(table.benchmark),
+            "tables": [table_file(name)],
+            "figures": [task_figure(name)],
+            "columns": {column: task for task, entry in tasks.items() for column in entry.columns},
+            "metrics": {part: part.replace("_", ", ") for part in parts},
+        }

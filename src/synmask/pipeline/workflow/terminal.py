@@ -1,0 +1,354 @@
+"""The text that the terminal shows during a run of Snakemake: trainings, progress, failures, summary.
+
+This module only makes text. `snakemake_logger_plugin_synmask` receives Snakemake's events and prints it.
+"""
+
+import difflib
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from synmask.pipeline.config import read_yaml
+from synmask.pipeline.config.base import DIRECTION
+from synmask.pipeline.config.faults import nearest
+from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow.hours import TRAININGS
+
+TAIL = 16384  # bytes read from the end of a log
+END = 30  # lines shown of a failed job's log
+SKEW = 30  # seconds that a file system's clock may lag
+SHOWN = 3  # names per list
+MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
+EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
+AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
+
+Wildcards = Mapping[str, str]
+
+
+@dataclass
+class _Workflow:
+    """Facts about the workflow that the Snakefile provides.
+
+    Attributes:
+        hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
+        targets: all targets that have a name.
+        corpora, systems: their names.
+    """
+
+    hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
+    targets: list[str] = field(default_factory=list)
+    corpora: list[str] = field(default_factory=list)
+    systems: list[str] = field(default_factory=list)
+
+
+WORKFLOW = _Workflow()
+
+
+@dataclass
+class Job:
+    """A job that runs, or waits in a scheduler's queue.
+
+    Attributes:
+        share: the finished share of a training, 0 to 1; None before its log shows it.
+        started, ends: start and expected end of the training, by `time.monotonic`.
+        said: the last line of its log on an epoch.
+    """
+
+    rule: str
+    outputs: list[str]
+    logs: list[str]
+    since: float = field(default_factory=time.time)
+    started: float = field(default_factory=time.monotonic)
+    share: float | None = None
+    ends: float | None = None
+    said: str = ""
+
+    @property
+    def training(self) -> bool:
+        return self.rule in TRAININGS
+
+    @property
+    def name(self) -> str:
+        """The name of a training: its folder in results/."""
+        return str(Path(self.outputs[0]).parent).removeprefix("results/")
+
+    def look(self) -> None:
+        """Read the training's progress from its log."""
+        lines = (line for log in self.logs for line in reversed(last_lines(log, self.since)))
+        found = next(filter(None, map(EPOCH.search, lines)), None)
+        if found is None or found[0] == self.said:
+            return
+        first, self.said = not self.said, found[0]
+        epoch, epochs, step, steps = (int(number) if number else None for number in found.groups()[:4])
+        self.share = (epoch if steps is None else epoch - 1 + step / steps) / epochs
+        self.ends = time.monotonic() + seconds_of(found[5]) if found[5] else None
+        if first and self.left and self.share < 1:  # it may have waited in a queue, or resumed
+            self.started = time.monotonic() - self.left * self.share / (1 - self.share)
+
+    @property
+    def epoch(self) -> str:
+        return " ".join(self.said.split()[:2])
+
+    @property
+    def left(self) -> float | None:
+        """Estimated seconds until the training ends."""
+        return None if self.ends is None else max(0.0, self.ends - time.monotonic())
+
+
+@dataclass
+class WorkflowRun:
+    """A run of Snakemake: the number of jobs per rule, those that run, those that are done."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    running: dict[int, Job] = field(default_factory=dict)
+    done: Counter[str] = field(default_factory=Counter)
+    trained: list[float] = field(default_factory=list)  # seconds of each training that is done
+    failed: set[str] = field(default_factory=set)  # rules
+    interrupted: bool = False
+    made: list[str] = field(default_factory=list)  # tables, pages
+    last: list[str] = field(default_factory=list)  # outputs of the last job
+    at_once: int = 1  # the maximum number of trainings that ran in parallel
+    log: str = ""
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def trainings(self) -> int:
+        return sum(self.counts.get(rule, 0) for rule in TRAININGS)
+
+    @property
+    def in_training(self) -> list[Job]:
+        return [job for job in self.running.values() if job.training]
+
+    def start(self, number: int, job: Job) -> None:
+        self.running[number] = job
+        self.at_once = max(self.at_once, len(self.in_training))
+
+    def finish(self, number: int) -> Job | None:
+        """Record that a job is done → that job; None if its start was not reported."""
+        job = self.running.pop(number, None)
+        if job is None:
+            return None
+        self.done[job.rule] += 1
+        self.last = job.outputs or self.last
+        self.made += [path for path in job.outputs if MADE.search(path)]
+        if job.training:
+            self.trained.append(time.monotonic() - job.started)
+        return job
+
+    def told(self, job: Job) -> str | None:
+        """The message on a finished job, if it is a training or the last job of its rule."""
+        if job.training:
+            return f"{job.name} trained in {duration(time.monotonic() - job.started)}"
+        if self.done[job.rule] == self.counts.get(job.rule) and job.outputs:
+            return f"{job.rule} ({self.done[job.rule]})" if self.done[job.rule] > 1 else job.rule
+        return None
+
+    def fail(self, numbers: Iterable[int], rules: str) -> float:
+        """Record failed jobs → when the first of them was started."""
+        self.failed.add(rules)
+        jobs = [self.running.pop(number, None) for number in numbers]
+        return min((job.since for job in jobs if job), default=0.0)
+
+    def left(self) -> float | None:
+        """Estimated seconds until all trainings have ended; None before any has shown progress.
+
+        Trainings that have not begun are assumed to take the mean time of the others, with as many in
+        parallel as so far.
+        """
+        running = self.in_training
+        known = [job for job in running if job.left is not None]
+        lasting = [*self.trained, *(time.monotonic() - job.started + job.left for job in known)]
+        if not lasting:
+            return None
+        typical = sum(lasting) / len(lasting)
+        each = [job.left if job.left is not None else typical for job in running]
+        waiting = self.trainings - len(self.trained) - len(running)
+        return max([*each, (sum(each) + waiting * typical) / self.at_once])
+
+    def progress(self) -> str:
+        return f"{sum(self.done.values())} of {self.total} jobs"
+
+    def whole(self) -> str:
+        """One line on the progress of the whole run."""
+        words = [self.progress()]
+        if self.trainings:
+            words.append(f"{len(self.trained)} of {self.trainings} trainings")
+            left = self.left()
+            if left is not None and len(self.trained) < self.trainings:
+                words.append(f"about {duration(left)} of training left")
+        return ", ".join(words)
+
+    def others(self) -> str:
+        """The rules that run now, without trainings."""
+        rules = [*dict.fromkeys(job.rule for job in self.running.values() if not job.training)]
+        return some(rules)
+
+    def ending(self) -> Iterator[tuple[str, str]]:
+        """The summary at the end: heads and texts of its lines."""
+        done, took = sum(self.done.values()), duration(time.monotonic() - self.started)
+        tables = [path for path in self.made if path.endswith(".md")]
+        if done == self.total:
+            yield "done", f"{amount(done, self.trainings)}, in {took}"
+            yield ("tables", some(tables)) if tables else ("made", some(self.last))
+        else:
+            failed = f"; failed: {some(sorted(self.failed))}" if self.failed else ""
+            yield "stopped", f"{done} of {self.total} jobs are done, in {took}{failed}"
+            yield "to do", AGAIN.removeprefix("fix it, then ") if self.interrupted else AGAIN
+        if self.log:
+            yield "log", self.log
+        for path in self.made if done == self.total else ():
+            if path.endswith(".html"):
+                yield "report", f"{path}: open it in a browser"
+
+
+def last_lines(path: str, since: float = 0.0) -> list[str]:
+    """The last lines of a log; none if it does not exist or was last written before `since`."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - TAIL))
+            text = file.read().decode(errors="replace")
+        return text.splitlines()[size > TAIL :] if Path(path).stat().st_mtime >= since - SKEW else []
+    except OSError:
+        return []
+
+
+def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, since: float = 0.0) -> str:
+    """The message on a failed job: its rule, the ends of its logs, how to see its command."""
+    lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"] + ([said] if said else [])
+    for log in logs:
+        if end := last_lines(log, since)[-END:]:
+            lines += [f"         the end of {log}:", *end]
+    if len(lines) == 1:
+        lines.append("         it wrote no log")
+    if outputs:
+        lines.append(f"         the commands behind it: snakemake -np {outputs[0]}")
+    return "\n".join(lines)
+
+
+def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], reasons: str) -> Iterator[str]:
+    """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
+    width = max(map(len, counts), default=0)
+    yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
+    trainings = sum(counts.get(rule, 0) for rule in TRAININGS)
+    yield amount(sum(counts.values()), trainings)
+    if trainings and WORKFLOW.hours:
+        try:
+            hours = WORKFLOW.hours(jobs)
+        except UserError as error:
+            hours = f"hours unknown: {error}"
+        if hours:
+            yield hours
+    for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
+        if reason not in ("input files updated by another job", "output files have to be generated"):
+            yield f"{reason}: {rules}"
+    yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
+
+
+def unknown(text: str) -> str | None:
+    """One line for Snakemake's message that no rule makes a target or an input; None for other messages."""
+    if found := re.search(r"Missing input files for rule (\w+):.*affected files:\s+(\S+)", text, re.S):
+        return f"{found[2]}: no such file, and no rule makes it; rule {found[1]} needs it"
+    found = re.search(r"No rule to produce (\S+) \(", text)
+    if found is None:
+        return None
+    if "/" in found[1]:
+        return f"{found[1]}: no rule makes this file; {_astray(found[1])}"
+    return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
+
+
+def _astray(path: str) -> str:
+    """The part of a run's path that is no name here, and the nearest that is."""
+    if found := re.match(rf"results/([^/]+)/{DIRECTION}/([^/]+)/seed([^/]+)/", path):
+        corpus, system, seed = found.groups()
+        for kind, name, known in (("corpus", corpus, WORKFLOW.corpora), ("system", system, WORKFLOW.systems)):
+            if name not in known:
+                return f"no {kind} {name!r}{nearest(name, known)}"
+        if not re.fullmatch(r"[1-9]\d*", seed):
+            return "a seed is a whole number from 1"
+    return "see results/README.md for what there is"
+
+
+def unreadable(words: Iterable[str]) -> str | None:
+    """One line for the first file behind --configfile that Snakemake cannot read, None if it can read all.
+
+    Snakemake itself says neither which file it is nor in which line it is wrong.
+    """
+    for path in config_files(words):
+        try:
+            if not read_yaml(path):
+                return f"{path}: it is empty; leave it out, or write keys and values into it"
+        except UserError as error:
+            target = not os.path.isfile(path) and not os.path.splitext(path)[1]
+            return f"{error}{'; if it is a target, give it before --configfile' if target else ''}"
+    return None
+
+
+def config_files(words: Iterable[str]) -> Iterator[str]:
+    """The files that a command line of Snakemake gives as configuration.
+
+    >>> [*config_files(["demo", "--configfile", "a", "b", "-n", "c", "--configfiles=d"])]
+    ['a', 'b', 'd']
+    """
+    follows = False
+    for word in words:
+        option, _, value = word.partition("=")
+        if word.startswith("-"):
+            follows = option in ("--configfile", "--configfiles")
+            yield from [value] if follows and value else []
+        elif follows:
+            yield word
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """A suggestion: the most similar names, or how to list all."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near += [other for other in known if other.startswith(name) and other not in near][: 3 - len(near)]
+    return f"did you mean {' or '.join(near)}?" if near else "snakemake --list-target-rules shows all"
+
+
+def amount(jobs: int, trainings: int) -> str:
+    """The number of jobs and of trainings among them.
+
+    >>> amount(1, 0), amount(3000, 1)
+    ('1 job', '3,000 jobs, 1 of them a training')
+    """
+    total = f"{jobs:,} job{'s' * (jobs != 1)}"
+    trained = "a training" if trainings == 1 else "trainings"
+    return f"{total}, {trainings:,} of them {trained}" if trainings else total
+
+
+def some(names: list[str]) -> str:
+    """The first few names, and the number of the others."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def duration(seconds: float) -> str:
+    """Seconds for humans.
+
+    >>> duration(42), duration(100), duration(3700), duration(200000)
+    ('42 s', '1 min 40 s', '1 h 1 min', '2 d 7 h')
+    """
+    days, hours = divmod(int(seconds) // 3600, 24)
+    minutes, rest = divmod(int(seconds) % 3600, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next((place for place, (count, _) in enumerate(parts) if count), 3)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
+
+
+def seconds_of(clock: str) -> int:
+    """`2:05` or `1:02:05` in seconds."""
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + int(part)
+    return seconds

@@ -1,3 +1,0 @@
-"""RoBERTa: its weights, pre-training and fine-tuning, guided by syntax or not."""
-
-import synmask.training  # noqa: F401 - before fairseq

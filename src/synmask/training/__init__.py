@@ -1,8 +1,0 @@
-"""The parts that all trainings share. Importing this package makes fairseq importable (`compat`)."""
-
-import torch
-
-import synmask.training.compat  # noqa: F401
-
-# `precision: fp32` holds on a GPU, too, where torch's convolutions round to TF32 by default.
-torch.backends.cudnn.conv.fp32_precision = "ieee"
