@@ -66,10 +66,10 @@ rule score:
         run=JOBS.decoded_run,
         lowercase=lowercase,
         splits=DECODED,
-        sets=lambda wildcards: JOBS.corpus(wildcards).test_sets,
+        sets=named_sets,
         hypotheses=HYPOTHESES,
     shell:
         "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
         " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"
-        " --sets {params.sets:q} --set-files {input.sets:q} {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
+        " {params.sets} {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
         " --sentences {output.sentences:q} 2> {log:q}"
