@@ -104,7 +104,7 @@ def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
     config = load(values, [PATH])
     assert config.origin("multi30k", "train.de.gz") == before
     assert config.origin("mine", "train.de.gz") == ("https://example.org/x/train.de.gz", None)
-    assert config.raw_file("mine", "train", "de") == "data/mine/train.de.gz"
+    assert config.raw_files("mine", "train", "de") == ["data/mine/train.de.gz"]
 
 
 def test_a_table_of_trees_and_translations_needs_trees_everywhere(values):
