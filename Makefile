@@ -58,7 +58,7 @@ docs: $(DOCS)/.ready
 # in a folder of its own: these results are not to be taken for the user's
 verdict: $(READY)
 	@rm -rf $(VERDICT) && mkdir -p $(VERDICT)/results
-	@tar -xJf docs/verdict/runs.tar.xz -C $(VERDICT)/results
+	@tar -xJf studies/multi30k/runs.tar.xz -C $(VERDICT)/results
 	@ln -s $(addprefix ../../,Snakefile config.yaml profiles src workflow) $(VERDICT)
 	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --config partial=true
 	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html docs/verdict/report.html

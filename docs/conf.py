@@ -19,7 +19,14 @@ import pages
 ROOT = Path(__file__).parents[1]
 project = "synmask"
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "docs/*.ipynb", "docs/library/*.md", "results/README.md"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/*.ipynb",
+    "docs/library/*.md",
+    "results/README.md",
+    "studies/multi30k/*.md",
+]
 exclude_patterns = [".*", "src", "site", "data", "build"]
 source_suffix = {".md": "markdown", ".ipynb": "notebook"}
 external_toc_path = "docs/_toc.yml"  # the navigation

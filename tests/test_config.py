@@ -174,7 +174,7 @@ def test_a_systems_sizes_lie_over_its_corpus(values):
 
 
 def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
-    """docs/verdict.md: the control of `grammar` on Multi30k."""
+    """studies/multi30k/README.md: the control of `grammar` on Multi30k."""
     config = load(read_yaml(PATH), [PATH])
     small = config.model_of("multi30k-small", "transformer")
     wide = config.model_of("multi30k-small", "transformer-wide-small")

@@ -199,7 +199,7 @@ def test_a_plan_says_the_hours_on_some_gpus(capsys, monkeypatch):
 def test_a_plan_works_in_any_folder_of_a_checkout_and_says_where_not(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     here = plan(capsys, "demo").out
-    monkeypatch.chdir(ROOT / "docs/verdict")
+    monkeypatch.chdir(ROOT / "studies/multi30k")
     table = plan(capsys, "demo").out
     assert table.split("disk  ")[0] == here.split("disk  ")[0]
     assert "transformer" in table

@@ -1,4 +1,4 @@
-"""The numbers and verdicts on the first screens are those of docs/verdict/verdict.csv."""
+"""The numbers and verdicts on the first screens are those of studies/multi30k/verdict.csv."""
 
 import csv
 from pathlib import Path
@@ -21,7 +21,7 @@ SHOWN = {
 
 def contrast(label):
     """Difference and its interval as a page writes them, and the verdict."""
-    with (ROOT / "docs/verdict/verdict.csv").open(encoding="utf-8") as file:
+    with (ROOT / "studies/multi30k/verdict.csv").open(encoding="utf-8") as file:
         (row,) = (
             row
             for row in csv.DictReader(file)

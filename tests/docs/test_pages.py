@@ -30,7 +30,7 @@ def report():
 def runs():
     """(direction, system, seed) → scores.json, and the test set's translations by all."""
     scores, hypotheses = {}, set()
-    with tarfile.open(ROOT / "docs/verdict/runs.tar.xz") as archive:
+    with tarfile.open(ROOT / "studies/multi30k/runs.tar.xz") as archive:
         for entry in archive:
             _, direction, system, seed, name = entry.name.split("/")
             if name == "scores.json":

@@ -1,4 +1,4 @@
-"""Verdicts: runs whose answer is known, missing and damaged files, and every number of docs/verdict.md."""
+"""Verdicts: runs whose answer is known, missing and damaged files, and every number of studies/multi30k/README.md."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.verdict import write_verdict
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ROOT / "docs/verdict"
+SHIPPED = ROOT / "studies/multi30k"
 ALIKE = ([8] * 60, [8] * 60)  # right words per sentence, of 10
 UNSURE = ([10, 5] * 30, [5, 10] * 30)
 CLAIMS = """
@@ -290,12 +290,12 @@ def test_wrong_claims_are_one_line(tmp_path, old, new, fault):
 
 
 def test_every_number_of_the_documentation(tmp_path):
-    """docs/verdict.md has what the shipped runs say, to the byte."""
+    """The study's page has what the shipped runs say, to the byte."""
     name = "verdict"
     with tarfile.open(SHIPPED / "runs.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
-    write_verdict(read_claims(ROOT / "workflow/claims.yaml"), tmp_path, tmp_path / name)
-    page = (ROOT / f"docs/{name}.md").read_text()
+    write_verdict(read_claims(SHIPPED / "claims.yaml"), tmp_path, tmp_path / name)
+    page = (SHIPPED / "README.md").read_text()
     shown = page.split("<!-- verdict -->\n")[1].split("<!-- end of verdict -->")[0]
     assert shown == (tmp_path / f"{name}.md").read_text()
     assert (SHIPPED / f"{name}.csv").read_text() == (tmp_path / f"{name}.csv").read_text()
@@ -320,7 +320,7 @@ def test_packed_runs_say_the_same_and_hold_no_words(runs):
     }
     (folder / "demo/de-en/a/seed1/trees.jsonl").write_text(json.dumps(tree) + "\n")
     (folder / "demo/de-en/a/seed1/distribution.json").write_text('{"tokens": ["Geheimnis"]}')
-    script = ROOT / "workflow/scripts/pack-runs.py"
+    script = ROOT / "studies/pack-runs.py"
     archives = [folder / "one.tar.xz", folder / "two.tar.xz"]
     for archive in archives:
         subprocess.run([sys.executable, script, folder / "demo", archive], check=True)
@@ -343,7 +343,7 @@ def test_gains_are_those_of_the_paper():
     # the paper has no control: its gain over the Transformer is what ours would have to reach
     told = {"transformer-mlm": "transformer", "grammar-mask": "grammar-nomlm"}
     count = 0
-    for claim in read_claims(ROOT / "workflow/claims.yaml").claims:
+    for claim in read_claims(SHIPPED / "claims.yaml").claims:
         for one in claim.contrasts:
             metric = {"sacrebleu": "bleu_tokenised"}.get(one.metric, "f1")
             system = "grammar" if one.system == "transformer-mlm" else one.system

@@ -180,7 +180,7 @@ def test_pre_training_on_text_of_an_unknown_size(tmp_path):
 
 
 def test_what_the_reference_takes_from_the_shipped_runs_is_in_them(tmp_path):
-    with tarfile.open(ROOT / "docs/verdict/runs.tar.xz") as archive:
+    with tarfile.open(ROOT / "studies/multi30k/runs.tar.xz") as archive:
         names = [name for name in archive.getnames() if name.endswith(("de-en/train.json", "train.json"))]
         runs = {name: json.load(archive.extractfile(name)) for name in names if "/de-en/" in name}
     assert runs

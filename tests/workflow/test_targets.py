@@ -23,6 +23,9 @@ def configure(monkeypatch):
     return lambda over=(): load(merge(read_yaml("config.yaml"), dict(over)), [])
 
 
+STUDY = read_yaml(ROOT / "studies/multi30k/config.yaml")
+
+
 @pytest.fixture
 def targets(configure):
     return lambda over=(): Targets(configure(over), read_published("workflow/published.yaml"))
@@ -54,8 +57,8 @@ def test_an_experiment_has_tables_figures_pages_and_models(targets):
 
 
 def test_claims_need_scores_sentences_trees_and_heads_of_the_runs_they_compare(targets):
-    claims = read_claims(ROOT / "workflow/claims.yaml")
-    files = targets().claim_files(claims)
+    claims = read_claims(ROOT / "studies/multi30k/claims.yaml")
+    files = targets(STUDY).claim_files(claims)
     runs = {}
     for file in files:
         *_, direction, system, seed, name = file.split("/")
@@ -69,7 +72,7 @@ def test_claims_need_scores_sentences_trees_and_heads_of_the_runs_they_compare(t
 
 
 def test_our_claims_have_all_runs_that_they_compare(targets):
-    assert targets().claim_files(read_claims(ROOT / "workflow/claims.yaml"))
+    assert targets(STUDY).claim_files(read_claims(ROOT / "studies/multi30k/claims.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +188,7 @@ def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_pa
     plan = json.loads(ours.page_plan("report"))
     assert [part["name"] for part in plan["experiments"]] == ["demo", "nlu-demo"]
     assert plan["title"] == "Report: " + " · ".join(part["title"] for part in plan["experiments"])
-    assert json.loads(ours.page_plan("report-verdict"))["title"] == "Report: verdict"  # of eight
+    assert json.loads(ours.page_plan("report-paper"))["title"] == "Report: paper"  # of many
     alone = json.loads(ours.page_plan("report-demo"))
     assert [part["name"] for part in alone["experiments"]] == ["demo"]
     assert alone["experiments"][0]["pages"] == [["Trees, De→En", "results/figures/demo-de-en-trees.html"]]

@@ -38,7 +38,7 @@ FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
 try:
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
-    CLAIMS = read_claims(CONFIG.claims)
+    CLAIMS = CONFIG.claims and read_claims(CONFIG.claims)
     if workflow.is_main_process:
         check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
     if (
@@ -115,6 +115,10 @@ def submissions(table, wildcards):
 
 def claimed(wildcards):
     """The files of runs that decide claims."""
+    if CLAIMS is None:
+        sys.exit(
+            "claims: no file of claims; give --configfile studies/multi30k/config.yaml, or your own as --config claims=FILE"
+        )
     try:
         return TARGETS.claim_files(CLAIMS)
     except Fault as found:

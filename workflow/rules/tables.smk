@@ -111,7 +111,7 @@ rule parse_table:
 rule claims:
     input:
         runs=claimed,
-        claims=CONFIG.claims,
+        claims=CONFIG.claims or [],
     output:
         multiext("results/claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
     log:

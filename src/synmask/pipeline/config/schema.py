@@ -69,7 +69,7 @@ class Config(Section):
     experiments: dict[Name, Experiment | Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]]
     tables: dict[Name, Table] = {}
     published: PathText = "workflow/published.yaml"
-    claims: PathText = "workflow/claims.yaml"
+    claims: PathText | None = None
     partial: bool = False
     force: bool = False
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pack what `synmask verdict` reads of the runs below results/CORPUS, without a word of the corpus' text.
 
-    workflow/scripts/pack-runs.py results/multi30k-small docs/verdict/runs.tar.xz
+    studies/pack-runs.py results/multi30k-small studies/multi30k/runs.tar.xz
 
 Of each run: scores, history, settings, translations, tests, and trees as distances between sub-words
 and heads of words, without these. Files of a kind stand side by side: that halves the archive.

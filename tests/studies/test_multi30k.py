@@ -1,7 +1,7 @@
 """Every number that a page says of the verdict's runs is that of the shipped archive.
 
 Each page is given as the fragments of its text that hold numbers, with the numbers recomputed. Besides these, only the
-numbers listed as not measured may stand there. tests/reporting/test_verdict.py tests the tables of docs/verdict.md.
+numbers listed as not measured may stand there. tests/reporting/test_verdict.py tests the tables of studies/multi30k/README.md.
 """
 
 import csv
@@ -18,7 +18,7 @@ import pytest
 from synmask.pipeline.config import read_published
 from synmask.pipeline.evaluation.contrasts import LEVEL
 from synmask.pipeline.evaluation.significance import TRIALS, seeds_differ
-from synmask.pipeline.reporting.verdict import SMALL, SMALL_BLEU
+from synmask.pipeline.reporting.verdict import SMALL, SMALL_OF
 
 ROOT = Path(__file__).parents[2]
 DE, EN = "de-en", "en-de"
@@ -62,7 +62,7 @@ class Runs:
 
     def __init__(self, archive, contrasts):
         self.files = defaultdict(dict)  # (direction, system, name) → seed → content
-        with tarfile.open(ROOT / f"docs/verdict/{archive}.tar.xz") as packed:
+        with tarfile.open(ROOT / f"studies/multi30k/{archive}.tar.xz") as packed:
             for entry in packed:
                 _, direction, system, seed, name = entry.name.split("/")
                 if name in ("scores.json", "train.json", "parse.json", "heads.json"):
@@ -120,7 +120,7 @@ class Runs:
 
 
 def table(name):
-    with (ROOT / f"docs/verdict/{name}.csv").open(encoding="utf-8") as file:
+    with (ROOT / f"studies/multi30k/{name}.csv").open(encoding="utf-8") as file:
         return [*csv.DictReader(file)]
 
 
@@ -246,7 +246,7 @@ def test_findings(runs):
         f"{runs.count('grammar-nobpe', EN).capitalize()} seeds can exclude neither",
     ]
     check(
-        text_of("docs/verdict.md", end="## Limits of"),
+        text_of("studies/multi30k/README.md", end="## Limits of"),
         measured,
         ["Both 95% intervals", "with five seeds: neither", "the two best"],
     )
@@ -304,7 +304,7 @@ def test_limits(runs):
     measured = [
         f"the model has {runs.mean('transformer', PARAMETERS) / 1e6:.0f} million parameters",
         f"for {runs.mean('transformer', ('train.json', 'epochs')):.0f} epochs",
-        f"({SMALL_BLEU} BLEU or {SMALL:.0f} F1 where the paper has none)",
+        f"({SMALL_OF['sacrebleu']} BLEU or {SMALL:.0f} F1 where the paper has none)",
         f"For the paper's own gain from BPE labels, {labels:.2f} BLEU, the number is in the hundreds",
         f"It has {runs.sentences:,} sentences. With {runs.count('grammar')} seeds on each side, "
         f"{-lead['difference']:.2f} BLEU has a p-value of {lead['p_test_set']:.2f} over the sentences",
@@ -327,7 +327,7 @@ def test_limits(runs):
         "The 95% intervals",
     ]
     assert 100 <= runs.contrast("grammar", "grammar-nobpe")["needed"] < 1000
-    check(text_of("docs/verdict.md", "## Limits of", "## Beyond the paper"), measured, other)
+    check(text_of("studies/multi30k/README.md", "## Limits of", "## Beyond the paper"), measured, other)
 
 
 def test_candidates(runs):
@@ -361,7 +361,7 @@ def test_candidates(runs):
         "of commit 621e3f5, the last one",
     ]
     assert all(valid("transformer-wide-small") > valid(s) for s in {*candidates} - {*first})
-    check(text_of("docs/verdict.md", "## Beyond the paper", "## Heads and"), measured, other)
+    check(text_of("studies/multi30k/README.md", "## Beyond the paper", "## Heads and"), measured, other)
 
 
 def test_heads_and_constituents(runs):
@@ -415,7 +415,7 @@ def test_heads_and_constituents(runs):
         "with `mended-layers`, {} and {}.".format(*told("mended-layers")),
     ]
     other = ["One half of the validation set", "the other half", "(three per sub-word, from 0.1)"]
-    check(text_of("docs/verdict.md", "## Heads and", "## Cost"), measured, other)
+    check(text_of("studies/multi30k/README.md", "## Heads and", "## Cost"), measured, other)
 
 
 def test_cost_and_runs(runs):
@@ -481,7 +481,7 @@ def test_cost_and_runs(runs):
         "seeds 4 and 5 of most systems",
         "F1 of trees (words)",
     ]
-    check(text_of("docs/verdict.md", "## Cost"), measured, other)
+    check(text_of("studies/multi30k/README.md", "## Cost"), measured, other)
 
 
 def test_first_screens(runs):
