@@ -183,7 +183,7 @@ class System(Guidance):
         return self.kind.model_validate({**self.options, **(over or {})})
 
     def guidance(self, options: GuideOptions, mlm_weight: float) -> Guidance:
-        """What a run depends on. These options and this MLM share replace the own ones."""
+        """The settings that a run depends on, with these options and this share of the MLM loss."""
         own = self.model_dump(include={*Guidance.model_fields})
         return Guidance(**own | {"options": options.model_dump(mode="json"), "mlm_weight": mlm_weight})
 
