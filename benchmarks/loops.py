@@ -38,18 +38,21 @@ def settings_of(corpus, direction, system, epochs, precision):
 def fairseq_train(data, place, source, target, settings):
     """Train as `fairseq-train` does, in this process."""
     from synmask.pipeline.config.sections import RunSettings
-    from synmask.pipeline.translation.task import translation_arguments  # isort: split
+    from synmask.pipeline.translation.task import translation_config  # isort: split
 
-    from fairseq.criterions import label_smoothed_cross_entropy  # noqa: F401 - registers it
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
     from fairseq_cli.train import main as train
+    from omegaconf import open_dict
 
     settings = RunSettings.model_validate_json(settings)
-    words = translation_arguments(data, place, source, target, settings, 1)
-    words.optimizer, words.criterion = "adam", "label_smoothed_cross_entropy"
-    words.label_smoothing = settings.training.label_smoothing
-    words.skip_invalid_size_inputs_valid_test = True
-    train(convert_namespace_to_omegaconf(words))
+    cfg = translation_config(data, place, source, target, settings, 1)
+    cfg.dataset.skip_invalid_size_inputs_valid_test = True
+    cfg.optimizer._name = "adam"
+    loss = LabelSmoothedCrossEntropyCriterionConfig(label_smoothing=settings.training.label_smoothing)
+    loss._name = "label_smoothed_cross_entropy"
+    with open_dict(cfg):
+        cfg.criterion, cfg.task._name, cfg.model._name = loss, "translation", "transformer"
+    train(cfg)
 
 
 def trained(name, data, languages, settings, threads):

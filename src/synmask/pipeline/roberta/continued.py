@@ -19,14 +19,13 @@ from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.files import UserError
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded, read_fitting, read_syntax, syntax_file
-from synmask.pipeline.roberta.labelled import Sentences, SentenceTask, sentence_words
+from synmask.pipeline.roberta.labelled import Sentences, SentenceTask, sentence_config
 from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
 from synmask.pipeline.roberta.weights import MASK, Weights, load_weights, save_weights
 from synmask.pipeline.training.checkpoints import load
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.stage import Stage, valid_means
-from synmask.pipeline.training.trainer import fairseq_config
 
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
@@ -181,11 +180,8 @@ class Continuing(Stage):
 
     def config(self, run: Path, processes: int) -> DictConfig:
         training = self.settings.training
-        words = sentence_words(training) | {
-            "--max-tokens": training.batch.tokens,
-            "--update-freq": self.batches // processes,
-        }
-        return fairseq_config(self.data, run, words, training, self.seed, processes)
+        how = {"updates": self.batches // processes, "max_tokens": training.batch.tokens}
+        return sentence_config(run, training, self.seed, processes, **how)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)

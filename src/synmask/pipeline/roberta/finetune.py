@@ -16,14 +16,13 @@ from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS, score
 from synmask.pipeline.files import UserError, machine_fault, write_lines
 from synmask.pipeline.roberta.encoded import Encoded, read_fitting, read_syntax, syntax_file
-from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_words
+from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_config
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights
 from synmask.pipeline.training.checkpoints import finished, load, retire, save
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage
-from synmask.pipeline.training.trainer import fairseq_config
 
 BEST = "best.pt"
 EXAMPLES = 64  # answered together
@@ -74,8 +73,7 @@ class FineTuning(Stage):
 
     def config(self, run: Path, processes: int) -> DictConfig:
         training = self.settings.training
-        words = sentence_words(training) | {"--batch-size": training.sentences}
-        return fairseq_config(self.data, run, words, training, self.seed, processes)
+        return sentence_config(run, training, self.seed, processes, batch_size=training.sentences)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq.data import Dictionary, FairseqDataset, data_utils
+from fairseq.optim.lr_scheduler.polynomial_decay_schedule import PolynomialDecayLRScheduleConfig
 from fairseq.tasks import FairseqTask
+from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from synmask.pipeline.config.benchmarks import DecayingTraining, FinetuningSettings
@@ -18,6 +20,7 @@ from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.masking import collate_masked, draw_mask
+from synmask.pipeline.training.trainer import fairseq_config
 
 
 def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
@@ -98,16 +101,15 @@ class Sentences(FairseqDataset):
         return self.order
 
 
-def sentence_words(training: DecayingTraining) -> dict[str, Any]:
-    """The part of fairseq's command line that all trainings of a `SentenceTask` share."""
-    return {
-        "--task": "sentence_prediction",
-        "--criterion": "sentence_prediction",
-        "--arch": "roberta",
-        "--adam-eps": training.adam_eps,
-        "--lr-scheduler": "polynomial_decay",
-        "--total-num-update": training.total_updates,
-    }
+def sentence_config(
+    run: Path, training: DecayingTraining, seed: int, processes: int, **more: Any
+) -> DictConfig:
+    """fairseq's configuration of a training of a `SentenceTask`; `more`: for `fairseq_config`."""
+    scheduler = PolynomialDecayLRScheduleConfig(
+        warmup_updates=training.warmup_updates, total_num_update=training.total_updates
+    )
+    scheduler._name = "polynomial_decay"
+    return fairseq_config(run, training, seed, processes, scheduler, adam_eps=training.adam_eps, **more)
 
 
 class SentenceTask(FairseqTask):

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
 from fairseq.logging import metrics
-from fairseq.tasks.masked_lm import MaskedLMTask
+from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
@@ -77,19 +78,26 @@ class Pretraining(Stage):
 
     def config(self, run: Path, processes: int) -> DictConfig:
         training = self.settings.training
-        words = {
-            "--task": "masked_lm",
-            "--arch": "roberta",
-            "--tokens-per-sample": self.settings.model.max_positions,
-            "--sample-break-mode": "complete_doc",
-            "--mask-prob": training.mask_rate,
-            "--adam-eps": training.adam_eps,
-            "--lr-scheduler": "inverse_sqrt",
-            "--max-tokens": training.batch.tokens,
-            "--update-freq": self.batches // processes,
-        }
-        flags = ["--skip-invalid-size-inputs-valid-test"]  # else fairseq stops at a line that is too long
-        return fairseq_config(self.data, run, words, training, self.seed, processes, flags)
+        scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates)
+        scheduler._name = "inverse_sqrt"
+        cfg = fairseq_config(
+            run,
+            training,
+            self.seed,
+            processes,
+            scheduler,
+            updates=self.batches // processes,
+            adam_eps=training.adam_eps,
+            max_tokens=training.batch.tokens,
+            skip_invalid_size_inputs_valid_test=True,  # else fairseq stops at a line that is too long
+        )
+        cfg.task = MaskedLMConfig(
+            data=str(self.data),
+            tokens_per_sample=self.settings.model.max_positions,
+            sample_break_mode="complete_doc",
+            mask_prob=training.mask_rate,
+        )
+        return cfg
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)

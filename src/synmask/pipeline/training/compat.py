@@ -1,13 +1,11 @@
 """Make fairseq 0.12.2 work with current Python and torch. Import this module before fairseq.
 
-It fixes four faults (tried with Python 3.11, torch 2.13):
+It fixes three faults (tried with Python 3.11, torch 2.13):
 1. Python >= 3.11 refuses dataclass defaults that are instances of unhashable classes, which fairseq's and
    hydra's configurations use. While fairseq is imported, such classes are made hashable by identity.
 2. torch >= 2.6 loads checkpoints with `weights_only`, and fairseq's contain an argparse.Namespace. This class
    is allowed by name; `weights_only` stays on.
-3. The inference fast path of fairseq's encoder layer calls a private torch function whose signature has
-   changed. translation/layers.py builds encoder layers without the fast path.
-4. If gradients are not finite, fairseq's trainer runs the batch again under hooks that fail in current torch
+3. If gradients are not finite, fairseq's trainer runs the batch again under hooks that fail in current torch
    (StopIteration on encoder outputs) and hide the real fault. The hooks are disabled.
 """
 

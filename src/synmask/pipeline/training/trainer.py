@@ -2,69 +2,69 @@
 
 import os
 import sys
-from argparse import Namespace
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from fairseq import options
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.distributed import utils as distributed
-from omegaconf import DictConfig, open_dict
+from fairseq.optim.adam import FairseqAdamConfig
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from synmask.pipeline.config.base import Optimisation
 from synmask.pipeline.training import operators  # noqa: F401 - registers fused_adam
 
 
-def fairseq_config(*given: Any) -> DictConfig:
-    """fairseq's configuration; see `fairseq_arguments`."""
-    return convert_namespace_to_omegaconf(fairseq_arguments(*given))
-
-
-def fairseq_arguments(
-    data: Path,
+def fairseq_config(
     run: Path,
-    words: Mapping[str, Any],
     training: Optimisation,
     seed: int,
     processes: int,
-    flags: Iterable[str] = (),
-) -> Namespace:
-    """fairseq's arguments: `words` and `flags` of its command line, and those that all trainings share.
+    scheduler: FairseqDataclass,
+    *,
+    updates: int = 1,
+    adam_eps: float = 1e-8,
+    **dataset: Any,
+) -> DictConfig:
+    """A training as fairseq's configuration; `task` and `model` are left to the caller.
 
-    They suffice to build a model, and take less time than the configuration.
+    Args:
+        run: the run's folder.
+        processes: number of workers.
+        scheduler: fairseq's configuration of the learning rate's schedule, with its `_name`.
+        updates: batches per update of each worker.
+        dataset: keys of fairseq's section `dataset`, such as max_tokens.
     """
-    shared = {
-        "--optimizer": "fused_adam",
-        "--adam-betas": str(tuple(training.adam_betas)),
-        "--weight-decay": training.weight_decay,
-        "--clip-norm": training.clip_norm,
-        "--lr": training.lr,
-        "--warmup-updates": training.warmup_updates,
-        "--max-epoch": training.max_epochs,
-        "--seed": seed,
-        "--num-workers": 0,
-        "--save-dir": run / "checkpoints",
-        "--distributed-world-size": processes,
-        "--ddp-backend": "legacy_ddp",
-    }
-    flags = [
-        *flags,
-        "--no-progress-bar",
-        "--load-checkpoint-on-all-dp-ranks",  # torch's weights_only rejects fairseq's broadcast
-    ]
     cuda, precision = torch.cuda.is_available(), training.precision
-    if not cuda:
-        flags.append("--cpu")
-    if precision == "bf16" or (cuda and precision == "fp16"):  # CPUs do not compute in fp16
-        flags.append(f"--{precision}")
-    parser = options.get_training_parser()
-    # with =, since a folder may be named -1
-    pairs = [f"{option}={value}" for option, value in (words | shared).items()]
-    args = options.parse_args_and_arch(parser, [str(data), *pairs, *flags])
-    args.tpu = False  # fairseq assumes a TPU for bf16
-    return args
+    half = precision == "fp16" and cuda  # CPUs do not compute in fp16
+    cfg = OmegaConf.structured(FairseqConfig)
+    sections: dict[str, dict[str, Any]] = {
+        "common": {"no_progress_bar": True, "seed": seed, "cpu": not cuda, "tpu": False}
+        | {"bf16": precision == "bf16", "fp16": half},
+        "checkpoint": {
+            "save_dir": str(run / "checkpoints"),
+            "load_checkpoint_on_all_dp_ranks": True,  # torch's weights_only rejects fairseq's broadcast
+        },
+        "dataset": {"num_workers": 0} | dataset,
+        "optimization": {
+            "max_epoch": training.max_epochs,
+            "lr": [training.lr],
+            "clip_norm": training.clip_norm,
+            "update_freq": [updates],
+        },
+        "distributed_training": {"distributed_world_size": processes, "ddp_backend": "legacy_ddp"},
+    }
+    for section, values in sections.items():
+        for key, value in values.items():
+            cfg[section][key] = value
+    adam = FairseqAdamConfig(
+        adam_betas=str(tuple(training.adam_betas)), adam_eps=adam_eps, weight_decay=training.weight_decay
+    )
+    adam._name = "fused_adam"
+    cfg.optimizer, cfg.lr_scheduler, cfg.task, cfg.model = adam, scheduler, {}, {}
+    OmegaConf.set_struct(cfg, True)
+    return cfg
 
 
 def join(cfg: DictConfig, rank: int, init_method: str) -> None:

@@ -12,7 +12,7 @@ from fairseq.data import Dictionary
 from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, machine_fault, read_lines
 from synmask.pipeline.training.checkpoints import average_file, load, save
-from synmask.pipeline.translation.task import GuidedTranslation, translation_arguments
+from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
 
@@ -171,12 +171,11 @@ def _built(saved: dict[str, Any], fault: str) -> Loaded:
         dictionaries = [
             Dictionary.load(io.StringIO(saved["dictionaries"][side])) for side in ("source", "target")
         ]
-        args = translation_arguments(Path(), Path(), text.source, text.target, settings, seed=1)
-        templates = None
+        cfg, templates = task_config(Path(), text.source, text.target), None
         if settings.system.kind.templates:
             templates = Dictionary.load(io.StringIO(saved["template_model"]["dictionaries"]["target"]))
-        task = GuidedTranslation(args, *dictionaries, settings, template_dictionary=templates)
-        model = task.build_model(args)
+        task = GuidedTranslation(cfg, *dictionaries, settings, template_dictionary=templates)
+        model = task.build_model(transformer_config(settings))
         model.load_state_dict({**saved["model"]})  # a copy, since fairseq adds keys
     except Exception as error:  # another file's contents can raise anything
         if machine_fault(error):

@@ -18,7 +18,7 @@ from synmask.pipeline.config.sections import RunSettings, Table
 from synmask.pipeline.config.table_plan import asked_runs
 from synmask.pipeline.config.table_plan import plan as table_plan
 from synmask.pipeline.files import read_object
-from synmask.pipeline.translation.task import model_class, translation_arguments
+from synmask.pipeline.translation.task import model_class, transformer_config
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side
 
 PARSED_A_SECOND = 11  # English sentences, per thread with its own core (docs/parsing.md)
@@ -239,11 +239,12 @@ def count_parameters(settings: RunSettings, *sizes: int) -> int:
 @lru_cache  # it takes 0.4 s; so by JSON, as settings cannot be hashed
 def _counted(json: str, *sizes: int) -> int:
     settings = RunSettings.model_validate_json(json)
-    args = translation_arguments(Path("data"), Path("run"), "source", "target", settings, seed=1)
     names = ("source_dictionary", "target_dictionary", "template_dictionary")
     words = dict(zip(names, map(_dictionary, sizes), strict=False))
     with torch.device("meta"):
-        model = model_class(settings.system.guide).build(args, Namespace(**words), settings.system)
+        model = model_class(settings.system.guide).build(
+            transformer_config(settings), Namespace(**words), settings.system
+        )
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -1,6 +1,5 @@
 """fairseq's translation task with our data set and the models that the settings describe."""
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -10,15 +9,20 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.tasks.translation import TranslationTask
+from fairseq.models.transformer.transformer_config import (
+    DecoderConfig,
+    EncDecBaseConfig,
+    TransformerConfig,
+)
+from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import DictConfig
 
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.training.binarise import encode, read_binary
-from synmask.pipeline.training.trainer import fairseq_arguments
+from synmask.pipeline.training.trainer import fairseq_config
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
@@ -114,42 +118,40 @@ class GuidedTranslation(TranslationTask):
         )
 
 
-def translation_config(*given: Any, **named: Any) -> DictConfig:
-    """The run's settings as fairseq's configuration; see `translation_arguments`."""
-    return convert_namespace_to_omegaconf(translation_arguments(*given, **named))
-
-
-def translation_arguments(
+def translation_config(
     data: Path, run: Path, source: str, target: str, settings: RunSettings, seed: int, processes: int = 1
-) -> Namespace:
-    """The run's settings as arguments of fairseq's command line.
+) -> DictConfig:
+    """The run's settings as fairseq's configuration.
 
     Gradients are accumulated, so that an update sees gpus x updates x tokens target tokens (`training.batch`)
     with any number of workers.
     """
-    model, training, batch = settings.model, settings.training, settings.training.batch
-    words = {
-        "--task": "translation",
-        "--source-lang": source,
-        "--target-lang": target,
-        "--arch": "transformer",
-        "--encoder-layers": model.encoder_layers,
-        "--decoder-layers": model.decoder_layers,
-        "--encoder-embed-dim": model.embed_dim,
-        "--decoder-embed-dim": model.embed_dim,
-        "--encoder-ffn-embed-dim": model.ffn_dim,
-        "--decoder-ffn-embed-dim": model.ffn_dim,
-        "--encoder-attention-heads": model.heads,
-        "--decoder-attention-heads": model.heads,
-        "--dropout": training.dropout,
-        "--attention-dropout": training.attention_dropout,
-        "--lr-scheduler": "inverse_sqrt",
-        "--warmup-init-lr": 1e-7,
-        "--max-tokens": batch.tokens,
-        "--update-freq": batch.gpus * batch.updates // processes,
-    }
-    flags = ["--share-decoder-input-output-embed"]
-    return fairseq_arguments(data, run, words, training, seed, processes, flags)
+    training, batch = settings.training, settings.training.batch
+    scheduler = InverseSquareRootLRScheduleConfig(warmup_updates=training.warmup_updates, warmup_init_lr=1e-7)
+    scheduler._name = "inverse_sqrt"
+    updates = batch.gpus * batch.updates // processes
+    cfg = fairseq_config(run, training, seed, processes, scheduler, updates=updates, max_tokens=batch.tokens)
+    cfg.task, cfg.model = task_config(data, source, target), transformer_config(settings)
+    return cfg
+
+
+def task_config(data: Path, source: str, target: str) -> TranslationConfig:
+    """fairseq's configuration of the task."""
+    return TranslationConfig(data=str(data), source_lang=source, target_lang=target)
+
+
+def transformer_config(settings: RunSettings) -> TransformerConfig:
+    """fairseq's configuration of the model."""
+    model, training = settings.model, settings.training
+    cfg = TransformerConfig()
+    sizes = {"embed_dim": model.embed_dim, "ffn_embed_dim": model.ffn_dim, "attention_heads": model.heads}
+    cfg.encoder = EncDecBaseConfig(layers=model.encoder_layers, **sizes)
+    cfg.decoder = DecoderConfig(
+        layers=model.decoder_layers, input_dim=model.embed_dim, output_dim=model.embed_dim, **sizes
+    )
+    cfg.dropout, cfg.attention_dropout = training.dropout, training.attention_dropout
+    cfg.share_decoder_input_output_embed = True
+    return cfg
 
 
 def model_class(guide: str) -> type[GuidedTransformer]:
