@@ -12,9 +12,9 @@ import numpy as np
 
 import machine
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import ParsedCorpus, counted_words
+from synmask.evaluation.protocols import ParsedCorpus
 from synmask.syntax.parses import Parse
-from synmask.syntax.tree import spans_of_distances
+from synmask.syntax.tree import counted_words, spans_of_distances
 from synmask.syntax.treebank import Tree
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from synmask.evaluation.parseval import evaluate
-from synmask.evaluation.protocols import ParsedCorpus, counted_words
-from synmask.syntax.tree import balanced, left_branching, right_branching
+from synmask.evaluation.protocols import ParsedCorpus
+from synmask.syntax.tree import balanced, counted_words, left_branching, right_branching
 from synmask.syntax.treebank import same_word
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from synmask.evaluation.protocols import counted_words
 from synmask.syntax.parses import Parse
-from synmask.syntax.tree import check_fit, restricted_spans, spans_of_distances, word_starts
+from synmask.syntax.tree import check_fit, counted_words, restricted_spans, spans_of_distances, word_starts
 from synmask.syntax.treebank import Tree
 
 
