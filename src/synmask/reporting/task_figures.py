@@ -8,6 +8,9 @@ from synmask.config.table_plan import BASELINES
 from synmask.files import UserError
 from synmask.reporting.style import COLOURS, GREY, beside, in_style, name_rows, panels, save, seed_dots
 
+TEXT = ("column", "direction", "system", "label")
+NUMBERS = ("mean", "sd", "median", "seeds", "glue")
+
 
 @in_style
 def task_dots(table: Path, out: Path) -> None:
@@ -49,8 +52,9 @@ def task_dots(table: Path, out: Path) -> None:
 
 
 def _read(path: str, columns: set[str]) -> pd.DataFrame:
+    how = {"dtype": dict.fromkeys(TEXT, str), "keep_default_na": False}  # labels such as None and 01 are text
     try:
-        found = pd.read_csv(path)
+        found = pd.read_csv(path, na_values=dict.fromkeys(NUMBERS, ""), **how)
     except ValueError as error:
         raise UserError(f"{path}: not a table ({' '.join(str(error).split())}); make it again") from None
     if lacking := columns - {*found.columns}:
