@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from synmask.config.sections import Decoding
-from synmask.files import UserError
+from synmask.files import UserError, write_lines
 from synmask.search.products import Products
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.training.binarise import encode
@@ -157,6 +157,10 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     assert shown["sentence"] == 3
     assert shown["tokens"] == [*source.read_text().splitlines()[2].split(), "</s>"]
     np.testing.assert_allclose(np.sum(shown["distribution"], 1), 1, atol=1e-4)
+    lines = source.read_text().splitlines()
+    write_lines(tmp_path / "short", ["", lines[2]])  # by default not an empty line, if there is another
+    parse_file(models / "grammar.pt", tmp_path / "short", tmp_path / "trees", tmp_path / "p", None, 1)
+    assert json.loads((tmp_path / "p").read_text())["sentence"] == 2
     with pytest.raises(UserError, match="no sentence 99, only 12"):
         parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 99, 1)
 

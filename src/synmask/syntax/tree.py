@@ -184,5 +184,5 @@ def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
 
 def check_fit(distances: Sequence[float], leaves: Sequence, name: str) -> None:
     """Raise a ValueError unless there is one distance per gap between the leaves."""
-    if len(distances) != len(leaves) - 1:
+    if len(distances) != max(len(leaves) - 1, 0):
         raise ValueError(f"distances: {len(distances)} given for {len(leaves)} {name}; one per gap is needed")

@@ -31,7 +31,7 @@ def parse_file(
 
     Writes `output`, one JSON object per line (`_induced`), and `distribution`: the tokens of one sentence and
     its P_D, if the guide induces one. This is sentence number `sentence` (from 1), by default the first of 8
-    to 14 words that has a split word.
+    to 14 words that has a split word, or else the first with words.
 
     Raises:
         UserError: the model's guide induces no syntax, or there is no such sentence.
@@ -157,4 +157,5 @@ def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
         pieces = sum(token.endswith("@@") for token in line)
         return pieces > 0 and 8 <= len(line) - pieces <= 14
 
-    return next((number for number, line in enumerate(lines) if fits(line)), 0)
+    chosen = (number for rule in (fits, bool) for number, line in enumerate(lines) if rule(line))
+    return next(chosen, 0)
