@@ -1,6 +1,7 @@
 import contextlib
 import gzip
 import json
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from synmask.cli import app, main
+from synmask.cli.trees import as_utf8
 from synmask.config import as_json, load, read_yaml
+from synmask.files import UserError
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar"))
@@ -74,6 +77,23 @@ def test_every_rule_calls_a_verb_with_options_that_it_has(verbs):
 
 def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+\n?", synmask("--version").stdout)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_whatever_the_locale_what_is_written_is_utf_8(tmp_path, encoding):
+    (tmp_path / "gold").write_text("(S (ÜP (N a) (N b)) (V c))\n", encoding="utf-8")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": encoding}
+    how = {"encoding": "utf-8", "env": os.environ | locale}
+    done = synmask("parseval", tmp_path / "gold", tmp_path / "gold", **how)
+    assert "  ÜP   " in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("given", ["Löwe", "Löwe".encode().decode("latin-1"), os.fsdecode("Löwe".encode())])
+def test_a_sentence_of_the_command_line_is_utf_8(given, monkeypatch):
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("latin-1" if "Ã" in given else "utf-8"))
+    assert as_utf8(given) == "Löwe"
+    with pytest.raises(UserError, match="the sentence is not UTF-8"):
+        as_utf8("L\udcf6we")
 
 
 def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():

@@ -4,6 +4,7 @@ A verb is a function: its signature and docstring are its command line.
 """
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -144,6 +145,10 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else words
+    for stream in (sys.stdout, sys.stderr):  # whatever the locale; paths come out as they came in
+        if isinstance(stream, io.TextIOWrapper):
+            how = "surrogateescape" if stream is sys.stdout else "backslashreplace"
+            stream.reconfigure(encoding="utf-8", errors=how)
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     synmask = app()

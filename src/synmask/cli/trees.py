@@ -1,5 +1,6 @@
 """Verbs that draw trees."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,20 +68,22 @@ def tree(
         from synmask.translation.parse import parse_text
 
         jars = tokeniser_jars(configfile)
-        induced = {label: Parse(**parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
+        lines = [as_utf8(text)]
+        induced = {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
     else:
         parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
         top, induced = _numbered(number, gold, parses)
     try:
-        if output is not None:
-            from synmask.reporting.tree_figure import trees
-
-            trees(top, induced, output)
-        else:
-            print(draw(sentence_of(top, induced), induced))
+        sentence = sentence_of(top, induced)
     except ValueError as error:
         files = ", ".join(map(str, models.values()))
         raise UserError(f"{files}: {error}; compare systems of one corpus") from None
+    if output is None:
+        print(draw(sentence, induced))
+        return
+    from synmask.reporting.tree_figure import trees
+
+    trees(top, induced, output)
 
 
 def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path, output: Figure) -> None:
@@ -109,6 +112,16 @@ def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: 
     top, induced = _read(gold, _by_label(labels, trees))
     with writing(output) as handle:
         handle.write(page(title, section(top, induced)))
+
+
+def as_utf8(text: str) -> str:
+    """A word of the command line as UTF-8, as files are, whatever the locale takes it for."""
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        if text.isprintable():  # without half characters: the terminal is of the locale
+            return text
+        raise UserError("the sentence is not UTF-8; set your terminal to it") from None
 
 
 def _models(
