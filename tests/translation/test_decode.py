@@ -9,6 +9,7 @@ import torch
 from synmask.config.sections import Decoding
 from synmask.files import UserError, write_lines
 from synmask.search.products import Products
+from synmask.syntax.parses import read_parses
 from synmask.syntax.tree import bracketed, over_words, word_heads
 from synmask.training.binarise import encode
 from synmask.translation.average import load_model
@@ -163,6 +164,22 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     assert json.loads((tmp_path / "p").read_text())["sentence"] == 2
     with pytest.raises(UserError, match="no sentence 99, only 12"):
         parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 99, 1)
+
+
+def test_any_white_space_is_between_sub_words(models, tmp_path):
+    (tmp_path / "bpe").write_text("a\tbb\u00a0 d\n\u2003\njj\n", encoding="utf-8")
+    parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", 2, 1)
+    assert [parse.tokens for parse in read_parses(tmp_path / "trees")] == [["a", "bb", "d"], [], ["jj"]]
+    assert json.loads((tmp_path / "p").read_text())["tokens"] == ["</s>"]
+
+
+def test_a_file_without_sentences(models, tmp_path):
+    (tmp_path / "bpe").touch()
+    with pytest.raises(UserError, match="bpe: empty; give sentences in BPE"):
+        parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["bpe"]
+    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], Decoding(), threads=1)
+    assert (tmp_path / "h.txt").read_text() == (tmp_path / "h.tok").read_text() == ""
 
 
 def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):

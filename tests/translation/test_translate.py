@@ -34,6 +34,10 @@ def more(corpus, models, all_settings, tmp_path_factory):
     torch.save(saved | {"text": saved["text"] | {"target": "fr"}}, folder / "fr.pt")
     system = saved["settings"]["system"] | {"left_pad_source": True}
     torch.save(saved | {"settings": saved["settings"] | {"system": system}}, folder / "left.pt")
+    saved = torch.load(models / "grammar.pt", weights_only=True)
+    system = saved["settings"]["system"] | {"left_pad_source": True}
+    system["options"] = system["options"] | {"calibration": "as-published"}
+    torch.save(saved | {"settings": saved["settings"] | {"system": system}}, folder / "published.pt")
     return folder
 
 
@@ -64,7 +68,7 @@ def test_raw_text_is_prepared_and_empty_lines_stay(models, tmp_path):
     assert len(set(found)) > 1
 
 
-@pytest.mark.parametrize("name", ["plain.pt", "grammar.pt", "structformer.pt"])
+@pytest.mark.parametrize("name", ["plain.pt", "left.pt", "grammar.pt", "published.pt", "structformer.pt"])
 def test_no_batch_changes_a_translation_or_a_score(models, more, written, name):
     path = models / name if (models / name).exists() else more / name
     how = {"nbest": 3, "scores": True}

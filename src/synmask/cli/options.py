@@ -56,7 +56,8 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
 
 Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
 Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
-Whole = Annotated[int, Parameter(converter=_whole, n_tokens=1, accepts_keys=False)]
+AS_WHOLE = Parameter(converter=_whole, n_tokens=1, accepts_keys=False)
+Whole = Annotated[int, AS_WHOLE]
 CountOption = Annotated[Whole, Field(ge=1, lt=2**31)]
 Switch = Annotated[Whole, Field(ge=0, le=1)]
 
@@ -90,7 +91,7 @@ TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
 class TrainingOptions:
     """The options of every training."""
 
-    seed: Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
+    seed: Annotated[Seed, AS_WHOLE, Parameter(help="Random seed.")]
     code: Annotated[
         str, Parameter(help="Digest of the training's code: checkpoints of another one are not continued.")
     ] = ""

@@ -138,7 +138,7 @@ class Annotations(Sequence):
         except (OSError, ValueError, EOFError) as error:
             raise UserError(f"{path}: cannot be read ({error}); annotate the text again") from None
         self.ends = np.cumsum(sizes)
-        if getattr(self.table, "shape", None) != (self.ends[-1], 3):
+        if getattr(self.table, "shape", None) != (self.ends[-1] if len(self.ends) else 0, 3):
             raise UserError(f"{path}: annotations of another text; annotate it again")
 
     def __len__(self) -> int:

@@ -34,10 +34,12 @@ def parse_file(
     to 14 words that has a split word, or else the first with words.
 
     Raises:
-        UserError: the model's guide induces no syntax, or there is no such sentence.
+        UserError: the model's guide induces no syntax, or there is no sentence, or not this one.
     """
     torch.set_num_threads(threads)
-    lines = list(read_lines(source))
+    lines = [" ".join(line.split()) for line in read_lines(source)]  # any white space is between tokens
+    if not lines:
+        raise UserError(f"{source}: empty; give sentences in BPE")
     chosen = _chosen([line.split() for line in lines], sentence, source)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
@@ -105,6 +107,8 @@ def _induced(
     (before `</s>`) and, if the guide induces them, `heights` (n), `heads` of the words and likely `parents`
     of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
     """
+    if not lines:
+        return
     transformer, task, _ = loaded
     sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
     for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):

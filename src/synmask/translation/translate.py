@@ -121,9 +121,8 @@ class Translator:
         if self.task.parsed and parse is None:
             needs = listed(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
-        options = [task.settings.system.options for task in tasks]
         # sentences affect others in their batch
-        self.alone = any(one.get("margin") == "batch" for one in options)
+        self.alone = any(task.settings.system.mixes for task in tasks)
         self.splitter = splitter_of(self.text)
         self.templates = None
         if self.task.template_dictionary is not None:
@@ -146,7 +145,7 @@ class Translator:
         """
         plain, tokens, split, sentences = self.encoded(lines, first)
         syntax = None
-        if self.task.parsed:
+        if self.task.parsed and sentences:
             cased = tokens_of(plain, self.text, self.jars, lowercase=False)
             syntax = _parsed(self.text.source, cased, tokens, split, self.parse)
         templates = None
