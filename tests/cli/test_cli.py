@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,8 +112,8 @@ def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
         (["average", "--run", "x", "--last", "2", "--data", "y", "--codes", "nowhere", "--vocabulary", "z",
           "--vocabulary-threshold", "0", "--source", "de", "--target", "en", "--text", "{}", "--settings", SETTINGS,
           "--output", "o"], "nowhere: no such file"),
-        (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems: transformer"),
-        (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora: demo"),
+        (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems; did you mean 'grammar'?"),
+        (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora; did you mean 'demo'?"),
         (["tree", "--system", "grammar", "--seed", "99", "ja"], "demo/de-en/grammar/seed99/average.pt: no such file; make it"),
         (["tree", "--system", "grammar", "--direction", "de-fr", "ja"], "no experiment with this corpus and direction"),
         (["tree", "--system", "grammar"], "give either a sentence"),
@@ -259,3 +260,51 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
     assert left.value.code in (1, 2)
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("folder", "words", "said"),
+    [
+        (ROOT, ["tree", "--system", "gramar", "ja"], "config.yaml: no 'gramar' among the systems; did you mean 'grammar'?"),
+        (ROOT, ["tree", "--system", "xyz", "ja"], "no 'xyz' among the systems; `systems:` in config.yaml has all "),
+        (ROOT, ["tree", "--system", "grammar", "--corpus", "multi30", "ja"], "did you mean 'multi30k'?"),
+        (ROOT, ["settings", "--corpus", "demo", "--direction", "de-en", "--system", "gramar"], "did you mean 'grammar'?"),
+        (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
+        (None, ["tree", "--model", "a.pt", "--number", "5"], "trees.jsonl: no such file; make it with: synmask parse --model a.pt --input"),
+    ],
+)  # fmt: skip
+def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypatch, folder, words, said):
+    monkeypatch.chdir(folder or tmp_path)
+    with pytest.raises(SystemExit):
+        main(words)
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert len(error) < 200
+
+
+def test_trees_that_are_not_there_are_made_by_a_command(capsys, tmp_path, monkeypatch):
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    (tmp_path / "workflow").symlink_to(ROOT / "workflow")
+    run = tmp_path / "results/demo/de-en/grammar/seed1"
+    run.mkdir(parents=True)
+    (run / "average.pt").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["tree", "--system", "grammar", "--number", "5"])
+    assert "make it with: snakemake results/demo/de-en/grammar/seed1/trees.jsonl\n" in capsys.readouterr().err
+
+
+def test_a_tree_that_ties_decided_says_so(capsys, tmp_path):
+    row = {"tokens": [*"abcd"], "distances": [1.0, 1.0, 1.0], "eos_distance": 2.0}
+    (tmp_path / "trees.jsonl").write_text(
+        f"{json.dumps(row)}\n{json.dumps(row | {'distances': [3, 2, 1]})}\n"
+    )
+    main(["tree", "--model", str(tmp_path / "average.pt"), "--number", "1"])
+    assert capsys.readouterr().err == f"{tmp_path}: 2 of 3 splits are ties, decided for the first\n"
+    main(["tree", "--model", str(tmp_path / "average.pt"), "--number", "2"])
+    assert capsys.readouterr().err == ""
+
+
+def test_the_installation_of_completion_says_what_it_writes():
+    assert "line into ~/.bashrc or ~/.zshrc" in " ".join(synmask("--help").stdout.replace("│", "").split())

@@ -16,6 +16,7 @@ from synmask.syntax.tree import (
     right_branching,
     spans_of_distances,
     spans_of_forest,
+    ties,
     word_heads,
     word_starts,
 )
@@ -75,6 +76,14 @@ def test_a_forest_is_its_trees_end_to_end(forest):
         expected += (spans_of_distances(tree) + offset).tolist()
         offset += len(tree) + 1
     assert spans[np.isfinite(slots)].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("distances", "expected"),
+    [([], 0), ([1], 0), ([2, 1, 2], 1), ([1, 1, 1], 2), ([1, 2, 1], 0), ([1, 2, 1, 1], 1), ([np.inf] * 2, 1)],
+)
+def test_ties_are_the_splits_that_a_rule_decides(distances, expected):
+    assert ties(distances) == expected
 
 
 def test_words_begin_after_whole_words():

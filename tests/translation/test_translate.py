@@ -9,6 +9,7 @@ from synmask.config.sections import Decoding, ModelText
 from synmask.files import UserError
 from synmask.translation.average import average, load_model, save_model
 from synmask.translation.decode import decode_files
+from synmask.translation.parse import parse_text
 from synmask.translation.train import train
 from synmask.translation.translate import Candidate, Translator, translate
 
@@ -174,6 +175,17 @@ def test_odd_text(models):
     found = [*Translator([models / "plain.pt"], nbest=2, scored=True)(lines)]
     assert len(found) == len(lines)
     assert all(math.isfinite(one.score) and "\n" not in one.text for line in found for one in line)
+
+
+def test_a_line_of_unknown_words_is_hinted_at(models, capsys):
+    translator = Translator([models / "plain.pt"])
+    list(translator(["a bb", "", "a 我们 bb", "我们 a", "我们"], 7))
+    said = "half of the words or more have parts that the training text lacks; the result says little"
+    assert capsys.readouterr().err == f"line 10, 11: {said}\n"
+    list(translator(["我们"] * 9))
+    assert capsys.readouterr().err == f"line 1, 2, 3, 4, 5, …: {said}\n"
+    parse_text(models / "grammar.pt", ["我们"])
+    assert capsys.readouterr().err == f"line 1: {said}\n"
 
 
 def test_an_empty_line_is_no_sentence(models):

@@ -126,7 +126,11 @@ def app() -> App:
         for verb in verbs:
             synmask.command(f"synmask.cli.{verb}", group=group, sort_key=next(numbers))
     rest = Group("Other", sort_key=next(numbers))
-    synmask.register_install_completion_command(group=rest)
+    synmask.register_install_completion_command(
+        group=rest,
+        help="Let your shell complete verbs and options: writes a script into your home and, for bash and "
+        "zsh, a line into ~/.bashrc or ~/.zshrc; it says which.",
+    )
     for flag in (*synmask.help_flags, *synmask.version_flags):
         synmask[flag].group = rest
     return synmask

@@ -12,7 +12,7 @@ from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from synmask.config.base import Language, Line, Seed
-from synmask.config.faults import one_line
+from synmask.config.faults import nearest, one_line
 from synmask.files import UserError
 
 if TYPE_CHECKING:
@@ -122,6 +122,10 @@ def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]
     from synmask.config import load, merge, read_yaml
 
     files = [Path("config.yaml"), *own]
+    if not files[0].exists():
+        raise UserError(
+            f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"
+        )
     values: dict[str, Any] = {}
     for path in files:
         values = merge(values, read_yaml(path))
@@ -130,8 +134,12 @@ def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]
 
 def check_named(config: "Config", path: Path, kind: str, name: str) -> None:
     """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
-    if name not in (known := getattr(config, kind)):
-        raise UserError(f"{path}: no {name!r} among the {kind}: {', '.join(known)}")
+    if name in (known := getattr(config, kind)):
+        return
+    near = nearest(name, known)
+    if "did you mean" not in near and len(known) > 12:
+        near = f"; `{kind}:` in config.yaml has all {len(known)}"
+    raise UserError(f"{path}: no {name!r} among the {kind}{near}")
 
 
 def together(**lists: Sequence) -> list[tuple]:

@@ -70,6 +70,13 @@ def spans_of_forest(slots: np.ndarray) -> np.ndarray:
     return np.array((start, end), dtype=np.int64).T
 
 
+def ties(distances: Sequence[float]) -> int:
+    """How many of the n-1 splits only the rule for equal distances decides."""
+    above = spans_of_distances(distances)[:, 0] - 1  # the gap above the part to its right
+    values = np.asarray(distances, dtype=np.float64)
+    return int(((above >= 0) & (values[above] == values)).sum()) if len(values) else 0
+
+
 def word_starts(tokens: Sequence[str]) -> list[bool]:
     """Whether each of the n sub-words begins a word: all but those after a piece that ends in "@@"."""
     return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]

@@ -15,6 +15,7 @@ from synmask.translation.inputs import (
     Jars,
     batches,
     encoded,
+    hint_at_unknown,
     no_jars,
     prepared,
     splitter_of,
@@ -62,6 +63,7 @@ def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> li
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
+    hint_at_unknown(split, loaded.task.src_dict)
     return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
 
 

@@ -24,6 +24,7 @@ from synmask.translation.inputs import (
     Jars,
     detokenised,
     encoded,
+    hint_at_unknown,
     no_jars,
     prepared,
     splitter_of,
@@ -144,6 +145,7 @@ class Translator:
             UserError: a line is too long; the message gives its number, counted from `first`.
         """
         plain, tokens, split, sentences = self.encoded(lines, first)
+        hint_at_unknown(split, self.task.src_dict, first)
         syntax = None
         if self.task.parsed and sentences:
             cased = tokens_of(plain, self.text, self.jars, lowercase=False)
