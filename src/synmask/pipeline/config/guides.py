@@ -33,6 +33,15 @@ class GuideOptions(Section):
         """All annotations it reads, including those computed from the tokens."""
         return self.reads
 
+    @property
+    def fits_roberta(self) -> bool:
+        """Whether RoBERTa's tasks give it all that it reads."""
+        return self.roberta and not self.needs - {"words"}
+
+    def mixes(self, left_pads: bool) -> bool:
+        """Whether the other sentences of a batch, padded on this side, affect a sentence's attention."""
+        return False
+
 
 class HeadOptions(GuideOptions):
     """Options of a guide that acts on some attention heads."""
@@ -74,6 +83,9 @@ class GrammarOptions(GuideOptions):
     def needs(self) -> frozenset[str]:
         return frozenset() if self.bpe == "none" else frozenset({"bpe_labels"})
 
+    def mixes(self, left_pads: bool) -> bool:
+        return left_pads and self.calibration == "as-published"
+
 
 class StructformerOptions(GuideOptions):
     induces = GrammarOptions.induces
@@ -81,6 +93,9 @@ class StructformerOptions(GuideOptions):
     conv_layers: Annotated[int, Field(ge=0, lt=1024)] = 3
     conv_kernel: Kernel = 9
     margin: Literal["batch", "sentence"] = "batch"
+
+    def mixes(self, left_pads: bool) -> bool:
+        return self.margin == "batch"
 
 
 class PascalOptions(HeadOptions):
@@ -168,3 +183,6 @@ GUIDES: dict[str, type[GuideOptions]] = {
     "syntax": SyntaxOptions,
     "templates": TemplatesOptions,
 }
+
+_PLAIN = ", ".join(f"`{name}`" for name, kind in GUIDES.items() if kind.roberta and name != "grammar")
+ROBERTAS = f"guide {_PLAIN}, or `grammar` with bpe: none"  # for messages

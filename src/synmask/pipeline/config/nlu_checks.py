@@ -1,7 +1,7 @@
 """Checks of language understanding across sections: weights, benchmarks and their tables."""
 
 from synmask.pipeline.config.faults import Fault, check_known
-from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.schema import PARSED, Config
 from synmask.pipeline.config.sections import System, Table
 from synmask.pipeline.config.table_plan import BASELINES
@@ -63,10 +63,8 @@ def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> No
     """
     system, entry = config.systems[name], config.benchmarks[benchmark]
     options, pretrain = system.guide_options(), config.weights[entry.weights].pretrain
-    if not options.roberta or options.needs - {"words"}:
-        plain = [f"`{guide}`" for guide, kind in GUIDES.items() if kind.roberta and guide != "grammar"]
-        what = f"guide {', '.join(plain)}, or `grammar` with bpe: none"
-        raise Fault(path, f"system {name!r} cannot be a RoBERTa, which takes {what}; leave it out")
+    if not options.fits_roberta:
+        raise Fault(path, f"system {name!r} cannot be a RoBERTa, which takes {ROBERTAS}; leave it out")
     if system.mlm_weight == "corpus":
         raise Fault(path, f"system {name!r} has mlm_weight: corpus; a benchmark has none, give a number")
     for key in ("mask_copies", "mask_until"):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from synmask.pipeline.config.base import (
+    Beam,
     Checksum,
     Count,
     Direction,
@@ -191,16 +192,32 @@ class Guidance(Guided):
         if self.guide not in GUIDES:
             raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
         try:
-            self.kind.model_validate(self.options)
+            _ = self.guide_options
         except ValidationError as error:
             raise ValueError(f"options.{one_line(error, self.options, self.kind)}") from None
         return self
+
+    @property
+    def guide_options(self) -> GuideOptions:
+        """The guide's options, those that are not given by default."""
+        return self.kind.model_validate(self.options)
 
 
 class TranslationGuidance(Guidance):
     mask_copies: Rate = 0.0
     mask_until: Part = 1.0
     left_pad_source: bool
+
+    @model_validator(mode="after")
+    def _guide_translates(self) -> "TranslationGuidance":
+        if "words" in self.kind.reads:
+            raise ValueError(f"guide {self.guide!r} is made for RoBERTa; give one that guides translation")
+        return self
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the other sentences of a batch affect a sentence's attention."""
+        return self.guide_options.mixes(self.left_pad_source)
 
 
 class RunSettings(Section):
@@ -228,7 +245,7 @@ class RunSettings(Section):
 
 
 class Decoding(Section):
-    beam: Annotated[int, Field(gt=0, le=1000)] = 5
+    beam: Beam = 5
     length_penalty: LengthPenalty = 1.0
     max_tokens: Count = 8000
     precision: Literal["fp32", "bf16"] = "fp32"

@@ -106,7 +106,7 @@ class GuidedTranslation(TranslationTask):
             needs=self.needs,
             syntax=syntax,
             templates=templates,
-            without=system.options.get("without", 0.0) if training else 0.0,
+            without=getattr(system.guide_options, "without", 0.0) if training else 0.0,
             mask_rate=system.mask_rate if training else 0.0,
             mask_copies=system.mask_copies,
             masked_epochs=self.settings.masked_epochs,
