@@ -12,9 +12,9 @@ import numpy as np
 
 import machine
 from synmask.pipeline.evaluation.parseval import evaluate
-from synmask.pipeline.evaluation.protocols import ParsedCorpus, counted_words
+from synmask.pipeline.evaluation.protocols import ParsedCorpus
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import spans_of_distances
+from synmask.pipeline.syntax.tree import counted_words, spans_of_distances
 from synmask.pipeline.syntax.treebank import Tree
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config import Config, as_json, load, merge, read_yaml
+from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.config.sections import Guidance, RunSettings
 from synmask.pipeline.files import UserError
 
 PATH = Path(__file__).parents[1] / "config.yaml"
@@ -387,3 +389,42 @@ def test_a_sweep_takes_no_systems_name(values):
     sweep(values, "options.layers", 2)
     said = "systems.grammar-layers-2: experiment 'demo' sweeps to this name; take another"
     assert said in refused(values)
+
+
+GUIDE = {"mask_rate": 0.0, "mlm_weight": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("guide", "options", "left_pads", "expected"),
+    [
+        ("none", {}, True, False),
+        ("grammar", {}, True, False),
+        ("grammar", {"calibration": "as-published"}, False, False),
+        ("grammar", {"calibration": "as-published"}, True, True),
+        ("structformer", {}, False, True),  # the default counts
+    ],
+)
+def test_whether_a_batch_affects_its_sentences(guide, options, left_pads, expected):
+    system = {"guide": guide, "options": options, "left_pad_source": left_pads} | GUIDE
+    assert Guidance.model_validate(system).mixes is expected
+
+
+@pytest.mark.parametrize("guide", ["sla", "syntax"])
+def test_a_guide_of_roberta_guides_no_translation(guide):
+    system = {"guide": guide, "options": {}, "left_pad_source": False} | GUIDE
+    with pytest.raises(ValueError, match=f"guide '{guide}' is made for RoBERTa; give one that guides trans"):
+        RunSettings.model_validate({"model": {}, "training": {}, "system": system})
+
+
+@pytest.mark.parametrize("guide", ["pascal", "lpsi", "structformer", "templates", "grammar", "distance"])
+def test_a_guide_of_translation_guides_no_roberta(guide):
+    settings = {
+        "task": "rte",
+        "training": {"warmup_updates": 1, "total_updates": 2},
+        "system": {"guide": guide, "options": {}} | GUIDE,
+    }
+    with pytest.raises(ValueError, match=f"guide '{guide}' cannot guide a RoBERTa, which takes guide `none`"):
+        FinetuningSettings.model_validate(settings)
+    for guide, options in (("sla", {}), ("grammar", {"bpe": "none"}), ("none", {})):
+        settings["system"] |= {"guide": guide, "options": options}
+        FinetuningSettings.model_validate(settings)

@@ -54,6 +54,10 @@ class GuideOptions:
         """All annotations it reads, including those computed from the tokens."""
         return self.reads
 
+    def mixes(self, left_pads: bool) -> bool:
+        """Whether the other sentences of a batch, padded on this side, affect a sentence's attention."""
+        return False
+
 
 @dataclass(frozen=True)
 class HeadOptions(GuideOptions):
@@ -89,6 +93,9 @@ class GrammarOptions(GuideOptions):
     def needs(self) -> frozenset[str]:
         return frozenset() if self.bpe == "none" else frozenset({"bpe_labels"})
 
+    def mixes(self, left_pads: bool) -> bool:
+        return left_pads and self.calibration == "as-published"
+
 
 @dataclass(frozen=True)
 class StructformerOptions(GuideOptions):
@@ -96,6 +103,9 @@ class StructformerOptions(GuideOptions):
 
     conv_layers: int = number(3, ge=0, lt=1024)
     conv_kernel: int = number(9, gt=0, lt=1024)
+
+    def mixes(self, left_pads: bool) -> bool:
+        return True  # by their common margin
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 import contextlib
 import gzip
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.cli import app, main
+from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config import as_json, load, read_yaml
+from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar"))
@@ -76,6 +80,23 @@ def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+\n?", synmask("--version").stdout)
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_whatever_the_locale_what_is_written_is_utf_8(tmp_path, encoding):
+    (tmp_path / "gold").write_text("(S (ÜP (N a) (N b)) (V c))\n", encoding="utf-8")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": encoding}
+    how = {"encoding": "utf-8", "env": os.environ | locale}
+    done = synmask("parseval", tmp_path / "gold", tmp_path / "gold", **how)
+    assert "  ÜP   " in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("given", ["Löwe", "Löwe".encode().decode("latin-1"), os.fsdecode("Löwe".encode())])
+def test_a_sentence_of_the_command_line_is_utf_8(given, monkeypatch):
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("latin-1" if "Ã" in given else "utf-8"))
+    assert as_utf8(given) == "Löwe"
+    with pytest.raises(UserError, match="the sentence is not UTF-8"):
+        as_utf8("L\udcf6we")
+
+
 def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
     done = synmask("trian")
     assert (done.returncode, done.stdout) == (2, "")
@@ -91,8 +112,8 @@ def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
         (["average", "--run", "x", "--last", "2", "--data", "y", "--codes", "nowhere", "--vocabulary", "z",
           "--vocabulary-threshold", "0", "--source", "de", "--target", "en", "--text", "{}", "--settings", SETTINGS,
           "--output", "o"], "nowhere: no such file"),
-        (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems: transformer"),
-        (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora: demo"),
+        (["tree", "--system", "gramar", "ja"], "no 'gramar' among the systems; did you mean 'grammar'?"),
+        (["tree", "--system", "grammar", "--corpus", "dem", "ja"], "no 'dem' among the corpora; did you mean 'demo'?"),
         (["tree", "--system", "grammar", "--seed", "99", "ja"], "demo/de-en/grammar/seed99/average.pt: no such file; make it"),
         (["tree", "--system", "grammar", "--direction", "de-fr", "ja"], "no experiment with this corpus and direction"),
         (["tree", "--system", "grammar"], "give either a sentence"),
@@ -238,3 +259,51 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
     assert left.value.code in (1, 2)
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("folder", "words", "said"),
+    [
+        (ROOT, ["tree", "--system", "gramar", "ja"], "config.yaml: no 'gramar' among the systems; did you mean 'grammar'?"),
+        (ROOT, ["tree", "--system", "xyz", "ja"], "no 'xyz' among the systems; `systems:` in config.yaml has all "),
+        (ROOT, ["tree", "--system", "grammar", "--corpus", "multi30", "ja"], "did you mean 'multi30k'?"),
+        (ROOT, ["settings", "--corpus", "demo", "--direction", "de-en", "--system", "gramar"], "did you mean 'grammar'?"),
+        (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
+        (None, ["tree", "--model", "a.pt", "--number", "5"], "trees.jsonl: no such file; make it with: synmask parse --model a.pt --input"),
+    ],
+)  # fmt: skip
+def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypatch, folder, words, said):
+    monkeypatch.chdir(folder or tmp_path)
+    with pytest.raises(SystemExit):
+        main(words)
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert len(error) < 200
+
+
+def test_trees_that_are_not_there_are_made_by_a_command(capsys, tmp_path, monkeypatch):
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    (tmp_path / "workflow").symlink_to(ROOT / "workflow")
+    run = tmp_path / "results/demo/de-en/grammar/seed1"
+    run.mkdir(parents=True)
+    (run / "average.pt").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["tree", "--system", "grammar", "--number", "5"])
+    assert "make it with: snakemake results/demo/de-en/grammar/seed1/trees.jsonl\n" in capsys.readouterr().err
+
+
+def test_a_tree_that_ties_decided_says_so(capsys, tmp_path):
+    row = {"tokens": [*"abcd"], "distances": [1.0, 1.0, 1.0], "eos_distance": 2.0}
+    (tmp_path / "trees.jsonl").write_text(
+        f"{json.dumps(row)}\n{json.dumps(row | {'distances': [3, 2, 1]})}\n"
+    )
+    main(["tree", "--model", str(tmp_path / "average.pt"), "--number", "1"])
+    assert capsys.readouterr().err == f"{tmp_path}: 2 of 3 splits are ties, decided for the first\n"
+    main(["tree", "--model", str(tmp_path / "average.pt"), "--number", "2"])
+    assert capsys.readouterr().err == ""
+
+
+def test_the_installation_of_completion_says_what_it_writes():
+    assert "line into ~/.bashrc or ~/.zshrc" in " ".join(synmask("--help").stdout.replace("│", "").split())

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.evaluation.parseval import evaluate, evaluate_files
-from synmask.pipeline.evaluation.protocols import ParsedCorpus, counted_words
+from synmask.pipeline.evaluation.protocols import ParsedCorpus
 from synmask.pipeline.files import UserError, write_lines
 from synmask.pipeline.reporting.parse_text import as_text
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import bracketed, over_words, spans_of_distances
+from synmask.pipeline.syntax.tree import bracketed, counted_words, over_words, spans_of_distances
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
 
@@ -235,7 +235,7 @@ def test_sentences_that_nobody_parsed_are_left_out(files):
         ("", "predicted, line 1: no tree in this file"),
         (
             "((the dogs) (bark very))\n",
-            r"predicted, line 1: a constituent without a label; fix the tree; or, if trees have no labels, their words: tree 1 has 4, not 6",
+            r"predicted, tree 1: a constituent without a label; fix the tree; or, if trees have no labels, their words: tree 1 has 4, not 6",
         ),
         ("((the cats) (bark (very loudly)) .)\n", 'predicted: line 1, word 2: "cats" in the parse, "dogs"'),
         (
@@ -315,6 +315,46 @@ def test_a_tree_that_is_not_binary_is_scored_as_it_is(files, tmp_path):
     assert counts["words"]["induced"] == {"matched": [1], "predicted": [1]}
     assert found["protocols"]["evalb"]["rows"]["induced"]["precision"] == 100  # TOP is deleted
     assert found["protocols"]["evalb"]["rows"]["induced"]["recall"] == 50
+
+
+@pytest.mark.parametrize(
+    ("dash", "rule"),
+    [
+        ("$*LRB*", "by the gold tags"),
+        ("$-LRB-", "by the gold tags"),
+        ("$(", "by the gold tags"),
+        ("PONCT", "by the gold tags; where a tag is not known (PONCT; 1 of 5 leaves), by Unicode's"),
+        ("_", "by the gold tags; where a tag is not known (_; 1 of 5 leaves), by Unicode's"),
+    ],
+)
+def test_the_name_of_a_signs_tag_changes_no_score(files, dash, rule):
+    files[0].write_text(f"(S (NP (DT Die) (NN Katze)) ({dash} —) (VP (VVFIN schläft) (ADV hier)))\n")
+    files[1].write_text("(((Die Katze) —) (schläft hier))\n")
+    found, _ = evaluate_files(*files[:2])
+    assert found["protocols"]["words"]["rows"]["induced"]["f1"] == 100
+    assert found["protocols"]["words"]["rows"]["right-branching"]["f1"] == 50
+    assert f"recognised {rule}" in as_text(found)
+
+
+@pytest.mark.parametrize(("dog", "cat"), [("(X {})", "(X {})"), ("({})", "{}")])  # with labels, and without
+def test_failed_parses_are_skipped_and_counted(files, dog, cat):
+    """As EVALB does; also where a treebank's own tree is missing."""
+    gold = "( (NP (NNP Anna)) (VP (VBZ runs) (RB home)) (. .) )\n(())\n(S (NP (DT a) (NN b)) (V c))\n"
+    files[0].write_text(gold)
+    anna = f"({'X ' * ('X' in dog)}{' '.join(dog.format(word) for word in ['Anna', 'runs', 'home', '.'])})"
+    abc = f"({'X ' * ('X' in cat)}{' '.join(cat.format(word) for word in 'abc')})"
+    files[1].write_text(f"{anna}\n{abc}\n{abc}\n")
+    whole, _ = evaluate_files(*files[:2])
+    assert (whole["unparsed"], whole["failed"]) == (1, 0)
+    assert whole["protocols"]["words"]["sentences"] == 2
+    files[1].write_text(f"(())\n{abc}\n{abc}\n")
+    found, counts = evaluate_files(*files[:2])
+    assert (found["unparsed"], found["failed"], counts["words"]["gold"]) == (1, 1, [1])
+    assert "1 sentences without a gold tree are left out" in as_text(found)
+    assert "1 sentences whose parse failed, (()), are skipped" in as_text(found)
+    files[1].write_text("(())\n" * 3)
+    with pytest.raises(UserError, match="every predicted parse failed"):
+        evaluate_files(*files[:2])
 
 
 def test_trees_in_brackets_have_no_heads(files):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.evaluation.parseval import evaluate
-from synmask.pipeline.evaluation.protocols import ParsedCorpus, counted_words
-from synmask.pipeline.syntax.tree import balanced, left_branching, right_branching
+from synmask.pipeline.evaluation.protocols import ParsedCorpus
+from synmask.pipeline.syntax.tree import balanced, counted_words, left_branching, right_branching
 from synmask.pipeline.syntax.treebank import same_word
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))"
@@ -117,16 +117,16 @@ def test_paper_cuts_lines_and_drops_escapes(corpus, parse):
     assert finds(two, "a . b c", 1, 9, 1) == 4
     assert finds(two, "a . b c", 2, 1, 3) == 2
     # the tree without &quot; is (a b) c; &quot; goes with b, as if it were a piece of it, not with a
-    quote = "(S (X (X (A a) (Q &quot;)) (B b)) (C c))"
+    quote = "(S (X (X (A a) (NN &quot;)) (B b)) (C c))"
     assert finds(quote, "a &quot; b c", 2, 1, 3) == 4
     assert finds(quote, "a &quot; b c", 1, 2, 3) == 3
     # behind the last word that is kept it goes with that
-    end = "(S (A a) (X (B b) (C c)) (Q &quot;))"
+    end = "(S (A a) (X (B b) (C c)) (NN &quot;))"
     assert finds(end, "a b c &quot;", 3, 2, 1) == 4
     assert finds(end, "a b c &quot;", 2, 1, 3) == 2
     # the second part, "&quot; .", has one word that is kept and gives no distance, so that what comes before
     # </s> comes before the full stop, which forms the last constituent with </s>
-    short = "(S (A a) (! !) (Q &quot;) (. .))"
+    short = "(S (A a) (! !) (NN &quot;) (. .))"
     assert finds(short, "a ! &quot; .", 1, 3, 5) == 3
     assert rows(corpus([short], [parse("a ! &quot; .", 1, 3, 5, eos=1)]), "paper")["oracle"]["recall"] == 100
 

@@ -149,6 +149,19 @@ def test_what_the_trees_rest_on_is_for_the_page_alone(run, table, tmp_path):
     assert "at 100 a tree says no more than which words are split" in last.notes[0]
 
 
+def test_a_page_says_where_punctuation_was_recognised_by_characters(run, table, tmp_path):
+    both = [run("a", direction, 1, 30.0) for direction in ("de-en", "en-de")]
+    for (path, _), tags in zip(both, (["PONCT", "_"], []), strict=True):
+        how = {"leaves": 40, "by_characters": 3 * len(tags), "tags": tags}
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"punctuation": how}))
+    table(both, systems=("a",), directions=("de-en", "en-de"))
+    *_, last = read_tables(tmp_path / "t.x.json")
+    assert last.notes[1:] == [
+        "De→En: punctuation and currency signs are recognised by the gold tags; where a tag is not known "
+        "(PONCT, _; 6 of 40 leaves), by Unicode's categories of the characters."
+    ]
+
+
 def test_without_heads_there_is_no_table_of_them(run, table):
     _, markdown, _ = table([run("a", "de-en", 1, 30.0, heads=False)])
     assert "dependencies" not in markdown

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.files import UserError
+from synmask.pipeline.files import UserError, write_lines
 from synmask.pipeline.reporting.runs import read_comparisons
 from synmask.pipeline.reporting.tables import write_table
 from synmask.pipeline.reporting.task_figures import task_dots
@@ -453,6 +453,21 @@ def test_tasks_of_language_understanding(table, task_scores, tmp_path):
         drawn = {(row["column"], row["label"]): row["mean"] for row in csv.DictReader(lines)}
     assert (len(drawn), drawn["average", "RoBERTa"]) == (8, "64.0")
     assert all((tmp_path / f"figure.{kind}").stat().st_size > 1000 for kind in ("svg", "pdf"))
+
+
+def test_a_label_that_looks_like_a_number_or_nothing_is_drawn_as_text(tmp_path):
+    labels = ["None", "NA", "null", "nan", "n/a", "01", "1", "1e3", "True", "-inf"]
+    cells, runs = ["column,system,label,mean,sd,median,seeds"], ["direction,system,seed,glue"]
+    for place, label in enumerate(labels):
+        cells.append(f"NA,{label},{label},{70 + place},,{70 + place},1")
+        runs.append(f"NA,{label},1,{70 + place}")
+    for name, lines in (("t.csv", cells), ("t.runs.csv", runs)):
+        write_lines(tmp_path / name, lines)
+    task_dots(tmp_path / "t", tmp_path / "figure")
+    with open(tmp_path / "figure.csv") as lines:
+        assert [row["label"] for row in csv.DictReader(lines)] == labels
+    shown = (tmp_path / "figure.svg").read_text()
+    assert all(f"<!-- {label} -->" in shown or f">{label}<" in shown for label in labels)
 
 
 def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(table, task_scores):

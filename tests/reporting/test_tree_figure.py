@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from synmask.pipeline.reporting import tree_figure
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.treebank import read_trees
+from synmask.pipeline.syntax.treebank import flat_tree, read_trees
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
 GOLD = (
@@ -26,6 +26,17 @@ HEIGHTS = [*range(11)]
 def gold(tmp_path):
     (tmp_path / "gold.mrg").write_text(GOLD, encoding="utf-8")
     return next(read_trees(tmp_path / "gold.mrg"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tokens", [[], ["ja"], ["."], ["ja", "ja"]])
+def test_a_sentence_of_no_word_or_few(tokens, tmp_path):
+    count = len(tokens)
+    parse = Parse(tokens, [1.0] * (count - 1), 2.0 * bool(tokens), [0] * count, [1.0] * count, [[]] * count)
+    for gold in (flat_tree(tokens), None):
+        tree_figure.trees(gold, {"A": parse}, tmp_path / "drawn")
+        assert (tmp_path / "drawn.pdf").stat().st_size > 1000
+        assert (tmp_path / "drawn.csv").read_text().startswith("tree,start,end,label,right,value,tokens\n")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from synmask.pipeline.reporting.tree_page import page, section
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.treebank import Tree, read_trees
+from synmask.pipeline.syntax.treebank import Tree, flat_tree, read_trees, trees_of
 
 
 @pytest.fixture
@@ -65,6 +65,16 @@ def test_right_constituents_and_split_words_are_marked(trees, parses):
     assert [path(svg, "right").count("H") for svg in drawn] == [0, 0, 0, 0, 0, 1]  # a constituent has one H
     assert [path(svg, "split").count("M") for svg in drawn] == [0, 0, 0, 1, 0, 0]
     assert [path(svg, "plain").count("H") for svg in drawn] == [1, 1, 2, 3, 2, 2]
+
+
+def test_a_sentence_without_words_is_left_out(trees, parses):
+    """Of an empty line, or where the gold tree's parser failed."""
+    trees += [flat_tree([]), *trees_of(["(())"], "gold"), *trees_of(["(S (UH yes))"], "gold")]
+    parses += [Parse([], [], 0.0, [], [], []), parses[0], Parse(["yes"], [], 1.0, [0], [1.0], [[]])]
+    text = section(trees, {"A": parses})
+    heads = re.findall('<summary class="tree-text">(.*?)</summary>', text)
+    assert heads == ["6. yes", "3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
+    assert "<summary" not in section(trees[3:4], {"A": parses[3:4]})
 
 
 def test_the_sentences_are_spread_over_all_lengths():

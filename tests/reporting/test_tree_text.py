@@ -57,6 +57,21 @@ def test_one_word_and_equal_values(gold):
     ]
 
 
+def test_a_sentence_without_words(gold):
+    parse = Parse([], [], 0.0, [], [], [])
+    lines = draw(sentence_of(gold("(FLAT)"), {"A": parse}), {"A": parse}).splitlines()
+    assert lines == [
+        "gold (0 constituents that count)", "(no words)", "", "A (0 of 0 found, drawn thick)", "(no words)",
+    ]  # fmt: skip
+
+
+def test_where_the_gold_trees_parser_failed_the_induced_tree_stands_alone(gold):
+    parse = Parse(["ja", "!"], [1.0], 2.0)
+    assert draw(sentence_of(gold("(())"), {"A": parse}), {"A": parse}) == draw(
+        sentence_of(None, {"A": parse}), {"A": parse}
+    )
+
+
 def test_without_a_gold_tree():
     parse = Parse(["a", "b"], [1], 2, None, [1, 2])
     assert draw(sentence_of(None, {"A": parse}), {"A": parse}).splitlines()[0] == "A"

@@ -141,6 +141,14 @@ def test_a_file_and_its_counts(tmp_path):
         Annotations(tmp_path / "b.npy", sizes)
 
 
+def test_a_failed_parse_is_no_annotation(tmp_path):
+    annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **files(tmp_path))
+    failed = files(tmp_path, trees=[*TREES[:2], "(())", "( () )"])
+    counts = annotate_file(tmp_path / "bpe", tmp_path / "b.npy", **failed)
+    assert counts == {"sentences": 4, "without_heads": 2, "without_distances": 2}
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+
+
 def test_only_the_kept_lines_count(tmp_path):
     paths = files(tmp_path, bpe=[BPE[1], BPE[3]])
     write_lines(tmp_path / "kept", ["2", "4"])

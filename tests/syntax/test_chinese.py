@@ -10,7 +10,7 @@ from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import annotate_file
 from synmask.pipeline.syntax.corenlp import parse_file
 from synmask.pipeline.syntax.jvm import Machine, Models
-from synmask.pipeline.syntax.tree import not_punctuation
+from synmask.pipeline.syntax.tree import counted_words
 from synmask.pipeline.syntax.treebank import read_trees
 from synmask.pipeline.text.tokenise import tokenise
 
@@ -67,9 +67,7 @@ def test_every_sentence_has_a_tree_of_its_words(parsed):
         " (VP (VV 喂) (AS 了) (NP (CP (IP (VP (VV 饿) (AS 着))) (DEC 的)) (NP (NN 狗)))) (PU 。)))"
     )
     assert (7, 13, "NP") in trees[1].spans()  # the book about history
-    words = [
-        word for word, counts in zip(trees[9].leaves(), not_punctuation(trees[9]), strict=True) if counts
-    ]
+    words = [word for word, counts in zip(trees[9].leaves(), counted_words(trees[9]), strict=True) if counts]
     assert " ".join(words) == "上海 是 中国 最 大 的 城市 之一 人口 超过 两千万"
 
 

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from synmask.pipeline.syntax.tree import (
     balanced,
     bracketed,
-    is_punctuation,
+    counted_words,
+    counts,
     left_branching,
-    not_punctuation,
     over_words,
     restricted_spans,
     right_branching,
     spans_of_distances,
     spans_of_forest,
+    ties,
     word_heads,
     word_starts,
 )
@@ -77,6 +78,14 @@ def test_a_forest_is_its_trees_end_to_end(forest):
     assert spans[np.isfinite(slots)].tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("distances", "expected"),
+    [([], 0), ([1], 0), ([2, 1, 2], 1), ([1, 1, 1], 2), ([1, 2, 1], 0), ([1, 2, 1, 1], 1), ([np.inf] * 2, 1)],
+)
+def test_ties_are_the_splits_that_a_rule_decides(distances, expected):
+    assert ties(distances) == expected
+
+
 def test_words_begin_after_whole_words():
     tokens = ["über@@", "setz@@", "ung", "ist", "schwer@@", "er"]
     assert word_starts(tokens) == [True, False, False, True, True, False]
@@ -111,27 +120,37 @@ def test_baselines_by_hand():
     ("word", "tag", "expected"),
     [
         *(
-            (".", tag, True)
-            for tag in [".", ",", ":", "``", "''", "-LRB-", "-RRB-", "$,", "$.", "$(", "PUNCT"]
+            ("a", tag, False)
+            for tag in [
+                ".", ",", ":", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP", "$", "#", "PU", "$,", "$.", "$(",
+                "$*LRB*", "$[", "PUNCT",
+            ]
         ),
-        ("...", "X", True),
-        ("?!", "XX", True),
-        ("(", "$", True),
-        ("$", "$", False),
-        ("a.", "X", False),
-        (".", "NN", False),
-        ("dog", "NN", False),
+        # signs that Penn, STTS and universal dependencies have among their words
+        *((".", tag, True) for tag in ["NN", "CC", "SYM", "POS", "XY", "KON", "VV", "NOUN"]),
+        ("dog", "NN", True),
+        *(
+            (word, tag, False)
+            for tag in ["X", "XX", "_", "PONCT", "punct", "$*LRB*-NK", "COMMA"]
+            for word in ["...", "?!", "-", "—", "„", "«", "·", "。", "、", "(", "``", "''", "´", "$", "#", "€",
+                         "&quot;", "&apos;", "&#91;", "@-@"]
+        ),
+        *(
+            (word, tag, True)
+            for tag in ["X", "XX", "_", "NC", "VMFIN|VVFIN"]
+            for word in ["a.", "&apos;s", "3", "US$", "½", "👍", "°", "々", "é"]
+        ),
     ],
-)
-def test_punctuation_by_tag_or_without_a_tag_by_its_characters(word, tag, expected):
-    assert is_punctuation(word, tag) is expected
+)  # fmt: skip
+def test_words_count_by_their_tag_or_if_it_is_not_known_by_their_characters(word, tag, expected):
+    assert counts(word, tag) is expected
 
 
 def test_gold_spans_without_punctuation(tmp_path):
     text = "(S (NP (DT the) (NN dog)) (, ,) (VP (VP (VB saw) (NP (PRP it))) (. !)) (. .))"
     (tmp_path / "gold.mrg").write_text(text)
     (tree,) = read_trees(tmp_path / "gold.mrg")
-    keep = not_punctuation(tree)
+    keep = counted_words(tree)
     assert keep == [True, True, False, True, True, False, False]
     assert restricted_spans(tree, keep) == {(0, 2): {"NP"}, (2, 4): {"VP"}}
 

@@ -4,7 +4,7 @@ import zipfile
 import pytest
 
 from synmask.pipeline.files import UserError
-from synmask.pipeline.syntax.treebank import Tree, flat_tree, read_trees
+from synmask.pipeline.syntax.treebank import UNPARSED, Tree, flat_tree, read_trees
 
 DOG = "(S (NP (DT The) (NN dog)) (VP (VBZ barks)) (. .))"
 
@@ -97,6 +97,30 @@ def test_flat_trees_stand_for_sentences_that_nobody_parsed(tmp_path):
     assert trees[1].spans() == [(0, 0, "FLAT")]
 
 
+def test_an_outer_bracket_around_several_constituents_is_the_tree(tmp_path):
+    text = "( (NP (NNP Anna)) (VP (VBZ sleeps)) (. .))"
+    (tree,) = read(tmp_path, text.replace("))", ") )"))
+    assert (tree.label, tree.tags()) == ("", ["NNP", "VBZ", "."])
+    assert tree.spans()[0] == (0, 3, "")
+    assert str(tree) == text
+    assert read(tmp_path, str(tree)) == [tree]
+
+
+def test_a_failed_parse_is_no_tree_but_takes_its_place(tmp_path):
+    dog, failed, _ = trees = read(tmp_path, f"{DOG}\n( ( ) )\n{DOG}\n")
+    assert str(failed) == "(())"
+    assert (failed.leaves(), failed.label in UNPARSED, dog.label in UNPARSED) == ([], True, False)
+    assert read(tmp_path, "".join(map(str, trees))) == trees
+
+
+def test_a_round_bracket_in_the_tag_of_stts(tmp_path):
+    text = '(S (NE Anna) ($( -)\t($(--- ") ($(\n -) ($-LRB- -LRB-) ($. .))'
+    (tree,) = read(tmp_path, text)
+    assert tree.tags() == ["NE", "$(", "$(", "$(", "$", "$."]
+    assert tree.leaves() == ["Anna", "-", '"', "-", "(", "."]
+    assert read(tmp_path, str(tree)) == [tree]
+
+
 def test_empty_lines_mean_nothing(tmp_path):
     assert len(read(tmp_path, f"\n{DOG}\n \n\n{DOG}\n\n")) == 2
 
@@ -135,7 +159,8 @@ def test_trees_of_any_depth(side, tmp_path):
         (f"{DOG}\n()\n", 2, "without words"),
         (f"{DOG}\n(S (FLAT))\n", 2, "without words"),
         (f"{DOG}\n(S ((NN a)))\n", 2, "without a label"),
-        (f"{DOG}\n( (S (NN a)) (S (NN b)))\n", 2, "without a label"),
+        (f"{DOG}\n(S ((NN a) (NN b)))\n", 2, "without a label"),
+        (f"{DOG}\n((-NONE- *))\n", 2, "without words"),
         ("", 1, "no tree"),
         ("\n\n", 2, "no tree"),
     ],

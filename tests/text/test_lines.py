@@ -1,6 +1,7 @@
 import os
 import pty
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -129,3 +130,21 @@ def test_a_terminal_is_asked():
     assert process.communicate() == (b"", b"de> de> de> \n")
     assert process.returncode == 0
     os.close(ours)
+
+
+def test_standard_input_is_read_from_its_descriptor(tmp_path):
+    """A socket, which Node gives to a child, has no name to open; a file may have been read in part."""
+    ours, theirs = socket.socketpair()
+    ours.sendall("ä\nb\n".encode())
+    ours.close()
+    assert started(stdin=theirs).communicate() == ("1 ä\n2 b\n".encode(), b"")
+    theirs.close()
+    (tmp_path / "in").write_text("read before\na\nb\n")
+    with open(tmp_path / "in", "rb", buffering=0) as handle:
+        handle.read(len("read before\n"))
+        assert started(stdin=handle).communicate() == (b"1 a\n2 b\n", b"")
+
+
+def test_standard_input_that_is_closed_is_one_line():
+    said = started(preexec_fn=lambda: os.close(0)).communicate()[1]
+    assert said.endswith(b"UserError: standard input is closed; give a file, or a pipe\n")

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.files import UserError
+from synmask.pipeline.files import UserError, write_lines
 from synmask.pipeline.search.products import Products
+from synmask.pipeline.syntax.parses import read_parses
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.average import load_model
@@ -157,8 +158,28 @@ def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     assert shown["sentence"] == 3
     assert shown["tokens"] == [*source.read_text().splitlines()[2].split(), "</s>"]
     np.testing.assert_allclose(np.sum(shown["distribution"], 1), 1, atol=1e-4)
+    lines = source.read_text().splitlines()
+    write_lines(tmp_path / "short", ["", lines[2]])  # by default not an empty line, if there is another
+    parse_file(models / "grammar.pt", tmp_path / "short", tmp_path / "trees", tmp_path / "p", None, 1)
+    assert json.loads((tmp_path / "p").read_text())["sentence"] == 2
     with pytest.raises(UserError, match="no sentence 99, only 12"):
         parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 99, 1)
+
+
+def test_any_white_space_is_between_sub_words(models, tmp_path):
+    (tmp_path / "bpe").write_text("a\tbb\u00a0 d\n\u2003\njj\n", encoding="utf-8")
+    parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", 2, 1)
+    assert [parse.tokens for parse in read_parses(tmp_path / "trees")] == [["a", "bb", "d"], [], ["jj"]]
+    assert json.loads((tmp_path / "p").read_text())["tokens"] == ["</s>"]
+
+
+def test_a_file_without_sentences(models, tmp_path):
+    (tmp_path / "bpe").touch()
+    with pytest.raises(UserError, match="bpe: empty; give sentences in BPE"):
+        parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["bpe"]
+    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], Decoding(), threads=1)
+    assert (tmp_path / "h.txt").read_text() == (tmp_path / "h.tok").read_text() == ""
 
 
 def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):

@@ -12,7 +12,7 @@ from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.syntax.annotations import annotate_file
 from synmask.pipeline.translation.average import average, save_model
-from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.decode import decode_files, predict_templates
 from synmask.pipeline.translation.parse import parse_file
 from synmask.pipeline.translation.steps import DecoderSteps
 from synmask.pipeline.translation.task import GuidedTranslation, translation_config
@@ -215,9 +215,23 @@ def test_new_text_is_parsed_for_a_system_that_reads_a_parser(corpus, models, tmp
     assert found[1] == ""
 
 
+def test_a_file_without_sentences_has_no_translations(models, tmp_path):
+    (tmp_path / "bpe").touch()
+    np.save(tmp_path / "none.npy", np.zeros((0, 3), dtype=np.int16))
+    decode(models / "pascal.pt", tmp_path / "bpe", tmp_path / "h", annotations=[tmp_path / "none.npy"])
+    assert (tmp_path / "h.txt").read_text() == ""
+    np.save(tmp_path / "none.npy", np.zeros((3, 3), dtype=np.int16))
+    with pytest.raises(UserError, match=r"none\.npy: annotations of another text"):
+        decode(models / "pascal.pt", tmp_path / "bpe", tmp_path / "h", annotations=[tmp_path / "none.npy"])
+    assert texts(Translator([models / "pascal.pt"], parse=lambda *_: 1 / 0), []) == []
+
+
 def test_what_a_parser_must_give_is_said(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads of a parser; give --annotations"):
         decode(models / "pascal.pt", corpus / "bpe/test.de", tmp_path / "h")
+    with pytest.raises(UserError, match=r"pascal\.pt: reads heads; templates are predicted from the source"):
+        predict_templates(models / "pascal.pt", corpus / "bpe/test.de", tmp_path / "h", Decoding(), threads=1)
+    assert not (tmp_path / "h").exists()
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads, which only a parser gives; there is none"):
         Translator([models / "pascal.pt"])
     with pytest.raises(UserError, match="this system induces no syntax"):

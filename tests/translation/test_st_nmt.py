@@ -326,6 +326,10 @@ def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, 
         train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1, templates=files)
     with pytest.raises(UserError, match=r"second\.pt: reads templates; give --templates"):
         decode_files(models / "second.pt", [corpus / "bpe/test.de"], [tmp_path / "h"], Decoding(), threads=1)
+    with pytest.raises(
+        UserError, match=r"second\.pt: reads template; templates are predicted from the source"
+    ):
+        predict_templates(models / "second.pt", corpus / "bpe/test.de", tmp_path / "h", Decoding(), threads=1)
     state = average(models / "second/checkpoints", 1)
     with pytest.raises(UserError, match="not what the model was trained on"):
         save_model(tmp_path / "x.pt", state, corpus / "bin", model_text(CODES), typed(settings))

@@ -9,6 +9,7 @@ from synmask.pipeline.config.sections import Decoding, ModelText
 from synmask.pipeline.files import UserError
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.parse import parse_text
 from synmask.pipeline.translation.train import train
 from synmask.pipeline.translation.translate import Candidate, Translator, translate
 
@@ -24,7 +25,7 @@ def more(corpus, models, all_settings, tmp_path_factory):
     train(corpus / "bin", folder / "two", "de", "en", typed(all_settings["plain"]), 2, keep=1)
     state = average(folder / "two/checkpoints", 1)
     save_model(folder / "two.pt", state, corpus / "bin", text, typed(all_settings["plain"]))
-    options = {"conv_layers": 1, "conv_kernel": 3, "margin": "batch"}
+    options = {"conv_layers": 1, "conv_kernel": 3}
     system = all_settings["plain"]["system"] | {"guide": "structformer", "options": options}
     settings = all_settings["plain"] | {"system": system}
     train(corpus / "bin", folder / "structformer", "de", "en", typed(settings), 1, keep=1)
@@ -34,6 +35,10 @@ def more(corpus, models, all_settings, tmp_path_factory):
     torch.save(saved | {"text": saved["text"] | {"target": "fr"}}, folder / "fr.pt")
     system = saved["settings"]["system"] | {"left_pad_source": True}
     torch.save(saved | {"settings": saved["settings"] | {"system": system}}, folder / "left.pt")
+    saved = torch.load(models / "grammar.pt", weights_only=True)
+    system = saved["settings"]["system"] | {"left_pad_source": True}
+    system["options"] = system["options"] | {"calibration": "as-published"}
+    torch.save(saved | {"settings": saved["settings"] | {"system": system}}, folder / "published.pt")
     return folder
 
 
@@ -64,7 +69,7 @@ def test_raw_text_is_prepared_and_empty_lines_stay(models, tmp_path):
     assert len(set(found)) > 1
 
 
-@pytest.mark.parametrize("name", ["plain.pt", "grammar.pt", "structformer.pt"])
+@pytest.mark.parametrize("name", ["plain.pt", "left.pt", "grammar.pt", "published.pt", "structformer.pt"])
 def test_no_batch_changes_a_translation_or_a_score(models, more, written, name):
     path = models / name if (models / name).exists() else more / name
     how = {"nbest": 3, "scores": True}
@@ -170,6 +175,17 @@ def test_odd_text(models):
     found = [*Translator([models / "plain.pt"], nbest=2, scored=True)(lines)]
     assert len(found) == len(lines)
     assert all(math.isfinite(one.score) and "\n" not in one.text for line in found for one in line)
+
+
+def test_a_line_of_unknown_words_is_hinted_at(models, capsys):
+    translator = Translator([models / "plain.pt"])
+    list(translator(["a bb", "", "a 我们 bb", "我们 a", "我们"], 7))
+    said = "half of the words or more have parts that the training text lacks; the result says little"
+    assert capsys.readouterr().err == f"line 10, 11: {said}\n"
+    list(translator(["我们"] * 9))
+    assert capsys.readouterr().err == f"line 1, 2, 3, 4, 5, …: {said}\n"
+    parse_text(models / "grammar.pt", ["我们"])
+    assert capsys.readouterr().err == f"line 1: {said}\n"
 
 
 def test_an_empty_line_is_no_sentence(models):

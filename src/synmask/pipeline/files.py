@@ -11,6 +11,7 @@ import re
 import reprlib
 import socket
 import stat
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,6 +19,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
+STDIN = Path("/dev/stdin")
+STDIN_NAMES = frozenset({str(STDIN), "/dev/fd/0", "/proc/self/fd/0"})
 ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
 
 
@@ -180,19 +183,28 @@ def endless(path: str | Path) -> bool:
 def read_lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file (.gz or plain) without their line ends; only "\\n" ends a line.
 
-    A byte order mark at the start and a carriage return before the line end are dropped.
+    A byte order mark at the start and a carriage return before the line end are dropped. Standard input
+    (`STDIN`) is read from its descriptor: a socket cannot be opened by name.
 
     Raises:
         UserError: the file is missing, is not UTF-8 (named with its line), or is a damaged .gz.
     """
     path = Path(path)
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle:
             yield from decoded(handle, str(path))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
+
+
+def _opened_to_read(path: Path) -> IO[bytes]:
+    if str(path) not in STDIN_NAMES:
+        return open(path, "rb")
+    if sys.stdin is None:  # else another file may have its number by now
+        raise UserError("standard input is closed; give a file, or a pipe")
+    return open(0, "rb", closefd=False)
 
 
 def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ A verb is a function: its signature and docstring are its command line.
 """
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -121,7 +122,11 @@ def app() -> App:
         for verb in verbs:
             synmask.command(f"synmask.pipeline.cli.{verb}", group=group, sort_key=next(numbers))
     rest = Group("Other", sort_key=next(numbers))
-    synmask.register_install_completion_command(group=rest)
+    synmask.register_install_completion_command(
+        group=rest,
+        help="Let your shell complete verbs and options: writes a script into your home and, for bash and "
+        "zsh, a line into ~/.bashrc or ~/.zshrc; it says which.",
+    )
     for flag in (*synmask.help_flags, *synmask.version_flags):
         synmask[flag].group = rest
     return synmask
@@ -140,6 +145,10 @@ def main(words: Sequence[str] | None = None) -> None:
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
     words = sys.argv[1:] if words is None else words
+    for stream in (sys.stdout, sys.stderr):  # whatever the locale; paths come out as they came in
+        if isinstance(stream, io.TextIOWrapper):
+            how = "surrogateescape" if stream is sys.stdout else "backslashreplace"
+            stream.reconfigure(encoding="utf-8", errors=how)
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     synmask = app()

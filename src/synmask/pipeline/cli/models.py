@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from synmask.pipeline.cli.options import (
+    AS_WHOLE,
     CountOption,
     Gpus,
     Json,
@@ -19,7 +20,7 @@ from synmask.pipeline.cli.options import (
     TrainingOptions,
     Whole,
 )
-from synmask.pipeline.config.base import LengthPenalty
+from synmask.pipeline.config.base import Beam, LengthPenalty
 from synmask.pipeline.config.sections import Decoding, ModelText, RunSettings, Tokens
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.gpus import lease
@@ -169,7 +170,7 @@ def translate(
     output: Path | None = None,
     nbest: CountOption = 1,
     scores: bool = False,
-    beam: CountOption = BEAM_SEARCH["beam"].default,
+    beam: Annotated[Beam, AS_WHOLE] = BEAM_SEARCH["beam"].default,
     length_penalty: LengthPenalty = BEAM_SEARCH["length_penalty"].default,
     precision: Literal["fp32", "bf16"] = BEAM_SEARCH["precision"].default,
     batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,

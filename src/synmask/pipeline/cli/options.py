@@ -12,7 +12,7 @@ from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import Language, Line, Seed
-from synmask.pipeline.config.faults import one_line
+from synmask.pipeline.config.faults import nearest, one_line
 from synmask.pipeline.files import UserError
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str
 
 Json = Annotated[T, Parameter(converter=_from_json, n_tokens=1, accepts_keys=False, metavar="JSON")]
 Some = Annotated[tuple[T, ...], Field(min_length=1)]  # one or more
-Whole = Annotated[int, Parameter(converter=_whole, n_tokens=1, accepts_keys=False)]
+AS_WHOLE = Parameter(converter=_whole, n_tokens=1, accepts_keys=False)
+Whole = Annotated[int, AS_WHOLE]
 CountOption = Annotated[Whole, Field(ge=1, lt=2**31)]
 Switch = Annotated[Whole, Field(ge=0, le=1)]
 
@@ -90,7 +91,7 @@ TrainJson = Annotated[Path, Parameter(help="train.json of the run.")]
 class TrainingOptions:
     """The options of every training."""
 
-    seed: Annotated[Seed, Parameter(help="Random seed.", converter=_whole, n_tokens=1, accepts_keys=False)]
+    seed: Annotated[Seed, AS_WHOLE, Parameter(help="Random seed.")]
     code: Annotated[
         str, Parameter(help="Digest of the training's code: checkpoints of another one are not continued.")
     ] = ""
@@ -121,6 +122,10 @@ def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]
     from synmask.pipeline.config import load, merge, read_yaml
 
     files = [Path("config.yaml"), *own]
+    if not files[0].exists():
+        raise UserError(
+            f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"
+        )
     values: dict[str, Any] = {}
     for path in files:
         values = merge(values, read_yaml(path))
@@ -129,8 +134,12 @@ def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]
 
 def check_named(config: "Config", path: Path, kind: str, name: str) -> None:
     """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
-    if name not in (known := getattr(config, kind)):
-        raise UserError(f"{path}: no {name!r} among the {kind}: {', '.join(known)}")
+    if name in (known := getattr(config, kind)):
+        return
+    near = nearest(name, known)
+    if "did you mean" not in near and len(known) > 12:
+        near = f"; `{kind}:` in config.yaml has all {len(known)}"
+    raise UserError(f"{path}: no {name!r} among the {kind}{near}")
 
 
 def together(**lists: Sequence) -> list[tuple]:

@@ -1,6 +1,8 @@
 """Verbs that draw trees."""
 
+import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,6 +54,7 @@ def tree(
     """
     from synmask.pipeline.reporting.tree_nodes import sentence_of
     from synmask.pipeline.reporting.tree_text import draw
+    from synmask.pipeline.syntax.tree import ties
 
     if (text is None) == (number is None):
         raise UserError('give either a sentence ("Wie geht es dir?") or --number N')
@@ -67,20 +70,32 @@ def tree(
         from synmask.pipeline.translation.parse import parse_text
 
         jars = tokeniser_jars(configfile)
-        induced = {label: Parse(**parse_text(path, [text], jars=jars)[0]) for label, path in models.items()}
+        lines = [as_utf8(text)]
+        induced = {label: Parse(**parse_text(path, lines, jars=jars)[0]) for label, path in models.items()}
     else:
         parses = {label: path.with_name("trees.jsonl") for label, path in models.items()}
+        for label, path in parses.items():
+            if not path.exists():
+                bpe = f"synmask parse --model {models[label]} --input BPE --output {path} --distribution FILE"
+                raise UserError(
+                    f"{path}: no such file; make it with: {_made_by(path, configfile) if system else bpe}"
+                )
         top, induced = _numbered(number, gold, parses)
     try:
-        if output is not None:
-            from synmask.pipeline.reporting.tree_figure import trees
-
-            trees(top, induced, output)
-        else:
-            print(draw(sentence_of(top, induced), induced))
+        sentence = sentence_of(top, induced)
     except ValueError as error:
         files = ", ".join(map(str, models.values()))
         raise UserError(f"{files}: {error}; compare systems of one corpus") from None
+    for label, parse in induced.items():
+        if tied := ties(parse.distances):
+            told = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
+            print(f"{label}: {told}", file=sys.stderr)
+    if output is None:
+        print(draw(sentence, induced))
+        return
+    from synmask.pipeline.reporting.tree_figure import trees
+
+    trees(top, induced, output)
 
 
 def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path, output: Figure) -> None:
@@ -111,6 +126,16 @@ def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: 
         handle.write(page(title, section(top, induced)))
 
 
+def as_utf8(text: str) -> str:
+    """A word of the command line as UTF-8, as files are, whatever the locale takes it for."""
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        if text.isprintable():  # without half characters: the terminal is of the locale
+            return text
+        raise UserError("the sentence is not UTF-8; set your terminal to it") from None
+
+
 def _models(
     own: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
@@ -125,12 +150,16 @@ def _models(
         check_named(config, path, "systems", system)
         model = Path(run_file(corpus, direction, system, seed, "average.pt"))
         if not model.exists():
-            words = shlex.join(["snakemake", str(model), *(["--configfile", *map(str, own)] if own else [])])
-            raise UserError(f"{model}: no such file; make it with: {words}")
+            raise UserError(f"{model}: no such file; make it with: {_made_by(model, own)}")
         label = config.label(system)
         models[system if label in models else label] = model
     gold = config.gold_trees(corpus, "valid", direction.split("-")[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
+
+
+def _made_by(path: Path, own: Sequence[Path]) -> str:
+    """The command that makes a file."""
+    return shlex.join(["snakemake", str(path), *(["--configfile", *map(str, own)] if own else [])])
 
 
 def _experiment(path: Path, config: Config, corpus: str | None, direction: str | None) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from synmask.pipeline.config.base import (
     Checksum,
@@ -21,6 +21,7 @@ from synmask.pipeline.config.base import (
     Weight,
     Width,
 )
+from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
 
 
@@ -61,6 +62,13 @@ class FinetuningSettings(Section):
     task: Name
     training: Finetuning
     system: Guidance
+
+    @field_validator("system")
+    @classmethod
+    def _guides_roberta(cls, system: Guidance) -> Guidance:
+        if not system.guide_options.fits_roberta:
+            raise ValueError(f"guide {system.guide!r} cannot guide a RoBERTa, which takes {ROBERTAS}")
+        return system
 
 
 class NluTask(Finetuning):

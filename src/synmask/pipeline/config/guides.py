@@ -21,11 +21,23 @@ class GuideOptions(Section):
     @property
     def needs(self) -> frozenset[str]:
         """All annotations it reads, including those computed from the tokens."""
-        return self.options(**self.model_dump()).needs
+        return self._typed().needs
+
+    def _typed(self) -> own.GuideOptions:
+        return self.options(**self.model_dump(include={*self.options.__dataclass_fields__}))
+
+    @property
+    def fits_roberta(self) -> bool:
+        """Whether RoBERTa's tasks give it all that it reads."""
+        return self.roberta and not self.needs - {"words"}
+
+    def mixes(self, left_pads: bool) -> bool:
+        """Whether the other sentences of a batch, padded on this side, affect a sentence's attention."""
+        return self._typed().mixes(left_pads)
 
     @model_validator(mode="after")
     def _own_check(self) -> "GuideOptions":
-        self.options(**self.model_dump())  # its checks across options
+        self._typed()  # its checks across options
         return self
 
 
@@ -56,10 +68,6 @@ class TemplatesOptions(TemplateCut, GuideOptions):
 
     without: Rate = 0.5
 
-    @model_validator(mode="after")
-    def _own_check(self) -> "TemplatesOptions":
-        return self
-
 
 def _section(options: type[own.GuideOptions]) -> type[GuideOptions]:
     """A guide's options as a section."""
@@ -77,3 +85,6 @@ GUIDES: dict[str, type[GuideOptions]] = {
     **{name: _section(options) for name, options in own.GUIDES.items()},
     "templates": TemplatesOptions,
 }
+
+_PLAIN = ", ".join(f"`{name}`" for name, kind in GUIDES.items() if kind.roberta and name != "grammar")
+ROBERTAS = f"guide {_PLAIN}, or `grammar` with bpe: none"  # for messages

@@ -1,7 +1,7 @@
 """Checks of language understanding across sections: weights, benchmarks and their tables."""
 
 from synmask.pipeline.config.faults import Fault, check_known
-from synmask.pipeline.config.guides import GUIDES
+from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.schema import PARSED, Config
 from synmask.pipeline.config.sections import Table
 from synmask.pipeline.config.table_plan import BASELINES
@@ -62,11 +62,9 @@ def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> No
     RoBERTa must have the layers that it guides, and weights of its own the vocabulary of the benchmark's.
     """
     system, entry = config.systems[name], config.benchmarks[benchmark]
-    options, pretrain = system.guide_options(), config.weights[entry.weights].pretrain
-    if not options.roberta or options.needs - {"words"}:
-        plain = [f"`{guide}`" for guide, kind in GUIDES.items() if kind.roberta and guide != "grammar"]
-        what = f"guide {', '.join(plain)}, or `grammar` with bpe: none"
-        raise Fault(path, f"system {name!r} cannot be a RoBERTa, which takes {what}; leave it out")
+    options, pretrain = system.guide_options, config.weights[entry.weights].pretrain
+    if not options.fits_roberta:
+        raise Fault(path, f"system {name!r} cannot be a RoBERTa, which takes {ROBERTAS}; leave it out")
     if system.mlm_weight == "corpus":
         raise Fault(path, f"system {name!r} has mlm_weight: corpus; a benchmark has none, give a number")
     if system.left_pad_source:

@@ -208,7 +208,7 @@ class Config(Section):
     def nlu_settings(self, benchmark: str, task: str, system: str) -> FinetuningSettings:
         """The settings of a fine-tuning: the task's training, and the system."""
         row, entry = self.systems[system], self.benchmarks[benchmark].tasks[task]
-        guidance = row.guidance(row.guide_options(), row.mlm_weight)
+        guidance = row.guidance(row.guide_options, row.mlm_weight)
         training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
         return FinetuningSettings(task=task, training=training, system=guidance)
 
@@ -262,7 +262,8 @@ class Config(Section):
     def options(self, corpus: str, direction: str, system: str) -> GuideOptions:
         """The options of a system's guide in a run: the system's, overridden by the corpus'."""
         over = self.corpora[corpus].options.get(system, {}).get(direction, {})
-        return self.systems[system].guide_options(over)
+        row = self.systems[system]
+        return row.kind.model_validate({**row.options, **over})
 
     def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the gold dependency heads of a split, None where the corpus has none."""

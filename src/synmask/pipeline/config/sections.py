@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from synmask.pipeline.config.base import (
+    Beam,
     Checksum,
     Count,
     Direction,
@@ -150,10 +151,24 @@ class Guidance(Section):
         if self.guide not in GUIDES:
             raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
         try:
-            self.kind.model_validate(self.options)
+            _ = self.guide_options
         except ValidationError as error:
             raise ValueError(f"options.{one_line(error, self.options, self.kind)}") from None
         return self
+
+    @property
+    def guide_options(self) -> GuideOptions:
+        """The guide's options, those that are not given by default.
+
+        Raises:
+            ValidationError: an unknown option, or a wrong value.
+        """
+        return self.kind.model_validate(self.options)
+
+    @property
+    def mixes(self) -> bool:
+        """Whether the other sentences of a batch affect a sentence's attention."""
+        return self.guide_options.mixes(self.left_pad_source)
 
 
 class System(Guidance):
@@ -174,14 +189,6 @@ class System(Guidance):
             raise ValueError("training.mlm_weight: a system's share is its own key, mlm_weight")
         return self
 
-    def guide_options(self, over: dict[str, Any] | None = None) -> GuideOptions:
-        """The guide's options, overridden by `over`.
-
-        Raises:
-            ValidationError: an unknown option, or a wrong value.
-        """
-        return self.kind.model_validate({**self.options, **(over or {})})
-
     def guidance(self, options: GuideOptions, mlm_weight: float) -> Guidance:
         """The settings that a run depends on, with these options and this share of the MLM loss."""
         own = self.model_dump(include={*Guidance.model_fields})
@@ -195,6 +202,13 @@ class RunSettings(Section):
     training: Training
     system: Guidance
 
+    @field_validator("system")
+    @classmethod
+    def _translates(cls, system: Guidance) -> Guidance:
+        if "words" in system.kind.reads:
+            raise ValueError(f"guide {system.guide!r} is made for RoBERTa; give one that guides translation")
+        return system
+
     def plain(self, **how: Any) -> dict[str, Any]:
         """Without settings that no training depends on.
 
@@ -207,7 +221,7 @@ class RunSettings(Section):
 
 
 class Decoding(Section):
-    beam: Annotated[int, Field(gt=0, le=1000)] = 5
+    beam: Beam = 5
     length_penalty: LengthPenalty = 1.0
     max_tokens: Count = 8000
     precision: Literal["fp32", "bf16"] = "fp32"

@@ -101,7 +101,7 @@ def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
 
 def _valid(entry: Any) -> bool:
     try:
-        System.model_validate(entry).guide_options()
+        _ = System.model_validate(entry).guide_options
     except (ValidationError, KeyError):  # KeyError: an unknown guide
         return False
     return True

@@ -15,12 +15,13 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.parses import check_words, read_predictions
 from synmask.pipeline.syntax.tree import (
     balanced,
+    known,
     left_branching,
     right_branching,
     spans_of_distances,
     spans_of_forest,
 )
-from synmask.pipeline.syntax.treebank import FLAT, read_trees
+from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
 
 WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
@@ -48,12 +49,16 @@ def evaluate_files(gold: Path, predicted: Path, heads: Path | None = None) -> tu
         if heads is not None and any(parse.spans is not None for parse in parses):
             raise UserError("trees in brackets have no heads; leave --heads out")
         check_words(trees, parses)
-        parsed = [number for number, tree in enumerate(trees) if tree.label != FLAT]
-        if not parsed:
+        gold_there = [number for number, tree in enumerate(trees) if tree.label not in UNPARSED]
+        if not gold_there:
             raise UserError("no sentence has a gold tree; parse them again")
+        parsed = [number for number in gold_there if not parses[number].failed]
+        if not parsed:
+            raise UserError("every predicted parse failed, (()); there is nothing to score")
         corpus = ParsedCorpus([trees[number] for number in parsed], [parses[number] for number in parsed])
         result, counts = evaluate(corpus)
-        result |= {"unparsed": len(trees) - len(parsed), "dependencies": None}
+        result |= {"unparsed": len(trees) - len(gold_there), "failed": len(gold_there) - len(parsed)}
+        result["dependencies"] = None
         if heads is not None:
             truth = attachment.read_heads(heads, [len(tree.leaves()) for tree in trees])
             pairs = [(truth[number], parses[number].heads) for number in parsed]
@@ -84,9 +89,10 @@ def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
         "ties": number of splits, and of those that only the rule for equal distances decides,
         "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
         BPE labels on both sides of a gap explain (1 if trees only say which words are split; None if each
-        sentence's distances are equal)}. For bracketed trees the last three are None, and the protocol
-        "paper" is missing, as these concern sub-words. For `bootstrap`: {name: {"gold": (N,), row:
-        {"matched", "predicted": (N,)}}}, for `COUNTED` rows.
+        sentence's distances are equal), "punctuation": how it was recognised (`_punctuation`)}. For bracketed
+        trees the three before the last are None, and the protocol "paper" is missing, as these concern
+        sub-words. For `bootstrap`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED`
+        rows.
     Raises:
         UserError: no sentence can be scored.
     """
@@ -94,7 +100,13 @@ def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
     for name, protocol in PROTOCOLS.items():
         if corpus.predicted is None or name != "paper":
             result[name], counts[name] = _score(protocol(corpus))
-    return {"protocols": result} | _sub_words(corpus), counts
+    return {"protocols": result, "punctuation": _punctuation(corpus)} | _sub_words(corpus), counts
+
+
+def _punctuation(corpus: ParsedCorpus) -> dict:
+    """The number of gold leaves, of those whose tag is not known (`tree.counts`), and these tags."""
+    unknown = [tag for tag in corpus.tags.tolist() if not known(tag)]
+    return {"leaves": len(corpus.tags), "by_characters": len(unknown), "tags": sorted(set(unknown))}
 
 
 def _score(view: View) -> tuple[dict, dict]:

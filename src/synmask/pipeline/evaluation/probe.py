@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from synmask.pipeline.evaluation import attachment
-from synmask.pipeline.evaluation.protocols import counted_words
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.parses import Parse, check_words, read_predictions
-from synmask.pipeline.syntax.tree import word_starts
-from synmask.pipeline.syntax.treebank import FLAT, read_trees
+from synmask.pipeline.syntax.tree import counted_words, word_starts
+from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
 
 REACH = 8  # words; probes do not tell greater distances apart
 LONGEST = 10  # letters, likewise
@@ -89,7 +88,7 @@ def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
     sentences = [
         sentence_of(tree.leaves(), np.array(counted_words(tree)), right, parse)
         for tree, right, parse in zip(trees, truth, parses, strict=True)
-        if tree.label != FLAT
+        if tree.label not in UNPARSED
     ]
     return evaluate([sentence for sentence in sentences if len(sentence.gold) > 1])
 

@@ -12,14 +12,11 @@ from itertools import pairwise
 import numpy as np
 
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import not_punctuation, spans_of_forest, word_starts
+from synmask.pipeline.syntax.tree import counted_words, spans_of_forest, word_starts
 from synmask.pipeline.syntax.treebank import Tree, words_of
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
-# Penn's tags of currency signs, which PRPN, ON-LSTM and StructFormer drop. ("$" is also what the reader
-# leaves of STTS' tag "$(", punctuation.)
-CURRENCY_TAGS = frozenset({"$", "#"})
 # Gold distances of the protocol `paper`: a gap between words has minus the number of the constituent that it
 # splits, numbered from the root down; these constants are below and above all such distances.
 INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = -1e18, 1.0, 2.0
@@ -128,14 +125,6 @@ class ParsedCorpus:
     def word_slots(self) -> np.ndarray:
         """The induced distances between words, without those inside words."""
         return self.distances[self.piece_end - 1]
-
-
-def counted_words(tree: Tree) -> list[bool]:
-    """Which of the n leaves of a gold tree are words, by their tags: no punctuation, no currency signs."""
-    return [
-        word and tag not in CURRENCY_TAGS
-        for word, tag in zip(not_punctuation(tree), tree.tags(), strict=True)
-    ]
 
 
 def words(corpus: ParsedCorpus) -> View:

@@ -23,7 +23,7 @@ from synmask.pipeline.reporting.layout import (
     write_tables,
 )
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
-from synmask.pipeline.reporting.parse_text import LABELS, PROTOCOLS
+from synmask.pipeline.reporting.parse_text import LABELS, PROTOCOLS, punctuation_rule
 from synmask.pipeline.reporting.runs import check_once, parse_rows, read_counts
 
 RESTS = {  # of the diagnostics: head → meaning
@@ -229,6 +229,12 @@ def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions:
             row += [Value.over_seeds(shares[head].dropna(), digits=1) for head in RESTS]
         table.rows.append(([label], row))
     table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
+    rules = {run["direction"]: run["punctuation"] for run in read if "punctuation" in run}
+    table.notes += [
+        f"{arrow(name)}: {punctuation_rule(rules[name])}."
+        for name in directions
+        if name in rules and rules[name]["by_characters"]
+    ]
     return table
 
 

@@ -1,6 +1,7 @@
 """The scores of one parse as tables for the terminal. It works without pandas, whose import takes 0.4 s."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, METRICS, PARSE_SCORES
 
@@ -29,8 +30,12 @@ def as_text(result: dict) -> str:
     if result["dependencies"]:
         lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
         lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
+    if how := result.get("punctuation"):  # older files lack it, and `failed`
+        lines.append(punctuation_rule(how))
     if result["unparsed"]:
         lines.append(f"{result['unparsed']} sentences without a gold tree are left out")
+    if result.get("failed"):
+        lines.append(f"{result['failed']} sentences whose parse failed, (()), are skipped")
     if cut := result["cut_words"]:
         lines.append(f"{cut['cut']} of {cut['split']} split words are cut by the tree over sub-words")
     if ties := result["ties"]:
@@ -41,6 +46,18 @@ def as_text(result: dict) -> str:
             "labels beside each gap"
         )
     return "\n".join(lines).rstrip("\n")
+
+
+def punctuation_rule(found: Mapping[str, Any]) -> str:
+    """How punctuation and currency signs were recognised (`parseval.evaluate`)."""
+    said = "punctuation and currency signs are recognised by the gold tags"
+    if found["by_characters"]:
+        tags = ", ".join(found["tags"][:5]) + (", …" if len(found["tags"]) > 5 else "")
+        said += (
+            f"; where a tag is not known ({tags}; {found['by_characters']} of {found['leaves']} leaves), by "
+            "Unicode's categories of the characters"
+        )
+    return said
 
 
 def _lines(rows: dict[str, dict[str, float]], keys: Sequence[str]) -> list[str]:

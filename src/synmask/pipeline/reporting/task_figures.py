@@ -17,6 +17,9 @@ from synmask.pipeline.reporting.style import (
     seed_dots,
 )
 
+TEXT = ("column", "direction", "system", "label")
+NUMBERS = ("mean", "sd", "median", "seeds", "glue")
+
 
 @in_style
 def task_dots(table: Path, out: Path) -> None:
@@ -58,8 +61,9 @@ def task_dots(table: Path, out: Path) -> None:
 
 
 def _read(path: str, columns: set[str]) -> pd.DataFrame:
+    how = {"dtype": dict.fromkeys(TEXT, str), "keep_default_na": False}  # labels such as None and 01 are text
     try:
-        found = pd.read_csv(path)
+        found = pd.read_csv(path, na_values=dict.fromkeys(NUMBERS, ""), **how)
     except ValueError as error:
         raise UserError(f"{path}: not a table ({' '.join(str(error).split())}); make it again") from None
     if lacking := columns - {*found.columns}:

@@ -13,7 +13,7 @@ from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, 
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
-BARS = 0.6  # inches
+BARS, LEAST = 0.6, 1.8  # inches: the height of bars, the width of a panel
 
 
 @in_style
@@ -32,7 +32,7 @@ def trees(gold: Tree | None, induced: Mapping[str, Parse], out: Path) -> None:
     sentence = sentence_of(gold, induced)
     headings = {title: sentence.heading(title, "in green") for title in sentence.drawings}
     centres, width = _token_centres(sentence)
-    width = max(width, *(1.2 * text_width(heading) for heading in headings.values()))
+    width = max(width, LEAST, *(1.2 * text_width(heading) for heading in headings.values()))
     heights = []
     for title, drawing in sentence.drawings.items():
         heights.append(_step(title, drawing) * drawing.levels + 0.75)
@@ -86,13 +86,15 @@ def _mark_split_words(axes: Axes, words: list[tuple[int, int]], centres: np.ndar
 
 def _draw_bars(axes: Axes, parse: Parse, centres: np.ndarray, width: float) -> None:
     """Draw heights below sub-words and distances below gaps, the one before `</s>` at the end."""
+    axes.axis("off")
+    if not len(centres):
+        return
     gaps = np.append((centres[1:] + centres[:-1]) / 2, centres[-1] + 0.22)
     looks = {"height": (centres, HEIGHT), "distance": (gaps, DISTANCE)}
     for name, values in bars(parse).items():
         places, colour = looks[name]
         axes.bar(places, 0.06 + np.array(values), width=0.12, color=colour, label=name)
     axes.set(xlim=(0, width), ylim=(0, 1.6))
-    axes.axis("off")
     axes.legend(loc="upper right", ncols=2, fontsize=8, borderaxespad=0, handlelength=1)
 
 
@@ -121,4 +123,4 @@ def _data(sentence: SentenceTrees, induced: Mapping[str, Parse]) -> pd.DataFrame
         for place, height in enumerate(induced[title].heights if title in induced else ()):
             row = {"tree": title, "start": place, "end": place + 1, "label": "", "right": "", "value": height}
             rows.append(row | {"tokens": sentence.tokens[place]})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["tree", "start", "end", "label", "right", "value", "tokens"])

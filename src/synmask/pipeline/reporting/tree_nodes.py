@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from synmask.pipeline.evaluation.protocols import counted_words
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import check_fit, restricted_spans, spans_of_distances, word_starts
-from synmask.pipeline.syntax.treebank import Tree
+from synmask.pipeline.syntax.tree import (
+    check_fit,
+    counted_words,
+    restricted_spans,
+    spans_of_distances,
+    word_starts,
+)
+from synmask.pipeline.syntax.treebank import FAILED, Tree
 
 
 class Node(NamedTuple):
@@ -90,8 +95,8 @@ def branches(
 def bars(parse: Parse) -> dict[str, list[float]]:
     """Heights, if any, and distances to the next sub-word (n each), scaled from 0 (least) to 1."""
     columns = {"height": list(parse.heights)} if parse.heights else {}
-    columns["distance"] = [*parse.distances, parse.eos_distance]
-    values = [value for column in columns.values() for value in column]
+    columns["distance"] = [*parse.distances, parse.eos_distance][: len(parse.tokens)]
+    values = [value for column in columns.values() for value in column] or [0.0]
     low, span = min(values), (max(values) - min(values)) or 1.0
     return {name: [(value - low) / span for value in column] for name, column in columns.items()}
 
@@ -113,7 +118,7 @@ def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTree
     if any(list(parse.tokens) != tokens for parse in induced.values()):
         raise ValueError("induced: all trees must have the same sub-words")
     keep, expected, drawings = [True] * len(words), None, {}
-    if gold is not None:
+    if gold is not None and gold.label != FAILED:
         if len(words) != len(gold.leaves()):
             raise ValueError(f"induced: {len(words)} words, but the gold tree has {len(gold.leaves())}")
         keep = counted_words(gold)
@@ -131,6 +136,8 @@ def _gold_spans(gold: Tree, words: list[tuple[int, int]]) -> list[tuple]:
     """Constituents; the chain of unary ones over one span is one node, "S VP"."""
     labels: dict[tuple[int, int], str] = {}
     for start, end, label in gold.spans():
+        if start == end:  # the tree of an empty sentence
+            continue
         span = (words[start][0], words[end - 1][1])
         labels[span] = f"{labels[span]} {label}" if span in labels else label
     return [(*span, label, None) for span, label in labels.items()]

@@ -32,16 +32,17 @@ KEY = (
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
     """SHOWN sentences, evenly spaced from the shortest to the longest, each with its trees side by side.
 
-    The section has its own style and script and loads nothing; its classes begin with "tree-". Without
-    JavaScript every sentence unfolds by itself; with it, one is shown at a time, to step, search and order.
+    Sentences without words, of empty lines or failed parses, are left out. The section has its own style and
+    script and loads nothing; its classes begin with "tree-". Without JavaScript every sentence unfolds by
+    itself; with it, one is shown at a time, to step, search and order.
 
     Args:
         gold: the gold trees of N sentences.
         induced: label → the N parses of one run.
     """
-    lengths = [len(tree.leaves()) for tree in gold]
+    lengths = [len(tree.leaves()) for tree in gold]  # 0: an empty line, or a failed parse
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
-    chosen = spread(order, SHOWN)
+    chosen = spread(order[lengths.count(0) :], SHOWN)
     sentences = []
     for place, number in enumerate(chosen):
         parses = {label: of_run[number] for label, of_run in induced.items()}

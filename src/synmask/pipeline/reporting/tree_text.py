@@ -4,6 +4,7 @@ from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars
 from synmask.pipeline.syntax.parses import Parse
 
 THIN, THICK = "┬├└│", "┳┣┗┃"  # thick: constituents of the gold tree
+EMPTY = "(no words)"
 BAR = 12  # characters of the longest bar
 
 
@@ -15,8 +16,8 @@ def draw(sentence: SentenceTrees, parses: dict[str, Parse]) -> str:
     """
     lines = []
     for title, drawing in sentence.drawings.items():
-        texts = _tree(drawing)
-        if title in parses:
+        texts = _tree(drawing) or [EMPTY]
+        if title in parses and drawing.leaves:
             texts = _with_bars(texts, parses[title])
         lines += [sentence.heading(title, "drawn thick"), *texts, ""]
     return "\n".join(lines)

@@ -14,7 +14,7 @@ import numpy as np
 
 from synmask.pipeline.files import UserError, read_lines, write_json, writing
 from synmask.pipeline.syntax.tree import word_starts
-from synmask.pipeline.syntax.treebank import FLAT, Tree, read_trees, same_word, words_of
+from synmask.pipeline.syntax.treebank import FAILED, UNPARSED, Tree, read_trees, same_word, words_of
 
 NONE = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
@@ -83,7 +83,7 @@ def annotate_file(
     """Write the annotations of a file in BPE to `output` (.npy), and the returned counts beside it (.json).
 
     Args:
-        trees: one bracketed tree per sentence, over its words; FLAT marks an unparsed sentence.
+        trees: one bracketed tree per sentence, over its words; FLAT or (()) marks an unparsed sentence.
         heads: one line per sentence with its words' heads, from 1, 0 for the root; empty if unknown.
         kept: the lines of `trees` and `heads` (from 1) that became sentences of `subwords`; None: all.
 
@@ -107,7 +107,7 @@ def annotate_file(
             raise UserError(f"{where}: not as many sentences as parses; parse the text again")
         tokens, tree, parents = row
         check_sentence(tokens, tree, parents, where)
-        if tree is not None and tree.label == FLAT:
+        if tree is not None and tree.label in UNPARSED:
             tree = parents = None
         tables.append(annotate(tokens, parents, tree))
         counts["sentences"] += 1
@@ -138,7 +138,7 @@ class Annotations(Sequence):
         except (OSError, ValueError, EOFError) as error:
             raise UserError(f"{path}: cannot be read ({error}); annotate the text again") from None
         self.ends = np.cumsum(sizes)
-        if getattr(self.table, "shape", None) != (self.ends[-1], 3):
+        if getattr(self.table, "shape", None) != (self.ends[-1] if len(self.ends) else 0, 3):
             raise UserError(f"{path}: annotations of another text; annotate it again")
 
     def __len__(self) -> int:
@@ -179,6 +179,6 @@ def check_sentence(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int
     if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
         found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"
         raise UserError(f"{where}: {found}; parse the text again")
-    leaves = words if tree is None else tree.leaves()
+    leaves = words if tree is None or tree.label == FAILED else tree.leaves()
     if len(words) != len(leaves) or not all(map(same_word, words, leaves)):
         raise UserError(f'{where}: its words are not the tree\'s, "{" ".join(leaves)}"; parse the text again')

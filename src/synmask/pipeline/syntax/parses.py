@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from synmask.pipeline.files import UserError, read_json, read_lines
-from synmask.pipeline.syntax.treebank import Tree, read_trees, same_word, trees_of, words_of
+from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees, same_word, trees_of, words_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Parse:
         heights: of the sub-words; `parents`: their likely parents (`translation.parse.likely_parents`); both
             for figures.
         spans: (start, end, label) of another parser's tree.
+        failed: whether another parser found no tree, (()); then there are no tokens.
     """
 
     tokens: Sequence[str]
@@ -34,6 +35,7 @@ class Parse:
     heights: Sequence[float] = ()
     parents: Sequence[Sequence[tuple[int, float]]] = ()
     spans: Sequence[tuple[int, int, str]] | None = None
+    failed: bool = False
 
 
 _PARSE = TypeAdapter(Parse)
@@ -84,7 +86,7 @@ def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
     """Read the predictions for gold trees: output of `synmask parse`, or any parser's bracketed trees.
 
     Bracketed trees have labels (`treebank.read_trees`) or, one per line, none: (the (dog barks)). A file is
-    of the latter kind if each line has as many words as the gold tree.
+    of the latter kind if each line has as many words as the gold tree, or none: (()), a failed parse.
 
     Raises:
         UserError: the file is of neither kind, or a line is damaged.
@@ -100,21 +102,32 @@ def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
         raise UserError(f"{path}: {what}; give one of these per sentence")
     words = [len(re.findall(r"[^\s()]+", line)) for line in lines if line.strip()]
     expected = [len(tree.leaves()) for tree in gold]
-    if words != expected:
+    if len(words) != len(expected) or any(map(_unlike, words, expected)):
         try:
-            return _of_trees(trees_of(lines, str(path)), path)
+            trees = list(trees_of(lines, str(path)))
+            for number, (tree, other) in enumerate(zip(trees, expected, strict=False), start=1):
+                if not tree.label and len(tree.leaves()) != other:  # as likely a tree without any label
+                    raise UserError(f"{path}, tree {number}: a constituent without a label; fix the tree")
         except UserError as error:
             for number, (one, other) in enumerate(zip(words, expected, strict=False), start=1):
-                if one != other:
+                if _unlike(one, other):
                     bare = f"tree {number} has {one}, not {other}"
                     raise UserError(f"{error}; or, if trees have no labels, their words: {bare}") from None
             raise
-    labelled = (re.sub(r"\(|[^\s()]+", _with_label, line) for line in lines)
+        return _of_trees(trees, path)
+    labelled = (
+        re.sub(r"\(|[^\s()]+", _with_label, line) if re.search(r"[^\s()]", line) else line for line in lines
+    )
     parses = _of_trees(trees_of(labelled, str(path)), path)
     # drop brackets around single words, and repeated ones
     return [
         replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1})) for one in parses
     ]
+
+
+def _unlike(words: int, expected: int) -> bool:
+    """Whether two numbers of words differ, though neither parse failed."""
+    return words != expected and 0 not in (words, expected)
 
 
 def _with_label(token: re.Match) -> str:
@@ -129,7 +142,9 @@ def _of_trees(trees: Iterable[Tree], path: Path) -> list[Parse]:
             raise UserError(
                 f'{path}, tree {number}: "{pieces[0]}" is a piece of a word; give trees over words'
             )
-        parses.append(Parse(words, [0.0] * (len(words) - 1), 0.0, spans=tree.spans()))
+        failed = tree.label == FAILED
+        spans = [] if failed else tree.spans()
+        parses.append(Parse(words, [0.0] * (len(words) - 1), 0.0, spans=spans, failed=failed))
     return parses
 
 
@@ -164,11 +179,16 @@ def read_distribution(path: Path) -> Shown:
 
 
 def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
-    """Raise a UserError that names the line unless parses and gold trees have equal words (case aside)."""
+    """Raise a UserError that names the line unless parses and gold trees have equal words (case aside).
+
+    A gold tree or a parse that says that a parser failed has no words to compare.
+    """
     for line, (tree, parse) in enumerate(itertools.zip_longest(trees, parses), start=1):
         if tree is None or parse is None:
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
             raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse per tree")
+        if parse.failed or tree.label == FAILED:
+            continue
         words = words_of(parse.tokens)
         leaves = tree.leaves()
         if len(words) != len(leaves):

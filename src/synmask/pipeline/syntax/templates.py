@@ -7,7 +7,7 @@ from pathlib import Path
 from synmask.pipeline.files import UserError, all_writing, read_lines, write_json
 from synmask.pipeline.syntax.annotations import check_sentence, selected
 from synmask.pipeline.syntax.tree import word_starts
-from synmask.pipeline.syntax.treebank import FLAT, Tree, read_trees
+from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_trees
 
 ROOT = "ROOT"  # CoreNLP's label above each sentence
 
@@ -76,7 +76,7 @@ def template_file(
 
     Args:
         sides: source and target in BPE.
-        trees: one bracketed tree of words per target sentence; FLAT marks an unparsed sentence.
+        trees: one bracketed tree of words per target sentence; FLAT or (()) marks an unparsed sentence.
         kept: the lines of `trees` (from 1) that became sentences; None: all.
         ratio, least, most: see `template`.
 
@@ -97,7 +97,7 @@ def template_file(
                 )
             tokens = target.split()
             check_sentence(tokens, tree, None, where)
-            line = "" if tree.label == FLAT else " ".join(template(tokens, tree, ratio, least, most))
+            line = "" if tree.label in UNPARSED else " ".join(template(tokens, tree, ratio, least, most))
             everything.write(f"{line}\n")
             if line:
                 sources.write(f"{source}\n")

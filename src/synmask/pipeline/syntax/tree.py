@@ -12,10 +12,22 @@ import numpy as np
 
 from synmask.pipeline.syntax.treebank import FLAT, Tree, escaped, words_of
 
-# Penn, Penn Chinese, STTS and universal tags of punctuation.
-PUNCTUATION_TAGS = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-", "PU", "$,", "$.", "$(", "PUNCT"})
-# Tags without information: of untagged words, and what the treebank reader leaves of "$-LRB-".
-UNKNOWN_TAGS = frozenset({"X", "XX", "$"})
+# Tags of what does not count, punctuation and currency signs, and of what does, in the tag sets of Penn and
+# OntoNotes, Penn Chinese, STTS and universal dependencies. "$" is also what is left of "$-LRB-", STTS' "$(".
+SIGN_TAGS = frozenset(", . : `` '' -LRB- -RRB- HYPH NFP $ # PU $, $. $( $*LRB* $[ PUNCT".split())  # noqa: SIM905
+WORD_TAGS = frozenset(
+    """
+    CC CD DT EX FW IN JJ JJR JJS LS MD NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN
+    VBP VBZ WDT WP WP$ WRB ADD AFX GW
+    AD AS BA CS DEC DEG DER DEV ETC IJ LB LC M MSP NR NT OD ON P PN SB SP URL VA VC VE VV
+    ADJA ADJD ADV APPR APPRART APPO APZR ART CARD ITJ KOUI KOUS KON KOKOM NE NNE PDS PDAT PIS PIAT PIDAT PPER
+    PPOSS PPOSAT PRELS PRELAT PRF PWS PWAT PWAV PAV PROAV PTKZU PTKNEG PTKVZ PTKANT PTKA TRUNC VVFIN VVIMP
+    VVINF VVIZU VVPP VAFIN VAIMP VAINF VAPP VMFIN VMINF VMPP XY FM
+    ADJ ADP AUX CCONJ CONJ DET INTJ NOUN NUM PART PRON PROPN SCONJ VERB
+    """.split()  # noqa: SIM905
+)
+# punctuation, currency signs, and accents, which serve as quotes
+SIGN_CATEGORIES = ("P", "Sc", "Sk")
 
 
 def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
@@ -58,6 +70,13 @@ def spans_of_forest(slots: np.ndarray) -> np.ndarray:
     return np.array((start, end), dtype=np.int64).T
 
 
+def ties(distances: Sequence[float]) -> int:
+    """How many of the n-1 splits only the rule for equal distances decides."""
+    above = spans_of_distances(distances)[:, 0] - 1  # the gap above the part to its right
+    values = np.asarray(distances, dtype=np.float64)
+    return int(((above >= 0) & (values[above] == values)).sum()) if len(values) else 0
+
+
 def word_starts(tokens: Sequence[str]) -> list[bool]:
     """Whether each of the n sub-words begins a word: all but those after a piece that ends in "@@"."""
     return [index == 0 or not tokens[index - 1].endswith("@@") for index in range(len(tokens))]
@@ -96,16 +115,22 @@ def word_heads(distribution: np.ndarray, tokens: Sequence[str]) -> list[int]:
     return [0 if head == len(words) - 1 else head + 1 for head in words[:-1].argmax(1).tolist()]
 
 
-def is_punctuation(word: str, tag: str) -> bool:
-    """Judge by the tag; if it has no information ("X"), by whether all characters are punctuation."""
-    if tag in UNKNOWN_TAGS:
-        return all(unicodedata.category(character).startswith("P") for character in word)
-    return tag in PUNCTUATION_TAGS
+def known(tag: str) -> bool:
+    """Whether a tag says if its leaf is a word: not "X", "_" or one of another tag set."""
+    return tag in SIGN_TAGS or tag in WORD_TAGS
 
 
-def not_punctuation(tree: Tree) -> list[bool]:
-    """Which of the n leaves of a gold tree count as words when trees are compared."""
-    return [not is_punctuation(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
+def counts(word: str, tag: str) -> bool:
+    """Whether a leaf is a word, neither punctuation nor a currency sign: by its tag if that is known, else by
+    Unicode's categories of its characters (`SIGN_CATEGORIES`), without Moses' escapes."""
+    if known(tag):
+        return tag in WORD_TAGS
+    return not all(unicodedata.category(one).startswith(SIGN_CATEGORIES) for one in html.unescape(word))
+
+
+def counted_words(tree: Tree) -> list[bool]:
+    """Which of the n leaves of a gold tree count as words when trees are compared (`counts`)."""
+    return [counts(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
 
 
 def restricted_spans(tree: Tree, keep: Sequence[bool]) -> dict[tuple[int, int], set[str]]:
@@ -166,5 +191,5 @@ def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
 
 def check_fit(distances: Sequence[float], leaves: Sequence, name: str) -> None:
     """Raise a ValueError unless there is one distance per gap between the leaves."""
-    if len(distances) != len(leaves) - 1:
+    if len(distances) != max(len(leaves) - 1, 0):
         raise ValueError(f"distances: {len(distances)} given for {len(leaves)} {name}; one per gap is needed")

@@ -15,6 +15,10 @@ from synmask.pipeline.files import UserError, decoded, read_lines
 ESCAPE = re.compile("-(=*)([LR][RSC]B-)")  # of a bracket; with =, of a word that looks like one
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 FLAT = "FLAT"  # the label of trees of unparsed sentences
+FAILED = "()"  # that of (()), EVALB's failed parse
+UNPARSED = frozenset({FLAT, FAILED})
+# STTS' tag "$(" is a token of its own, as in ($( -)
+TOKEN = re.compile(r"(?<=\()\$\((?:[-=][^\s()]*)?(?!\S)|[()]|[^\s()]+")
 DAMAGE = (  # what zipfile raises; RuntimeError also for a locked file
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError,
 )  # fmt: skip
@@ -24,8 +28,8 @@ DAMAGE = (  # what zipfile raises; RuntimeError also for a locked file
 class Tree:
     """A constituency tree. Every word is the only child of its preterminal: `Tree("NN", ("dog",))`.
 
-    Only the flat tree of an empty sentence has no words. No method recurses, so trees can have any depth;
-    trees are equal if their brackets are.
+    Only the flat tree of an empty sentence and a failed parse have no words. No method recurses, so trees can
+    have any depth; trees are equal if their brackets are.
     """
 
     label: str
@@ -127,9 +131,10 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
 
     For a folder or a .zip, yield the trees of all files that end in .mrg, at any depth, in order of names.
 
-    An outer bracket without a label is removed. Function tags and indices (NP-SBJ-1, NP=2) are cut from
-    labels, traces (-NONE-) and constituents without words are removed, and bracket words are unescaped.
-    Empty lines are ignored; the tree of an empty sentence is written (FLAT).
+    An outer bracket without a label is removed; around several constituents it stays, with the label "".
+    Function tags and indices (NP-SBJ-1, NP=2) are cut from labels, traces (-NONE-) and constituents without
+    words are removed, and bracket words are unescaped. Empty lines are ignored; the tree of an empty sentence
+    is written (FLAT), a failed parse (()).
 
     Raises:
         UserError: unbalanced brackets, text outside of brackets, a word that shares its constituent, a tree
@@ -165,7 +170,7 @@ def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:
     line = 0
     found = False
     for line, text in enumerate(lines, start=1):
-        for token in re.findall(r"[()]|[^\s()]+", text):
+        for token in TOKEN.findall(text):
             if token == "(":
                 stack.append(_Bracket(line))
             elif not stack:
@@ -206,21 +211,26 @@ class _Bracket:
 
     def tree(self, outermost: bool) -> Tree | None:
         """The constituent, or None if no word is left in it."""
-        children = tuple(child for child in self.children if child is not None)
+        children = tuple(child for child in self.children if child is not None and child is not _NOTHING)
         if outermost and self.label == FLAT and not self.children:
             return flat_tree([])
+        if outermost and not self.label and len(self.children) == 1 and self.children[0] is _NOTHING:
+            return Tree(FAILED, ())
         if self.label == "-NONE-" or not children:
             if outermost:
                 raise ValueError("a tree without words")
-            return None
+            return None if self.label or self.children else _NOTHING
         words = [child for child in children if isinstance(child, str)]
         if words and len(children) > 1:
             raise ValueError(f'the word "{words[0]}" shares its constituent; give it a bracket of its own')
         if self.label:
             return Tree(_plain(self.label), children)
-        if outermost and len(children) == 1 and not words:
-            return children[0]
+        if outermost and not words:
+            return children[0] if len(children) == 1 else Tree("", children)
         raise ValueError("a constituent without a label")
+
+
+_NOTHING = Tree("", ())  # "()"
 
 
 def _plain(label: str) -> str:

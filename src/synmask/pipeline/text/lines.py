@@ -12,9 +12,8 @@ from threading import Thread
 
 from tqdm import tqdm
 
-from synmask.pipeline.files import read_lines, writing
+from synmask.pipeline.files import STDIN, STDIN_NAMES, read_lines, writing
 
-STDIN = Path("/dev/stdin")
 Reply = Callable[[list[str], int], Iterator[str]]  # (lines, the number of the first) → an answer per line
 Check = Callable[[list[str], int], object]  # likewise
 CHECKED = 10_000  # lines together
@@ -45,7 +44,12 @@ def answer(
     """
     asked = input is None and os.isatty(0)
     path = input or STDIN
-    total = None if asked or not _is_file(path) else _checked(path, check)
+    total = None
+    if not asked and _is_file(path):
+        again = os.lseek(0, 0, os.SEEK_CUR) if str(path) in STDIN_NAMES else None
+        total = _checked(path, check)
+        if again is not None:
+            os.lseek(0, again, os.SEEK_SET)
     groups = ([line] for line in _prompted(prompt)) if asked else as_they_come(read_lines(path), most)
     seconds = 0.5 if sys.stderr.isatty() else 30  # a log needs no moving bar
     quiet = total is None or (output is None and os.isatty(1))

@@ -62,7 +62,10 @@ def fairseq_config(
         adam_betas=str(tuple(training.adam_betas)), adam_eps=adam_eps, weight_decay=training.weight_decay
     )
     adam._name = "fused_adam"
-    cfg.optimizer, cfg.lr_scheduler, cfg.task, cfg.model = adam, scheduler, {}, {}
+    cfg.optimizer, cfg.lr_scheduler = adam, scheduler
+    cfg.task = cfg.model = (
+        FairseqDataclass()
+    )  # for fairseq's loading of checkpoints, if the caller gives none
     OmegaConf.set_struct(cfg, True)
     return cfg
 

@@ -84,9 +84,15 @@ def decode_files(
 
 
 def predict_templates(model: Path, source: Path, output: Path, settings: Decoding, *, threads: int) -> None:
-    """Write the best template for each source sentence; both are in BPE."""
+    """Write the best template for each source sentence; both are in BPE.
+
+    Raises:
+        UserError: the model itself reads parses or templates.
+    """
     torch.set_num_threads(threads)
     loaded = load_model(model)
+    if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
+        raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
         lines = best_templates(loaded, read_lines(source), settings, tell=True)
         handle.writelines(f"{line}\n" for line in lines)

@@ -1,5 +1,6 @@
 """Text as a model's input (words, sub-words, ids, batches), and its output as text."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import utils
+from fairseq.data import Dictionary
 
 from synmask.pipeline.config.sections import ModelText
 from synmask.pipeline.files import UserError
@@ -55,6 +57,24 @@ def encoded(lines: Iterable[str], limit: int, task: Any, first: int = 1) -> list
         if len(sentences[-1]) > limit:
             raise UserError(f"line {number}: longer than {limit} sub-words; split the sentence")
     return sentences
+
+
+def hint_at_unknown(lines: Iterable[str], dictionary: Dictionary, first: int = 1) -> None:
+    """Say on stderr of which lines in BPE half of the words or more have sub-words that the dictionary lacks.
+
+    Args:
+        first: the number of the first line.
+    """
+    found = []
+    for number, line in enumerate(lines, start=first):
+        words = [word.split("\t") for word in line.replace("@@ ", "@@\t").split(" ") if word]
+        strange = sum(not dictionary.indices.keys() >= {*pieces} for pieces in words)
+        if 2 * strange >= max(len(words), 1):
+            found.append(str(number))
+    if found:
+        which = ", ".join([*found[:5], *["…"][: len(found) > 5]])
+        said = "half of the words or more have parts that the training text lacks; the result says little"
+        print(f"line {which}: {said}", file=sys.stderr)
 
 
 def batches(

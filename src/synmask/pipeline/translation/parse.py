@@ -15,6 +15,7 @@ from synmask.pipeline.translation.inputs import (
     Jars,
     batches,
     encoded,
+    hint_at_unknown,
     no_jars,
     prepared,
     splitter_of,
@@ -31,13 +32,15 @@ def parse_file(
 
     Writes `output`, one JSON object per line (`_induced`), and `distribution`: the tokens of one sentence and
     its P_D, if the guide induces one. This is sentence number `sentence` (from 1), by default the first of 8
-    to 14 words that has a split word.
+    to 14 words that has a split word, or else the first with words.
 
     Raises:
-        UserError: the model's guide induces no syntax, or there is no such sentence.
+        UserError: the model's guide induces no syntax, or there is no sentence, or not this one.
     """
     torch.set_num_threads(threads)
-    lines = list(read_lines(source))
+    lines = [" ".join(line.split()) for line in read_lines(source)]  # any white space is between tokens
+    if not lines:
+        raise UserError(f"{source}: empty; give sentences in BPE")
     chosen = _chosen([line.split() for line in lines], sentence, source)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
@@ -60,6 +63,7 @@ def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> li
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
+    hint_at_unknown(split, loaded.task.src_dict)
     return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
 
 
@@ -105,6 +109,8 @@ def _induced(
     (before `</s>`) and, if the guide induces them, `heights` (n), `heads` of the words and likely `parents`
     of the sub-words (see `syntax.tree.word_heads`, `likely_parents`).
     """
+    if not lines:
+        return
     transformer, task, _ = loaded
     sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
     for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
@@ -157,4 +163,5 @@ def _chosen(lines: list[list[str]], sentence: int | None, path: Path) -> int:
         pieces = sum(token.endswith("@@") for token in line)
         return pieces > 0 and 8 <= len(line) - pieces <= 14
 
-    return next((number for number, line in enumerate(lines) if fits(line)), 0)
+    chosen = (number for rule in (fits, bool) for number, line in enumerate(lines) if rule(line))
+    return next(chosen, 0)

@@ -112,7 +112,7 @@ class GuidedTranslation(TranslationTask):
             needs=self.needs,
             syntax=syntax,
             templates=templates,
-            without=system.options.get("without", 0.0) if training else 0.0,
+            without=getattr(system.guide_options, "without", 0.0) if training else 0.0,
             mask_rate=system.mask_rate if training else 0.0,
             seed=self.seed,
         )

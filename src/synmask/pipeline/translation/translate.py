@@ -24,6 +24,7 @@ from synmask.pipeline.translation.inputs import (
     Jars,
     detokenised,
     encoded,
+    hint_at_unknown,
     no_jars,
     prepared,
     splitter_of,
@@ -121,9 +122,8 @@ class Translator:
         if self.task.parsed and parse is None:
             needs = listed(self.task.parsed)
             raise UserError(f"{models[0]}: reads {needs}, which only a parser gives; there is none")
-        options = [task.settings.system.options for task in tasks]
         # sentences affect others in their batch
-        self.alone = any(one.get("margin") == "batch" for one in options)
+        self.alone = any(task.settings.system.mixes for task in tasks)
         self.splitter = splitter_of(self.text)
         self.templates = None
         if self.task.template_dictionary is not None:
@@ -145,8 +145,9 @@ class Translator:
             UserError: a line is too long; the message gives its number, counted from `first`.
         """
         plain, tokens, split, sentences = self.encoded(lines, first)
+        hint_at_unknown(split, self.task.src_dict, first)
         syntax = None
-        if self.task.parsed:
+        if self.task.parsed and sentences:
             cased = tokens_of(plain, self.text, self.jars, lowercase=False)
             syntax = _parsed(self.text.source, cased, tokens, split, self.parse)
         templates = None
