@@ -65,7 +65,7 @@ def fairseq_config(
     cfg.optimizer, cfg.lr_scheduler = adam, scheduler
     cfg.task = cfg.model = (
         FairseqDataclass()
-    )  # for fairseq's loading of checkpoints, if the caller gives none
+    )  # else fairseq cannot load checkpoints
     OmegaConf.set_struct(cfg, True)
     return cfg
 
