@@ -1,6 +1,7 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,10 @@ def sentence_counts(
     metric.effective_order = True  # does not affect counts; avoids a warning per sentence
     for line, expected, tokens in zip(*plain, sources, strict=True):
         found = metric.sentence_score(line, [expected])
-        words = (tokens + " ").replace("@@ ", "@@").split()
-        split = sum("@@" in word for word in words)
-        yield [*found.counts, *found.totals, found.sys_len, found.ref_len, len(words), split]
+        goes_on = [piece.endswith("@@") for piece in tokens.split()]
+        words = goes_on.count(False)
+        split = sum(now and not before for before, now in pairwise([False, *goes_on]))
+        yield [*found.counts, *found.totals, found.sys_len, found.ref_len, words, split]
 
 
 def score_texts(

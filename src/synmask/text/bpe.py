@@ -12,6 +12,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.files import UserError, all_writing, read_lines, write_lines
 from synmask.text.parallel import map_lines
+from synmask.text.reserved import readable
 
 
 def learn(
@@ -84,9 +85,10 @@ def apply_file(
 ) -> None:
     """Split the words of `input` into sub-words: "unglaublich" → "un@@ glaub@@ lich".
 
-    The same as `subword-nmt apply-bpe`; spaces at line ends are dropped. With a `vocabulary` (lines "sub-word
-    count", as `subword-nmt get-vocab` writes for text in BPE), sub-words that occur in it less than
-    `vocabulary_threshold` times are split further.
+    The same as `subword-nmt apply-bpe`, except that what would be misread is split once more (`readable`);
+    spaces at line ends are dropped. With a `vocabulary` (lines "sub-word count", as `subword-nmt get-vocab`
+    writes for text in BPE), sub-words that occur in it less than `vocabulary_threshold` times are split
+    further.
 
     Raises:
         UserError: a file cannot be read, or `codes` or `vocabulary` is of another kind.
@@ -142,5 +144,5 @@ class Splitter:
         words = line.split(" ")
         for word in words:
             if word not in known:
-                known[word] = " ".join(self._bpe.segment_tokens([word]))
+                known[word] = " ".join(readable(self._bpe.segment_tokens([word])))
         return " ".join([known[word] for word in words if word])

@@ -160,6 +160,7 @@ def _tokenizer(text: ModelText, languages: list[str]) -> dict[str, str]:
         "langs": languages,
         "do_lower_case": text.lowercase,
         "model_max_length": 1024,
+        "split_special_tokens": True,  # "<s>" in a text is text
     }
     return {
         "merges.txt": "".join(f"{merge}\n" for merge in merges),
