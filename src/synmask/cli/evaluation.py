@@ -35,7 +35,8 @@ def score(
     Args:
         hypotheses: Translations, plain text, one sentence per line.
         references: Reference translations of the same sentences.
-        language: Their language code; zh and ja have tokenisers of their own.
+        language: Their language code (ISO 639, perhaps with a script or region: pt_BR); Chinese, Japanese and
+            Korean have tokenisers of their own.
     """
     from synmask.evaluation.bleu import score_texts
     from synmask.reporting.metrics import METRICS

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from synmask.cli.options import CountOption, Json, Some, Source, Target, Threads, Whole, tell, together
+from synmask.config.base import Language
 from synmask.config.guides import TemplateCut
 from synmask.config.sections import Lengths, Tokens
 
@@ -14,7 +15,7 @@ def tokenise(
     *,
     input: Path,
     output: Path,
-    language: str,
+    language: Language,
     settings: Json[Tokens],
     threads: Threads = 1,
     jars: tuple[Path, ...] = (),

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from synmask.config.sections import Guidance, ModelText
 from synmask.files import UserError, all_writing, json_text
+from synmask.text.tokenise import moses_code
 from synmask.translation.average import load_model
 from synmask.translation.transformer import GuidedTransformer
 
@@ -38,7 +39,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """
     model, task, text = load_model(path)
     check_plain(path, task.settings.system)
-    languages = [text.source, text.target]
+    languages = [moses_code(language) for language in (text.source, text.target)]
     files = {
         "config.json": json_text(_config(model, languages)),
         "generation_config.json": json_text(_generation()),
