@@ -7,7 +7,7 @@ from typing import Any
 
 # Codes that need no look into the registry, which takes a tenth of a second to load.
 PLAIN = frozenset({"cs", "de", "en", "fr", "ja", "ko", "zh"})
-NO_LANGUAGES = frozenset({"mis", "mul", "und", "zxx"})  # codes of ISO 639 for several languages, or none
+NO_LANGUAGES = frozenset({None, "mis", "mul", "zxx"})  # of und, and codes for several languages or none
 HAN = frozenset({"Hans", "Hant"})
 WITHOUT_SPACES = HAN | {"Jpan", "Khmr", "Laoo", "Mymr", "Thai", "Tibt"}  # scripts, by ISO 15924
 
