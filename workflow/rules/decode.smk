@@ -48,6 +48,11 @@ rule score:
             f"results/{{corpus}}/{{source}}-{{target}}/tokens/{split}.{{target}}" for split in DECODED
         ],
         source="results/{corpus}/{source}-{target}/bpe/test.{source}",
+        sets=[
+            f"results/{{corpus}}/{{source}}-{{target}}/{folder}/{split}.{side}"
+            for folder, split in [("clean", "train"), *(("tokens", split) for split in DECODED)]
+            for side in ("{source}", "{target}")
+        ],
     output:
         scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
         sentences="results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
@@ -69,4 +74,4 @@ rule score:
         "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
         " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"
         " {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
-        " --sentences {output.sentences:q} 2> {log:q}"
+        " --sentences {output.sentences:q} --sets {input.sets:q} 2> {log:q}"

@@ -35,7 +35,8 @@ def score(
     Args:
         hypotheses: Translations, plain text, one sentence per line.
         references: Reference translations of the same sentences.
-        language: Their language code; zh and ja have tokenisers of their own.
+        language: Their language code (ISO 639, perhaps with a script or region: pt_BR); Chinese, Japanese and
+            Korean have tokenisers of their own.
     """
     from synmask.pipeline.evaluation.bleu import score_texts
     from synmask.pipeline.reporting.metrics import METRICS
@@ -58,6 +59,7 @@ def score_run(
     train: TrainJson,
     output: Path,
     sentences: Path,
+    sets: tuple[Path, ...] = (),
 ) -> None:
     """Score a run: its scores on each split, and BLEU's counts of each sentence of the last split.
 
@@ -71,8 +73,11 @@ def score_run(
         output: scores.json.
         sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
             split words of the source.
+        sets: Source and target tokens of the training set, then of each split, to count the pairs that they
+            share.
     """
     from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, read_decoded, score, sentence_counts
+    from synmask.pipeline.text.overlap import overlaps
 
     found, how = {}, {"lowercase": lowercase, "language": run.target}
     parts = together(
@@ -82,6 +87,8 @@ def score_run(
         plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
         found[split] = score(plain, tokenised, **how) | read_object(f"{hypothesis}.json")
     scores = _of_run(run, train, _by_split(found))
+    if sets:
+        scores["overlap"] = overlaps(together(sets=("train", *splits), source=sets[::2], target=sets[1::2]))
     counts = sentence_counts(plain, source, **how)  # of the last split
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(scores))
