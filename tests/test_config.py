@@ -1,9 +1,11 @@
 import copy
+import re
 from pathlib import Path
 
 import pytest
 
 from synmask.pipeline.config import Config, as_json, load, merge, read_yaml
+from synmask.pipeline.config.base import LANGUAGE, sides
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.config.sections import Guidance, RunSettings
 from synmask.pipeline.files import UserError
@@ -75,6 +77,30 @@ def test_a_based_on_corpus_inherits_what_it_does_not_say(values):
     assert small.download == "multi30k"
     assert small.bpe.merges != large.bpe.merges
     assert small.training.mlm_weight == large.training.mlm_weight
+
+
+def test_the_languages_of_a_direction():
+    assert sides("de-en") == ("de", "en")
+    assert sides("pt-BR-zh_TW") == ("pt-BR", "zh_TW")
+    assert sides("en-sr-Latn-RS") == ("en", "sr-Latn-RS")
+    assert re.fullmatch(f"({LANGUAGE})-({LANGUAGE})/", "zh-Hant-es-419/").groups() == ("zh-Hant", "es-419")
+
+
+def test_a_corpus_keeps_its_codes_and_gets_their_languages_tools(values):
+    values["corpora"]["mine"] = {
+        "languages": ["deu", "en-GB"],
+        "files": {split: f"{split}.{{language}}" for split in ("train", "valid", "test")},
+        "trees": "corenlp",
+    }
+    values["experiments"]["mine"] = {
+        "title": "Mine", "corpus": "mine", "directions": ["deu-en-GB"], "systems": ["transformer", "grammar", "pascal"],
+        "tables": ["translation", "parsing"],
+    }  # fmt: skip
+    config = load(values, [PATH])
+    assert config.raw_files("mine", "train", "en-GB")[0] == "train.en-GB"
+    assert config.parses("mine", "train", "deu")["trees"] == "results/mine/deu-en-GB/syntax/train.deu.trees"
+    assert config.corenlp_jars("deu") == config.corenlp_jars("de") != config.corenlp_jars("en-GB")
+    assert config.corenlp_settings("en-GB") == config.corenlp_settings("en")
 
 
 @pytest.mark.parametrize(
@@ -251,6 +277,8 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["weights"]["roberta-demo"]["pretrain"]["model"].update(heads=5), "weights.roberta-demo.pretrain.model: embed_dim 96 is not a multiple of heads 5"),
         (lambda v: v["corpora"]["aspec"]["training"].update(mlm_weight={"zh-ja": 0.3, "jazh": 1}), "corpora.aspec.training.mlm_weight"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-fr"]), "experiments.demo.directions: unknown language 'fr'"),
+        (lambda v: v["corpora"]["aspec"].update(languages=["zh", "jp"]), "corpora.aspec.languages.1: 'jp' is a country's code, not a language's; for Japanese write ja"),
+        (lambda v: v["corpora"]["aspec"].update(languages=["zh", "Ja"]), "corpora.aspec.languages.1: must be a language code of two or three lower-case letters"),
         (lambda v: v["experiments"]["demo"].update(directions=["de-de"]), "experiments.demo.directions: from de to de: give two languages"),
         (lambda v: v["experiments"]["aspec"].update(tables=["parsing"]), "tables: corpus 'aspec' has no `trees` of ja; give it some, or leave 'parsing' out"),
         (lambda v: v["experiments"]["multi30k"].update(directions=["de-en", "fr-en"]), "tables: corpus 'multi30k' has no `trees` of fr; give it some, or leave 'parsing' out"),

@@ -148,6 +148,8 @@ class LogHandler(LogHandlerBase):
 
     def _finished(self, record: Any) -> None:
         job = self.run.finish(record.job_id)
+        for note in self.run.notes(job) if job else ():
+            self._say(note)
         said = self.run.told(job) if job else None
         if said and self.live is None:
             self._say(f"{self.run.whole() if job.training else self.run.progress()}: {said}")

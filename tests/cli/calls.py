@@ -88,7 +88,7 @@ tokenise --input IN/raw/train.de --output OUT/tokens/train.de --language de --se
 tokenise --input IN/raw/valid.de --output OUT/tokens/valid.de --language de --settings @tokens
 clean --source-in IN/raw/train.de --target-in IN/raw/train.en --source-out OUT/clean/train.de --target-out OUT/clean/train.en --kept OUT/clean/kept --settings @lengths
 learn-bpe --inputs IN/clean/train.de IN/clean/train.en --codes OUT/codes --vocabularies OUT/vocabulary.de OUT/vocabulary.en --merges 60
-apply-bpe --input IN/clean/train.de --output OUT/bpe/train.de --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0
+apply-bpe --input IN/clean/train.de --output OUT/bpe/train.de --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --most 1023
 apply-bpe --input IN/clean/train.en --output OUT/bpe/train.en --codes IN/codes --vocabulary IN/vocabulary.en --vocabulary-threshold 2
 apply-bpe --input IN/tokens/valid.de --output OUT/bpe/valid.de --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0
 apply-bpe --input IN/raw/valid.en --output OUT/bpe/valid.en --codes IN/codes --vocabulary IN/vocabulary.en --vocabulary-threshold 0
@@ -108,7 +108,7 @@ parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
 verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
 score IN/hypothesis.valid.txt IN/raw/valid.en --language en
-score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv
+score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv --sets IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
 significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
 translate --model IN/run/average.pt --beam 2 --threads 1
 translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1

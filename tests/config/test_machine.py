@@ -116,3 +116,18 @@ def test_what_cannot_fit_is_refused_unless_forced(configure, monkeypatch):
 
 def test_the_docs_state_the_disk_of_checkpoints():
     assert f"(`average` + {RESUMED})" in (ROOT / "docs/reliability.md").read_text()
+
+
+@pytest.mark.parametrize("code", ["ko", "kor"])
+def test_a_target_that_cannot_be_scored_here(configure, monkeypatch, code):
+    over = {
+        "corpora": {"mine": {"languages": ["de", code], "training": {"mlm_weight": 0.3}}},
+        "experiments": {"mine": {"directions": [f"de-{code}"]}},
+    }
+    fill(*(f"my/{split}.{side}" for split in ("train", "valid", "test") for side in ("de", code)))
+    config = configure(over)
+    monkeypatch.setattr("synmask.pipeline.config.machine.find_spec", lambda name: None)
+    said = f"sacreBLEU lacks its tokeniser of {code}; pip install sacrebleu[ko]"
+    assert fault(config, "mine") == ("corpora.mine.languages", said)
+    monkeypatch.setattr("synmask.pipeline.config.machine.find_spec", lambda name: name)
+    check_machine(config, ["mine"])

@@ -9,6 +9,7 @@ from synmask.pipeline import cli
 from synmask.pipeline.evaluation import bleu
 from synmask.pipeline.evaluation.sentences import Run, intervals
 from synmask.pipeline.files import UserError
+from synmask.pipeline.text import languages
 
 
 def score(*paths, language="en", **how):
@@ -86,6 +87,7 @@ def test_table_test_and_figure_tokenise_alike(tmp_path, language, tokeniser, ref
         for path, text in ((plain, "\n".join(lines).replace(" ", "")), (f"{name}.tok", "\n".join(lines))):
             (tmp_path / path).write_text(text + "\n", encoding="utf-8")
         (tmp_path / f"{name}.json").write_text("{}")
+        (tmp_path / f"{name}.forced.csv").write_text("log_probability,tokens\n" + "-1.5,3\n" * len(lines))
         return tmp_path / name
 
     gold, ours, theirs = (
@@ -196,3 +198,34 @@ def test_texts_that_cannot_be_scored(tmp_path, monkeypatch, capsys, words, said)
 def test_a_tokeniser_that_is_not_installed_is_one_line():
     with pytest.raises(UserError, match="language ko: sacreBLEU lacks its tokeniser; pip install"):
         bleu.bleu("sacrebleu", "ko")
+
+
+@pytest.mark.parametrize(
+    ("code", "tokeniser"),
+    [
+        *((code, "zh") for code in ("zho", "chi", "cmn", "yue", "zh_TW", "zh-Hans")),
+        ("jpn", "ja-mecab"),
+        ("deu", "13a"),
+        ("pt_BR", "13a"),
+    ],
+)
+def test_codes_of_one_language_have_one_tokeniser(code, tokeniser):
+    metric = bleu.bleu("sacrebleu", code)
+    metric.corpus_score(["我 喜欢 音乐 。"], [["我喜欢音乐。"]])
+    assert f"|tok:{tokeniser}" in str(metric.get_signature())
+
+
+def test_tokenised_bleu_is_left_out_where_words_have_no_spaces(files):
+    hypothesis, reference, *_ = files("我 喜欢\n", "我喜欢\n")
+    for code in ("zh", "zho", "zh-Hant", "jpn"):
+        found = bleu.score_texts(hypothesis, reference, language=code)
+        assert [*found["scores"]] == ["sacrebleu", "chrf"]
+
+
+def test_a_language_that_sacrebleu_cannot_split_is_said_once(capsys):
+    languages.note.cache_clear()
+    for _ in range(2):
+        bleu.bleu("sacrebleu", "tha")
+    assert capsys.readouterr().err == (
+        "note: tha (Thai): sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF\n"
+    )

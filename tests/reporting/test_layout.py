@@ -162,3 +162,16 @@ def test_latex_compiles(written, tmp_path):
     log = (tmp_path / "page.log").read_text(errors="replace")
     assert "Overfull" not in log
     assert "Missing character" not in log
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("de-en", "De→En"),
+        ("pt-BR-zh_TW", "Pt-BR→Zh_TW"),
+        ("MNLI-m", "MNLI-m"),
+        ("test-matched", "test-matched"),
+    ],
+)
+def test_directions_are_shown_with_an_arrow(name, shown):
+    assert arrow(name) == shown

@@ -496,3 +496,14 @@ def test_a_test_that_is_none_is_one_line(test_of, metrics, said):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"metrics": metrics}))
     with pytest.raises(UserError, match=rf"^{re.escape(f'{path}: {said}; delete it and make it again')}$"):
         read_comparisons([path])
+
+
+def test_pairs_that_two_sets_share_are_a_note(run, table):
+    shared = {"test in train": 1200, "test in valid": 0, "valid in train": 3}
+    scores = [run(system, 1, 30.0, overlap=shared) for system in ("transformer", "grammar")]
+    said = "Pairs that occur in two sets, demo De→En: 1,200 test in train, 3 valid in train."
+    *_, markdown = table(plan_of(["transformer", "grammar"], seeds=(1,)), scores)
+    assert markdown.count(said) == 1
+    none = [run(system, 1, 30.0, overlap=dict.fromkeys(shared, 0)) for system in ("transformer", "grammar")]
+    *_, markdown = table(plan_of(["transformer", "grammar"], seeds=(1,)), none)
+    assert "in two sets" not in "".join(markdown)

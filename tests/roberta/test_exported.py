@@ -68,6 +68,20 @@ def export(model, weights, folder):
     return folder
 
 
+def test_names_of_special_tokens_in_a_text_are_text(tmp_path):
+    text = "<s> a<pad> </s><unk> <mask> <mask>> madeupword0001"
+    learn([text] * 3, 200, tmp_path / "weights")
+    small(tmp_path / "weights")
+    tuned(tmp_path / "best.pt", tmp_path / "weights", "cola")
+    tokenizer = AutoTokenizer.from_pretrained(
+        export(tmp_path / "best.pt", tmp_path / "weights", tmp_path / "out")
+    )
+    encoded = encode_file(Examples(((text,),), ("0",)), "cola", tmp_path / "weights", 99)[0].tolist()
+    assert tokenizer(text)["input_ids"] == encoded
+    assert set(encoded[1:-1]).isdisjoint(tokenizer.all_special_ids)
+    assert tokenizer.decode(encoded[1:-1]) == text
+
+
 @pytest.mark.parametrize(("task", "sentences"), [("cola", 1), ("mnli", 2), ("sts-b", 2)])
 def test_outputs_are_the_same_from_text_on(weights, tmp_path, task, sentences):
     model = tuned(tmp_path / "best.pt", weights, task)

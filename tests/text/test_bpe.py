@@ -157,3 +157,14 @@ def test_not_a_vocabulary(tmp_path):
         apply_file(tmp_path / "in", tmp_path / "out", tmp_path / "codes", vocabulary=tmp_path / "in")
     with pytest.raises(UserError, match="nowhere: no such file"):
         apply_file(tmp_path / "in", tmp_path / "out", tmp_path / "nowhere")
+
+
+def test_a_sentence_that_is_too_long_is_named(tmp_path):
+    write_lines(tmp_path / "codes", ["#version: 0.2", "l o"])
+    write_lines(tmp_path / "in", ["a b c", "lo w lol"])
+    apply_file(tmp_path / "in", tmp_path / "out", tmp_path / "codes", most=5)
+    with pytest.raises(UserError) as error:
+        apply_file(tmp_path / "in", tmp_path / "other", tmp_path / "codes", most=4)
+    what = "5 sub-words, a model reads 4; split the sentence in the corpus' file"
+    assert str(error.value) == f"{tmp_path}/in, line 2: {what}"
+    assert not (tmp_path / "other").exists()

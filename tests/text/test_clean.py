@@ -32,15 +32,23 @@ def test_the_rules_by_example(tmp_path):
         kept[3],
     ]
     counts, left = clean(tmp_path, pairs, max_tokens=4)
-    assert counts == {"kept": 4, "too_short": 3, "too_long": 3, "ratio": 2}
+    assert counts == {"kept": 4, "too_short": 3, "too_long": 3, "ratio": 2, "long_word": 0}
     assert left == kept
     assert list(read_lines(tmp_path / "kept")) == ["1", "4", "11", "12"]
 
 
 def test_min_tokens(tmp_path):
     counts, left = clean(tmp_path, [("a b", "x y"), ("a", "x"), ("a b", "x")], min_tokens=2)
-    assert counts == {"kept": 1, "too_short": 2, "too_long": 0, "ratio": 0}
+    assert counts == {"kept": 1, "too_short": 2, "too_long": 0, "ratio": 0, "long_word": 0}
     assert left == [("a b", "x y")]
+
+
+def test_a_word_that_is_too_long(tmp_path):
+    longest = "ä" * 1000  # characters, not bytes
+    pairs = [(f"a {longest}ä", "x y"), ("a b", f"x {longest}ä"), (f"{longest} b", f"x {longest}")]
+    counts, left = clean(tmp_path, pairs)
+    assert counts == {"kept": 1, "too_short": 0, "too_long": 0, "ratio": 0, "long_word": 2}
+    assert left == pairs[2:]
 
 
 def test_white_space_is_one_space(tmp_path):
@@ -50,8 +58,9 @@ def test_white_space_is_one_space(tmp_path):
 def test_nothing_kept(tmp_path):
     with pytest.raises(UserError) as error:
         clean(tmp_path, [("", ""), ("a", "x y"), ("a " * 200, "x")])
-    assert "in.en: cleaning keeps none of 3 pairs (1 too short, 1 too long, 1 of different length)" in str(
-        error.value
+    assert (
+        "in.en: cleaning keeps none of 3 pairs (1 too short, 1 too long, 1 of different length, 0 with a word"
+        in str(error.value)
     )
     assert "\n" not in str(error.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.de", "in.en"]
@@ -81,5 +90,5 @@ def test_senseless_limits(tmp_path, limits):
 def test_no_limits(tmp_path):
     pairs = [("a", "x " * 500), ("b " * 300, "y"), ("", "z")]
     counts, left = clean(tmp_path, pairs, max_tokens=None, max_ratio=None)
-    assert counts == {"kept": 2, "too_short": 1, "too_long": 0, "ratio": 0}
+    assert counts == {"kept": 2, "too_short": 1, "too_long": 0, "ratio": 0, "long_word": 0}
     assert [len(target.split()) for _, target in left] == [500, 1]

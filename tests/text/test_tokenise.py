@@ -10,7 +10,7 @@ from sacremoses import MosesTokenizer
 
 from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import UserError, read_lines, write_lines
-from synmask.pipeline.text import parallel
+from synmask.pipeline.text import languages, parallel
 from synmask.pipeline.text.tokenise import detokenise, tokenise, tokenise_file
 
 # Made with Moses' tokenizer.perl (the rules of its version of November 2018 and later).
@@ -188,3 +188,34 @@ def test_start_up_without_torch():
     modules = "synmask.pipeline.text.tokenise, synmask.pipeline.text.bpe, synmask.pipeline.text.clean, synmask.pipeline.corpora.download"
     command = f"import sys, {modules}; assert not {{'torch', 'fairseq'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", command], check=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "same"),
+    [("fra", "fr"), ("fre", "fr"), ("deu", "de"), ("eng", "en"), ("fr_CA", "fr"), ("zho", "zh")],
+)
+@pytest.mark.parametrize("how", ["moses", "none"])
+def test_codes_of_one_language_are_treated_alike(code, same, how):
+    lines = ["L'homme d'État, z.B. Nr. 3 isn't here: 我喜欢音乐。", "l&apos; homme ? « non »"]
+    assert [*tokenise(lines, code, tokeniser=how)] == [*tokenise(lines, same, tokeniser=how)]
+    assert [*detokenise(lines, code, how)] == [*detokenise(lines, same, how)]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("de", ""),
+        ("por", ""),
+        ("xho", "note: xho (Xhosa): Moses has no abbreviations of this language and uses those of English\n"),
+        ("kr", "note: kr (Kanuri; Korean is ko): Moses has no abbreviations of this language and uses "),
+        ("tha", "note: tha (Thai): Moses does not split text that is written without spaces; `tokeniser` "),
+    ],
+)
+def test_a_language_without_rules_is_said_once(code, said, capsys):
+    languages.note.cache_clear()
+    for _ in range(2):
+        [*tokenise(["a b."], code)]
+        [*tokenise(["a b."], code, tokeniser="none")]
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert err.count("\n") == bool(said)

@@ -47,3 +47,16 @@ def test_missing_and_empty_files_leave_no_dictionary(corpus, tmp_path):
         binarise(tmp_path, tmp_path / "bin", "de", "en")
     assert not list((tmp_path / "bin").glob("dict*"))
     assert not list((tmp_path / "bin").glob(".*"))
+
+
+def test_a_second_call_that_fails_leaves_the_first_ones_files(tmp_path):
+    for name in ("train.de", "train.en", "valid.de", "valid.en"):
+        (tmp_path / name).write_text("a b\n")
+    binarise(tmp_path, tmp_path / "bin", "de", "en")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "bin").iterdir()}
+    for name in ("train.de", "train.en", "valid.de"):
+        (tmp_path / name).write_text("c d\n")
+    (tmp_path / "valid.en").write_bytes(b"c\n\xff\n")
+    with pytest.raises(UserError, match=r"valid\.en, line 2: not UTF-8"):
+        binarise(tmp_path, tmp_path / "bin", "de", "en")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "bin").iterdir()} == before

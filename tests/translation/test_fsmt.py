@@ -21,6 +21,7 @@ RAW = [
     "It's R&D [a] 'b' 3,5 % – well-known.",
     "  a   bb",
     "Ende bb. ",
+    "<s> a</s> <pad> <unk> madeupword0000 @@ a@@",  # text, though the model has symbols of these names
 ]
 
 
@@ -89,6 +90,9 @@ def tokenizer(monkeypatch, tmp_path):
 def test_the_tokenizer_splits_text_as_ours(drawn, tokenizer, tmp_path, lowercase):
     saved = torch.load(drawn, weights_only=True)
     saved["text"]["lowercase"] = lowercase
+    name = [*"madeupword000", "0</w>"]  # it becomes one sub-word
+    merges = [f"{''.join(name[:n])} {name[n]}" for n in range(1, len(name))]
+    saved["text"]["codes"] += "".join(f"{merge}\n" for merge in merges)
     torch.save(saved, tmp_path / "average.pt")
     theirs = tokenizer(export(tmp_path / "average.pt", tmp_path / "out"))
     _, task, text = load_model(tmp_path / "average.pt")

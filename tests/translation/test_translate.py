@@ -165,7 +165,7 @@ def test_too_long_a_line_is_named_before_any_is_translated(models, written, tmp_
     (tmp_path / "out").write_text("before\n")
     monkeypatch.setattr(Translator, "_translated", None)
     monkeypatch.setattr("synmask.pipeline.text.lines.CHECKED", 2)  # the line is in the third part of the file
-    with pytest.raises(UserError, match=r"^line 5: longer than 1024 sub-words; split the sentence$"):
+    with pytest.raises(UserError, match=r"/in, line 5: longer than 1024 sub-words; split the sentence$"):
         written([models / "plain.pt"], ["a", "", "bb", "d", "a " * 1100, "a"], batch=2)
     assert (tmp_path / "out").read_text() == "before\n"
 

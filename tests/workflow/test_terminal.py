@@ -294,6 +294,16 @@ def test_time_left_counts_those_that_run_and_those_that_wait(monkeypatch):
     assert run.left() == pytest.approx(300)  # no less than the longest
 
 
+def test_a_note_in_a_log_is_shown_once(tmp_path):
+    run, logs = WorkflowRun(), [tmp_path / "one.log", tmp_path / "two.log"]
+    logs[0].write_text("{}\nnote: a\n")
+    logs[1].write_text("note: a\na note: c\nnote: b\n")
+    jobs = [Job("tokenise", ["results/x"], [str(log)]) for log in logs]
+    assert [[*run.notes(job)] for job in jobs] == [["note: a"], ["note: b"]]
+    os.utime(logs[0], (time.time() - 3600,) * 2)  # of an earlier run
+    assert [*WorkflowRun().notes(jobs[0])] == []
+
+
 def test_a_failure_shows_the_ends_of_logs_alone(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("".join(f"line {number}\n" for number in range(5000)))

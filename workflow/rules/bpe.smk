@@ -90,6 +90,8 @@ rule apply_bpe:
         "results/{corpus}/{source}-{target}/logs/apply_bpe.{split}.{language}.log",
     benchmark:
         "results/{corpus}/{source}-{target}/benchmarks/apply_bpe.{split}.{language}.tsv"
+    # Before trainings: what is too long to be translated stops the run at once.
+    priority: 1
     group:
         "text"
     conda:
@@ -98,9 +100,10 @@ rule apply_bpe:
     params:
         code=JOBS.code("apply-bpe"),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
+        most=lambda wildcards: option("most", JOBS.most_subwords(wildcards)),
     shell:
         "synmask apply-bpe --input {input.text:q} --output {output:q} --codes {input.codes:q}"
-        " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold} --threads {threads} 2> {log:q}"
+        " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold} {params.most} --threads {threads} 2> {log:q}"
 
 
 rule binarise:

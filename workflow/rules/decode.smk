@@ -50,6 +50,11 @@ rule score:
         ],
         source="results/{corpus}/{source}-{target}/bpe/test.{source}",
         sets=JOBS.test_set_files,
+        prepared=[
+            f"results/{{corpus}}/{{source}}-{{target}}/{folder}/{split}.{side}"
+            for folder, split in [("clean", "train"), *(("tokens", split) for split in DECODED)]
+            for side in ("{source}", "{target}")
+        ],
     output:
         scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
         sentences="results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
@@ -72,4 +77,4 @@ rule score:
         "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
         " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"
         " {params.sets} {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
-        " --sentences {output.sentences:q} 2> {log:q}"
+        " --sentences {output.sentences:q} --prepared {input.prepared:q} 2> {log:q}"

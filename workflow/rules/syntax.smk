@@ -47,7 +47,7 @@ rule constituency:
     benchmark:
         "results/{corpus}/{source}-{target}/benchmarks/constituency.{split}.{language}.tsv"
     wildcard_constraints:
-        language=any_of(CONFIG.corenlp.languages),
+        language=any_of(filter(CONFIG.parser_code, CONFIG.languages)),
     conda:
         "../envs/corenlp.yaml"
     threads: CONFIG.corenlp.threads

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from synmask.pipeline.cli.options import CountOption, Json, Some, Threads, laid_over
-from synmask.pipeline.config.base import WITH_JARS
+from synmask.pipeline.config.base import WITH_JARS, Language
 from synmask.pipeline.config.sections import ParserSettings
 from synmask.pipeline.files import UserError
 
@@ -14,7 +14,7 @@ def constituency(
     input: Path,
     tokens: Path,
     output: Path,
-    language: str,
+    language: Language,
     settings: Json[ParserSettings],
     jars: Some[Path],
     threads: Threads = 1,
@@ -55,7 +55,7 @@ def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, P
 
     def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
         config, _, files = laid_over(configfile)
-        if language not in config.corenlp.languages:
+        if not config.parser_code(language):
             raise UserError(
                 f"{files[-1]}: corenlp.languages has no {language!r}; use a system without a parser"
             )

@@ -35,7 +35,8 @@ def score(
     Args:
         hypotheses: Translations, plain text, one sentence per line.
         references: Reference translations of the same sentences.
-        language: Their language code; zh and ja have tokenisers of their own.
+        language: Their language code (ISO 639, perhaps with a script or region: pt_BR); Chinese, Japanese and
+            Korean have tokenisers of their own.
     """
     from synmask.pipeline.evaluation.bleu import score_texts
     from synmask.pipeline.reporting.metrics import METRICS
@@ -60,6 +61,7 @@ def score_run(
     train: TrainJson,
     output: Path,
     sentences: Path,
+    prepared: tuple[Path, ...] = (),
 ) -> None:
     """Score a run: its scores on each split, and counts and log-probabilities by sentence of the last split.
 
@@ -75,6 +77,8 @@ def score_run(
         output: scores.json.
         sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
             split words of the source.
+        prepared: Source and target tokens of the training set, then of each split, to count the pairs that
+            they share.
     """
     from synmask.pipeline.evaluation.bleu import read_decoded, score
     from synmask.pipeline.evaluation.run_scores import (
@@ -84,6 +88,7 @@ def score_run(
         score_sets,
         sentence_rows,
     )
+    from synmask.pipeline.text.overlap import overlaps
 
     found, how = {}, {"lowercase": lowercase, "language": run.target}
     parts = together(
@@ -98,6 +103,9 @@ def score_run(
     of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
         scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **how)}
+    if prepared:
+        named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
+        scores |= {"overlap": overlaps(together(**named))}
     rows = [*sentence_rows(plain, source, probable, of_sets, **how)]
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(_of_run(run, train, scores)))

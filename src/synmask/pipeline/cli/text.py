@@ -16,6 +16,7 @@ from synmask.pipeline.cli.options import (
     tell,
     together,
 )
+from synmask.pipeline.config.base import Language
 from synmask.pipeline.config.guides import TemplateCut
 from synmask.pipeline.config.sections import Lengths, Tokens
 
@@ -24,7 +25,7 @@ def tokenise(
     *,
     input: Path,
     output: Path,
-    language: str,
+    language: Language,
     settings: Json[Tokens],
     threads: Threads = 1,
     jars: tuple[Path, ...] = (),
@@ -91,6 +92,7 @@ def apply_bpe(
     codes: Path,
     vocabulary: Path,
     vocabulary_threshold: Annotated[Whole, Field(ge=0)],
+    most: CountOption | None = None,
     threads: Threads = 1,
 ) -> None:
     """Split words into sub-words.
@@ -101,11 +103,13 @@ def apply_bpe(
         codes: The merge operations of learn-bpe.
         vocabulary: The language's vocabulary of learn-bpe.
         vocabulary_threshold: Split rarer sub-words further; 0: no limit.
+        most: Refuse longer sentences; default: no limit.
     """
     from synmask.pipeline.text.bpe import apply_file
 
     known = {"vocabulary": vocabulary} if vocabulary_threshold else {}
-    apply_file(input, output, codes, **known, vocabulary_threshold=vocabulary_threshold, threads=threads)
+    how = {"vocabulary_threshold": vocabulary_threshold, "threads": threads, "most": most}
+    apply_file(input, output, codes, **known, **how)
 
 
 def binarise(*, text: Path, output: Path, source: Source, target: Target) -> None:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from synmask.pipeline.cli.options import CountOption, Figure, Some, check_named, laid_over
 from synmask.pipeline.config import Config
-from synmask.pipeline.config.base import Line
+from synmask.pipeline.config.base import Line, sides
 from synmask.pipeline.files import UserError, writing
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _models(
             raise UserError(f"{model}: no such file; make it with: {_made_by(model, own)}")
         label = config.label(system)
         models[system if label in models else label] = model
-    gold = config.gold_trees(corpus, "valid", direction.split("-")[0])
+    gold = config.gold_trees(corpus, "valid", sides(direction)[0])
     return models, Path(gold) if gold and Path(gold).exists() else None
 
 

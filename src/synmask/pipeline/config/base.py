@@ -16,11 +16,20 @@ from pydantic import (
     model_validator,
 )
 
+from synmask.pipeline.text.languages import checked
+
 T = TypeVar("T", bound=Hashable)
 
 LONGEST = 1000  # characters of a title, label or path
-LANGUAGE = "[a-z]{2,3}"  # regular expression of a language code
+# Regular expressions; what follows a language's letters begins otherwise, so that hyphens part directions.
+LANGUAGE = "[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
 DIRECTION = f"{LANGUAGE}-{LANGUAGE}"
+
+
+def sides(direction: str) -> tuple[str, str]:
+    """Source and target: "de-en" → ("de", "en"), "pt-BR-zh-Hant" → ("pt-BR", "zh-Hant")."""
+    source, target = re.split("-(?=[a-z])", direction)
+    return source, target
 
 
 def distinct(values: Sequence[T]) -> Sequence[T]:
@@ -165,7 +174,14 @@ Url = Annotated[
     AfterValidator(matching(r"(https?|file)://.*[^/?#]", "an http, https or file URL of a file or folder")),
 ]
 Language = Annotated[
-    str, AfterValidator(matching(LANGUAGE, "a language code of two or three lower-case letters"))
+    str,
+    AfterValidator(
+        matching(
+            LANGUAGE,
+            "a language code of two or three lower-case letters, perhaps with a region: de, deu, pt_BR",
+        )
+    ),
+    AfterValidator(checked),
 ]
 Direction = Annotated[
     str, AfterValidator(matching(DIRECTION, "two language codes and a hyphen, such as de-en"))

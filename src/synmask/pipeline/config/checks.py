@@ -7,7 +7,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import Parsing
+from synmask.pipeline.config.base import Parsing, sides
 from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.nlu_checks import check_benchmark_table, check_benchmarks, check_weights
@@ -83,7 +83,7 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
         check_known((*path, "systems"), "system", system, config.systems)
         _check_system(config, path, experiment, system)
     for direction in experiment.directions:
-        source, target = direction.split("-")
+        source, target = sides(direction)
         check_known((*path, "directions"), "language", source, languages)
         check_known((*path, "directions"), "language", target, languages)
         if source == target:
@@ -91,7 +91,7 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
     if "parsing" in experiment.tables:
         if not config.inducing(experiment.systems):
             raise Fault((*path, "tables"), "no system here induces trees; leave 'parsing' out")
-        for source in (direction.split("-")[0] for direction in experiment.directions):
+        for source in (sides(direction)[0] for direction in experiment.directions):
             if config.gold_trees(experiment.corpus, "valid", source) is None:
                 lacks = f"corpus {experiment.corpus!r} has no `trees` of {source}"
                 raise Fault((*path, "tables"), f"{lacks}; give it some, or leave 'parsing' out")
@@ -110,7 +110,7 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
         what = f"guide `{config.systems[system].guide}` is made for RoBERTa"
         raise Fault(path, f"system {system!r} cannot translate, {what}; leave it out")
     for direction in experiment.directions:
-        source, target = direction.split("-")
+        source, target = sides(direction)
         if guide.templates and not config.parses(corpus, "train", target):
             lacks = f"corpus {corpus!r} has no trees of {target}, leave it out"
             raise Fault(path, f"system {system!r} reads templates of the target; {lacks}")
@@ -160,7 +160,7 @@ def _check_mixed(path: tuple, config: Config, table: Table, run: set[str]) -> No
     what = f"system {lacking[0]!r} induces none" if lacking else None
     for name in table.experiments:
         entry = config.plain_experiments[name]
-        sources = [direction.split("-")[0] for direction in entry.directions]
+        sources = [sides(direction)[0] for direction in entry.directions]
         if any(config.gold_trees(entry.corpus, "valid", source) is None for source in sources):
             what = f"corpus {entry.corpus!r} has no `trees` to compare with"
     if what:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from synmask.pipeline.config.base import Distinct, Line, Name, Section, SystemName
+from synmask.pipeline.config.base import Distinct, Line, Name, Section, SystemName, sides
 from synmask.pipeline.config.faults import Fault, check_known
 from synmask.pipeline.config.schema import Config
 
@@ -90,16 +90,16 @@ def check_claims(config: Config, claims: Claims) -> None:
 def _check_contrast(config: Config, claims: Claims, contrast: Contrast, path: tuple) -> None:
     experiments = [config.plain_experiments[name] for name in claims.experiments]
     run = {system for experiment in experiments for system in experiment.systems}
-    sides = {key: name for key in ("system", "baseline") if (name := getattr(contrast, key)) is not None}
-    for key, name in sides.items():
+    compared = {key: name for key in ("system", "baseline") if (name := getattr(contrast, key)) is not None}
+    for key, name in compared.items():
         check_known((*path, key), "system of the claims' experiments,", name, run)
     if contrast.metric in OF_TRANSLATIONS:
         return
     kind, gold = ("heads", config.gold_heads) if contrast.probed else ("trees", config.gold_trees)
     inducing = config.inducing(run, "heads" if contrast.probed else "distances")
-    if lacking := [name for name in sides.values() if name not in inducing]:
+    if lacking := [name for name in compared.values() if name not in inducing]:
         raise Fault((*path, "metric"), f"system {lacking[0]!r} induces no {kind}")
     for direction in (direction for experiment in experiments for direction in experiment.directions):
-        source = direction.split("-")[0]
+        source = sides(direction)[0]
         if gold(claims.corpus, "valid", source) is None:
             raise Fault((*path, "metric"), f"corpus {claims.corpus!r} has no gold {kind} of {source}")

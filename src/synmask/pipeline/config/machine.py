@@ -4,13 +4,15 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
-from synmask.pipeline.config.base import DIRECTION
+from synmask.pipeline.config.base import DIRECTION, sides
 from synmask.pipeline.config.benchmarks import RobertaSize
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS, Model, Resources
+from synmask.pipeline.text.languages import known_as
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
@@ -27,7 +29,8 @@ def check_machine(config: Config, words: Iterable[str]) -> None:
         words: Snakemake's command line; without a target in it, those of the configuration count.
 
     Raises:
-        Fault: a file or folder of the user's own is missing, or (without `force`) a training does not fit.
+        Fault: a file or folder of the user's own is missing, or the tokeniser that scores a language, or
+            (without `force`) a training does not fit.
     """
     words = list(words)
     targets = [word for word in words if word in config.named_targets]
@@ -44,6 +47,7 @@ def check_machine(config: Config, words: Iterable[str]) -> None:
     _check_mirrors(config, names)
     for corpus, direction in pairs:
         _check_texts(config, corpus, direction)
+        _check_scorer(corpus, direction)
     if not config.force:
         check_sizes(config, targets)
 
@@ -70,15 +74,23 @@ def _check_texts(config: Config, corpus: str, direction: str) -> None:
     """The user's own files of a corpus must exist, unless the files made from them do."""
     entry = config.corpora[corpus]
     for split in SPLITS if entry.files and not entry.url else ():
-        for language in direction.split("-"):
+        for language in sides(direction):
             made = f"results/{corpus}/{direction}/text/{split}.{language}"
             for path in config.raw_files(corpus, split, language):
                 if not os.path.exists(path) and not os.path.exists(made):
                     raise Fault(("corpora", corpus, "files", split), f"{path}: no such file")
     for split in entry.trees if isinstance(entry.trees, dict) else ():
-        path = config.gold_trees(corpus, split, direction.split("-")[0])
+        path = config.gold_trees(corpus, split, sides(direction)[0])
         if not os.path.exists(path):
             raise Fault(("corpora", corpus, "trees", split), f"{path}: no such file")
+
+
+def _check_scorer(corpus: str, direction: str) -> None:
+    """sacreBLEU's tokeniser of the target must be installed; that of Korean is an extra."""
+    target = sides(direction)[1]
+    if known_as(target, ["ko"]) and not find_spec("mecab_ko"):
+        what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
+        raise Fault(("corpora", corpus, "languages"), what)
 
 
 def _check_benchmark(config: Config, benchmark: str) -> None:

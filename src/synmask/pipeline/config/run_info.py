@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from synmask.pipeline.config.base import Direction, Section
+from synmask.pipeline.config.base import Direction, Section, sides
 
 
 class RunInfo(Section):
@@ -31,4 +31,4 @@ class TranslationInfo(RunInfo):
     @property
     def target(self) -> str:
         """The language of the hypotheses."""
-        return self.direction.split("-")[1]
+        return sides(self.direction)[1]

@@ -47,6 +47,7 @@ from synmask.pipeline.config.sections import (
 )
 from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.files import UserError
+from synmask.pipeline.text.languages import known_as
 
 PARSED = "en"  # the language of the tasks
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
@@ -181,6 +182,11 @@ class Config(Section):
         return [f"{self.data_dir}/{weights}/{_file(url)}" for url in urls]
 
     @property
+    def languages(self) -> set[str]:
+        """The codes of all corpora's languages."""
+        return {language for corpus in self.corpora.values() for language in corpus.languages}
+
+    @property
     def downloaded(self) -> set[str]:
         """Names under which files are downloaded, without CoreNLP: of corpora, benchmarks and weights."""
         corpora = {c.download for c in self.corpora.values() if c.url or c.format}
@@ -279,16 +285,20 @@ class Config(Section):
         CoreNLP does not parse the language.
         """
         entry = self.corpora[corpus]
-        if entry.generate is not None or entry.trees != "corenlp" or language not in self.corenlp.languages:
+        if entry.generate is not None or entry.trees != "corenlp" or not self.parser_code(language):
             return None
         first, second = entry.languages[:2]
         return f"{first}-{second if language == first else language}"
+
+    def parser_code(self, language: str) -> str | None:
+        """The key of `corenlp.languages` that is the same language; None if there is none."""
+        return known_as(language, self.corenlp.languages)
 
     def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
         """Path → (Maven's coordinates, sha256) of the jars that parse a language, or of all jars."""
         languages = self.corenlp.languages
         jars = self.corenlp.jars | (self.corenlp.segmenter if language is None else {})
-        for models in languages.values() if language is None else [languages[language]]:
+        for models in languages.values() if language is None else [languages[self.parser_code(language)]]:
             jars |= models.jars
         return {self._jar_path(jar): (jar, sum_) for jar, sum_ in jars.items()}
 
@@ -299,7 +309,7 @@ class Config(Section):
 
     def corenlp_settings(self, language: str) -> ParserSettings:
         """CoreNLP's models for a language, and its limit."""
-        models = self.corenlp.languages[language].model_dump(exclude={"jars"})
+        models = self.corenlp.languages[self.parser_code(language)].model_dump(exclude={"jars"})
         return ParserSettings(**models, max_words=self.corenlp.max_words)
 
     def training_of(self, corpus: str, system: str) -> Training:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NotRequired, get_args
 from pydantic import AfterValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from synmask.pipeline.config.base import Cost, Metric, Parsing, Translation, Validation
+from synmask.pipeline.config.base import Cost, Metric, Parsing, Translation, Validation, sides
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
@@ -192,7 +192,7 @@ def _columns(config: Config, table: Table) -> tuple[list[dict[str, Any]], list[s
                 (entry.corpus, direction),
                 {"corpus": entry.corpus, "column": direction, "group": entry.title, "runs": {}},
             )
-            if parsing and config.gold_trees(entry.corpus, "valid", direction.split("-")[0]) is None:
+            if parsing and config.gold_trees(entry.corpus, "valid", sides(direction)[0]) is None:
                 notes.append(f"No runs here: corpora.{entry.corpus} has no `trees` to compare with.")
                 continue
             for system in config.inducing(entry.systems) if parsing else entry.systems:

@@ -76,7 +76,7 @@ def _split(folder: Path, output: Path) -> None:
             for split in ("train", "valid")
         }
         for pair, (source, target) in zip(raw, tokens, strict=True):
-            if fate(len(source.split()), len(target.split()), 1, MAX_TOKENS, MAX_RATIO) == "kept":
+            if fate(source.split(), target.split(), 1, MAX_TOKENS, MAX_RATIO) == "kept":
                 kept += 1
                 for handle, line in zip(files["train" if kept % EVERY else "valid"], pair, strict=True):
                     handle.write(line + "\n")

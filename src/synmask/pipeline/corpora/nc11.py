@@ -69,7 +69,7 @@ def _write_train(paths: list[Path], folder: Path, output: Path, threads: int) ->
     for path, tokenised, language in zip(paths, tokens, LANGUAGES, strict=True):
         write_lines(tokenised, tokenise(read_lines(path), language, threads=threads))
     keep = [
-        fate(len(source.split()), len(target.split()), 1, MAX_TOKENS, MAX_RATIO) == "kept"
+        fate(source.split(), target.split(), 1, MAX_TOKENS, MAX_RATIO) == "kept"
         for source, target in read_pairs(*tokens)
     ]
     for tokenised, language in zip(tokens, LANGUAGES, strict=True):  # only the rest is identified

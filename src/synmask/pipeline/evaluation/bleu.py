@@ -1,6 +1,7 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.text import languages
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 SOURCE = ["source_words", "split_words"]
@@ -20,7 +22,7 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
     Args:
         metric: "sacrebleu" for plain text, or "bleu_tokenised" for tokens, used as they are.
         language: the target's; it selects sacreBLEU's tokeniser: zh for Chinese, MeCab for Japanese and
-            Korean, or 13a.
+            Korean, or 13a. A note on stderr says if 13a cannot split the language.
         lowercase: compare without case.
     Raises:
         UserError: the tokeniser is not installed (Korean's).
@@ -28,10 +30,22 @@ def bleu(metric: str, language: str, *, lowercase: bool = False) -> BLEU:
     if metric == "bleu_tokenised":
         return BLEU(lowercase=lowercase, tokenize="none", force=True)
     try:
-        return BLEU(lowercase=lowercase, trg_lang=language)
+        return BLEU(lowercase=lowercase, trg_lang=_sacrebleu_code(language))
     except RuntimeError as error:
         needed = str(error).strip().splitlines()[-1].strip()  # pip install …
         raise UserError(f"language {language}: sacreBLEU lacks its tokeniser; {needed}") from None
+
+
+def _sacrebleu_code(language: str) -> str:
+    """sacreBLEU's code of a language that has a tokeniser of its own: zho, yue → zh."""
+    if found := languages.known_as(language, ("zh", "ja", "ko")):
+        return found
+    if (script := languages.script(language)) in languages.HAN:
+        return "zh"
+    if script in languages.WITHOUT_SPACES:
+        what = "sacreBLEU has no tokeniser for it, so BLEU counts whole phrases as words; see chrF"
+        languages.note(f"{languages.named(language)}: {what}")
+    return languages.shortest(language)
 
 
 def bleu_of_counts(sums: np.ndarray) -> np.ndarray:
@@ -131,9 +145,10 @@ def sentence_counts(
     metric.effective_order = True  # does not affect counts; avoids a warning per sentence
     for line, expected, tokens in zip(*plain, sources, strict=True):
         found = metric.sentence_score(line, [expected])
-        words = (tokens + " ").replace("@@ ", "@@").split()
-        split = sum("@@" in word for word in words)
-        yield [*found.counts, *found.totals, found.sys_len, found.ref_len, len(words), split]
+        goes_on = [piece.endswith("@@") for piece in tokens.split()]
+        words = goes_on.count(False)
+        split = sum(now and not before for before, now in pairwise([False, *goes_on]))
+        yield [*found.counts, *found.totals, found.sys_len, found.ref_len, words, split]
 
 
 def score_texts(
@@ -142,7 +157,7 @@ def score_texts(
     """Score plain translations, one sentence per line, as `score` does.
 
     For tokenised BLEU, Moses' tokeniser tokenises both texts; it is left out for languages without spaces
-    between words (zh, ja).
+    between words (Chinese, Japanese).
 
     Raises:
         UserError: a file is missing, empty or not UTF-8, or the line counts differ.
@@ -153,6 +168,6 @@ def score_texts(
 
     plain = read_texts(hypotheses, references)
     tokens = None
-    if language not in ("zh", "ja"):
+    if _sacrebleu_code(language) not in ("zh", "ja"):
         tokens = tuple([*tokenise(lines, language)] for lines in plain)
     return score(plain, tokens, language=language, lowercase=lowercase)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from synmask.pipeline.config.base import DIRECTION, sides
 from synmask.pipeline.files import UserError, read_json, write_lines, writing
 
 if TYPE_CHECKING:
@@ -159,10 +160,9 @@ def _shows(value: Value) -> bool:
 
 def arrow(direction: str) -> str:
     """A direction for readers: "de-en" becomes "De→En"; other names stay as they are."""
-    languages = direction.split("-")
-    if len(languages) == 2 and all(language.isalpha() and language.islower() for language in languages):
-        return "→".join(language.capitalize() for language in languages)
-    return direction
+    if not re.fullmatch(DIRECTION, direction):
+        return direction
+    return "→".join(language[0].upper() + language[1:] for language in sides(direction))
 
 
 def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:

@@ -1,5 +1,6 @@
 """The notes below a table: how to read it, missing runs, sources of the numbers."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
@@ -29,6 +30,7 @@ def notes(
         *plan["notes"],
         _missing(plan, runs, make),
         _diverged(plan, runs),
+        *_shared(runs),
         *_signatures(plan, runs),
         _machines(plan, runs),
         _listed("Commit", runs["commit"]),
@@ -121,6 +123,16 @@ def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
         for _, run in bad.iterrows()
     ]
     return f"No finite score, so left out of the means: {'; '.join(parts)}." if parts else ""
+
+
+def _shared(runs: pd.DataFrame) -> Iterator[str]:
+    """Pairs that the sets of a corpus share."""
+    places = runs.dropna(subset=["overlap"]).drop_duplicates(["corpus", "direction", "overlap"])
+    for _, run in places.iterrows():
+        shared = [f"{count:,} {where}" for where, count in json.loads(run["overlap"]).items() if count]
+        if shared:
+            where = f"{run['corpus']} {arrow(run['direction'])}"
+            yield f"Pairs that occur in two sets, {where}: {', '.join(shared)}."
 
 
 def _signatures(plan: Plan, runs: pd.DataFrame) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from synmask.pipeline.config.base import sides
 from synmask.pipeline.files import UserError, read_lines, writing
 from synmask.pipeline.reporting.entries import (
     RESULTS,
@@ -84,6 +85,7 @@ def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
         "number": lambda value, digits=2: "–" if value is None else f"{value:,.{digits}f}",
         "probability": probability,
         "shell": lambda words: shlex.join(map(str, words)),
+        "sides": sides,
         "signed": signed,
     }
     page = environment.get_template("page.html").render(
@@ -164,7 +166,7 @@ def _examples(
     folder: Path, direction: str, runs: Iterable[TrainingRun]
 ) -> tuple[list[Name], list[Example]] | None:
     """The runs that translate a direction, the baseline's first, and sentences that they translate."""
-    source, target = direction.split("-")
+    source, target = sides(direction)
     translated = [
         run for run in runs if run.direction == direction and (run.folder / "hypothesis.test.txt").exists()
     ]

@@ -50,6 +50,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
             _require(run["scores"][split], SCORES, path, f"scores.{split}")
             row |= {c: _finite(run["scores"][split][m]) for c, m in zip(columns, SCORES, strict=True)}
         row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
+        row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
         row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
         row["memory"] = _peak_memory(Path(path).parent / "benchmarks" / f"train.{run['direction']}.tsv")
         rows.append(row)

@@ -46,7 +46,11 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
         "vocab.json": json_text(_vocabulary(loaded, weights)),
         "merges.txt": "\n".join([MERGES_HEAD, *map(" ".join, read_merges(weights / "vocab.bpe")), ""]),
         "tokenizer_config.json": json_text(
-            {"tokenizer_class": "RobertaTokenizer", "model_max_length": settings.training.max_tokens}
+            {
+                "tokenizer_class": "RobertaTokenizer",
+                "model_max_length": settings.training.max_tokens,
+                "split_special_tokens": True,  # "<s>" in a text is text
+            }
         ),
     }
     write_folder(folder, files)

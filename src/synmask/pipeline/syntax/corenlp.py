@@ -15,6 +15,7 @@ from synmask.pipeline import files
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
 from synmask.pipeline.syntax.jvm import PROGRAM, Machine, Models, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
+from synmask.pipeline.text.languages import shortest
 
 PROGRESS = 10.0  # seconds between two lines of progress
 MOSES_ESCAPES = {
@@ -85,7 +86,7 @@ def parse_file(
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
     """Moses tokens in the form of CoreNLP's models: unescaped, English "isn 't" as "is n't"."""
     words = unescaped(tokens)
-    if language == "en":
+    if shortest(language) == "en":
         for before, word in enumerate(words[1:]):
             if word.lower() == "'t" and re.search(".n$", words[before], re.I):
                 words[before], words[before + 1] = words[before][:-1], words[before][-1] + word

@@ -3,7 +3,7 @@
 import io
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.pipeline.files import UserError, all_writing, read_lines, write_lines
 from synmask.pipeline.text.parallel import map_lines
+from synmask.pipeline.text.reserved import readable
 
 
 def learn(
@@ -81,22 +82,34 @@ def apply_file(
     threads: int = 1,
     vocabulary: str | Path | None = None,
     vocabulary_threshold: int | None = None,
+    most: int | None = None,
 ) -> None:
     """Split the words of `input` into sub-words: "unglaublich" → "un@@ glaub@@ lich".
 
-    The same as `subword-nmt apply-bpe`; spaces at line ends are dropped. With a `vocabulary` (lines "sub-word
-    count", as `subword-nmt get-vocab` writes for text in BPE), sub-words that occur in it less than
-    `vocabulary_threshold` times are split further.
+    The same as `subword-nmt apply-bpe`, except that what would be misread is split once more (`readable`);
+    spaces at line ends are dropped. With a `vocabulary` (lines "sub-word count", as `subword-nmt get-vocab`
+    writes for text in BPE), sub-words that occur in it less than `vocabulary_threshold` times are split
+    further.
 
     Raises:
-        UserError: a file cannot be read, or `codes` or `vocabulary` is of another kind.
+        UserError: a file cannot be read, `codes` or `vocabulary` is of another kind, or a line has more than
+            `most` sub-words.
     """
     known = None if vocabulary is None else frequent(vocabulary, vocabulary_threshold)
     try:
         splitter = Splitter("\n".join(read_lines(codes)), known)
     except ValueError:
         raise UserError(f"{codes}: not a list of BPE merges; remove it and learn it again") from None
-    write_lines(output, map_lines(splitter, read_lines(input), threads))
+    write_lines(output, _limited(map_lines(splitter, read_lines(input), threads), input, most))
+
+
+def _limited(lines: Iterable[str], path: str | Path, most: int | None) -> Iterator[str]:
+    """The lines in BPE of a file, none of them longer than `most` sub-words."""
+    for number, line in enumerate(lines, start=1):
+        if most is not None and (length := len(line.split())) > most:
+            what = f"{length:,} sub-words, a model reads {most:,}; split the sentence in the corpus' file"
+            raise UserError(f"{path}, line {number}: {what}")
+        yield line
 
 
 def frequent(vocabulary: str | Path, threshold: int | None) -> set[str]:
@@ -142,5 +155,5 @@ class Splitter:
         words = line.split(" ")
         for word in words:
             if word not in known:
-                known[word] = " ".join(self._bpe.segment_tokens([word]))
+                known[word] = " ".join(readable(self._bpe.segment_tokens([word])))
         return " ".join([known[word] for word in words if word])

@@ -1,8 +1,11 @@
-"""Drop sentence pairs that are too short, too long or too different in length."""
+"""Drop sentence pairs that are too short, too long, too different in length, or have an endless word."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from synmask.pipeline.files import UserError, all_writing, read_pairs
+
+LONGEST_WORD = 1000  # characters; the default of clean-corpus-n.perl
 
 
 def clean_files(
@@ -29,12 +32,12 @@ def clean_files(
             "expected 1 <= min_tokens <= max_tokens and max_ratio >= 1, "
             f"got {min_tokens}, {max_tokens} and {max_ratio}"
         )
-    counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0}
+    counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0, "long_word": 0}
     outputs = [source_out, target_out, kept_out]
     with all_writing(outputs) as (source_file, target_file, numbers):
         for number, (source, target) in enumerate(read_pairs(source_in, target_in), start=1):
             source_tokens, target_tokens = source.split(), target.split()
-            found = fate(len(source_tokens), len(target_tokens), min_tokens, max_tokens, max_ratio)
+            found = fate(source_tokens, target_tokens, min_tokens, max_tokens, max_ratio)
             if found == "kept":
                 source_file.write(" ".join(source_tokens) + "\n")
                 target_file.write(" ".join(target_tokens) + "\n")
@@ -44,22 +47,31 @@ def clean_files(
             raise UserError(
                 f"{source_in}, {target_in}: cleaning keeps none of {sum(counts.values())} pairs "
                 f"({counts['too_short']} too short, {counts['too_long']} too long, "
-                f"{counts['ratio']} of different length); check the files or widen the limits"
+                f"{counts['ratio']} of different length, {counts['long_word']} with a word of more than "
+                f"{LONGEST_WORD} characters); check the files or widen the limits"
             )
     return counts
 
 
-def fate(source: int, target: int, min_tokens: int, max_tokens: int | None, max_ratio: float | None) -> str:
-    """The fate of a pair with these numbers of tokens: "kept", "too_short", "too_long" or "ratio".
+def fate(
+    source: Sequence[str],
+    target: Sequence[str],
+    min_tokens: int,
+    max_tokens: int | None,
+    max_ratio: float | None,
+) -> str:
+    """The fate of a pair of tokens: "kept", "too_short", "too_long", "ratio" or "long_word".
 
-    A pair is kept if both sides have `min_tokens` to `max_tokens` tokens, and neither has more than
-    `max_ratio` times as many as the other; None means no limit.
+    A pair is kept if both sides have `min_tokens` to `max_tokens` tokens, neither has more than `max_ratio`
+    times as many as the other, and no token has more than 1000 characters; None means no limit.
     """
-    shorter, longer = sorted((source, target))
+    shorter, longer = sorted((len(source), len(target)))
     if shorter < min_tokens:
         return "too_short"
     if max_tokens is not None and longer > max_tokens:
         return "too_long"
     if max_ratio is not None and longer / shorter > max_ratio:
         return "ratio"
+    if max(map(len, (*source, *target))) > LONGEST_WORD:
+        return "long_word"
     return "kept"

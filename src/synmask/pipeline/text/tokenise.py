@@ -11,7 +11,7 @@ from typing import Any
 import regex
 
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.text import segment
+from synmask.pipeline.text import languages, segment
 from synmask.pipeline.text.parallel import map_lines
 
 
@@ -42,12 +42,15 @@ def _compiled_late() -> Iterator[None]:
 
 with _compiled_late():
     from sacremoses import MosesDetokenizer, MosesTokenizer
+    from sacremoses.corpus import NonbreakingPrefixes
 
 # Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")
 HALF_WIDTH = {full: half for half, full in FULL_WIDTH.items()}
 ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
 NUMBER = r"\p{N}"  # Perl's IsN
+# Moses' languages with lists of abbreviations.
+ABBREVIATIONS = frozenset(NonbreakingPrefixes().available_langs.values())
 
 
 class _Tokenizer(MosesTokenizer):
@@ -93,6 +96,23 @@ class _Tokenizer(MosesTokenizer):
         return super().handles_nonbreaking_prefixes(text) if "." in head else text
 
 
+def moses_code(language: str) -> str:
+    """Moses' code of a language: fra → fr."""
+    return languages.known_as(language, ABBREVIATIONS) or languages.shortest(language)
+
+
+def _tokenizer(language: str) -> _Tokenizer:
+    """Moses' tokeniser; a note says if it has no rules for the language."""
+    code = moses_code(language)
+    if languages.script(language) in languages.WITHOUT_SPACES:
+        what = "does not split text that is written without spaces"
+        languages.note(f"{languages.named(language)}: Moses {what}; `tokeniser` has others")
+    elif code not in ABBREVIATIONS:
+        what = "has no abbreviations of this language and uses those of English"
+        languages.note(f"{languages.named(language)}: Moses {what}")
+    return _Tokenizer(code)
+
+
 def tokenise_file(input: str | Path, output: str | Path, language: str, **how: Any) -> None:
     """Write the tokens of each line of `input`, separated by one space, to `output`; see `tokenise`."""
     write_lines(output, tokenise(read_lines(input), language, **how))
@@ -111,7 +131,8 @@ def tokenise(
 
     Args:
         tokeniser: "moses" like tokenizer.perl: `& | < > ' " [ ]` are escaped, punctuation is not normalised,
-            a language without its own rules uses the English abbreviations; "corenlp" as PASCAL prepared News
+            a language without its own rules uses the English abbreviations, and a note on stderr says so;
+            "corenlp" as PASCAL prepared News
             Commentary: Moses, unescaped, a space after a full stop inside a token, then CoreNLP; "juman" for
             Japanese, "stanford" for Chinese, after which `| [ ]` become full-width; "none" for text that is
             segmented already.
@@ -123,9 +144,9 @@ def tokenise(
         ValueError: there is no such tokeniser.
     """
     if tokeniser == "moses":
-        return map_lines(partial(_moses, _Tokenizer(language), lowercase), lines, threads)
+        return map_lines(partial(_moses, _tokenizer(language), lowercase), lines, threads)
     if tokeniser == "corenlp":
-        words = segment.penn(map_lines(partial(_rejoined, _Tokenizer(language)), lines, threads), jars)
+        words = segment.penn(map_lines(partial(_rejoined, _tokenizer(language)), lines, threads), jars)
     elif tokeniser == "juman":
         words = map(_full_width, segment.juman(lines, threads))
     elif tokeniser == "stanford":
@@ -161,8 +182,9 @@ def detokenise(lines: Iterable[str], language: str, tokeniser: str = "moses") ->
         for line in lines:
             yield re.sub(r"(?<![!-~]) | (?![!-~])", "", line).translate(HALF_WIDTH)
     else:
-        detokenizer = MosesDetokenizer(language)
+        code = moses_code(language)
+        detokenizer = MosesDetokenizer(code)
         for line in lines:
-            if tokeniser == "corenlp" and language == "en":  # "didn ' t", "O ' Neill"
+            if tokeniser == "corenlp" and code == "en":  # "didn ' t", "O ' Neill"
                 line = re.sub(r"(?<=n) ' (?=t\b)|(?<=\bO) ' (?=[A-Z])", "'", line)
             yield detokenizer.detokenize(line.split())

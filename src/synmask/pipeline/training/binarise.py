@@ -2,41 +2,46 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary, indexed_dataset
 
-from synmask.pipeline.files import UserError, all_renamed, read_lines, writing
+from synmask.pipeline.files import UserError, all_renamed, read_lines
+from synmask.pipeline.text.reserved import misread
 
 
 def binarise(text: Path, output: Path, source: str, target: str) -> None:
     """Write `output`/dict.LANG.txt and `output`/SPLIT.SOURCE-TARGET.LANG.{bin,idx} from `text`/SPLIT.LANG.
 
     Each language has its own dictionary of the training split's symbols, the most frequent first, padded to a
-    multiple of 8. The files equal fairseq's byte for byte. Dictionaries are written last: if they exist, so
-    does everything else. Only train and valid are written. `decode` reads text, so a new test set does not
-    affect trainings.
+    multiple of 8. The files equal fairseq's byte for byte. All of them are written, or none. Only train and
+    valid are written. `decode` reads text, so a new test set does not affect trainings.
 
     Args:
         text, output: folders.
 
     Raises:
-        UserError: a split is missing or has no sentence.
+        UserError: a split is missing, has no sentence, or has a sub-word that would be misread.
     """
-    output.mkdir(parents=True, exist_ok=True)
     dictionaries = {language: _dictionary(text / f"train.{language}") for language in (source, target)}
-    for language, dictionary in dictionaries.items():
-        for split in ("train", "valid"):
-            path = text / f"{split}.{language}"
-            sentences = (encode(line, dictionary) for line in read_lines(path))
-            prefix = output / f"{split}.{source}-{target}.{language}"
-            write_binary(prefix, sentences, len(dictionary), str(path))
-    for language, dictionary in dictionaries.items():
-        with writing(output / f"dict.{language}.txt") as handle:
-            dictionary.save(handle)
+    data = {
+        (text / f"{split}.{language}", language): output / f"{split}.{source}-{target}.{language}"
+        for language in dictionaries
+        for split in ("train", "valid")
+    }
+    paths = [Path(f"{prefix}.{kind}") for prefix in data.values() for kind in ("idx", "bin")]
+    named = [output / f"dict.{language}.txt" for language in dictionaries]
+    with all_renamed([*paths, *named]) as temporary:
+        for number, (path, language) in enumerate(data):
+            dictionary, files = dictionaries[language], temporary[2 * number : 2 * number + 2]
+            sentences = (encode(line, dictionary) for line in _subwords(path))
+            _write(*files, sentences, len(dictionary), str(path))
+        for place, dictionary in zip(temporary[len(paths) :], dictionaries.values(), strict=True):
+            with open(place, "w", encoding="utf-8", newline="\n") as handle:
+                dictionary.save(handle)
 
 
 def encode(line: str, dictionary: Dictionary) -> torch.Tensor:
@@ -46,9 +51,22 @@ def encode(line: str, dictionary: Dictionary) -> torch.Tensor:
     return torch.tensor([*ids, dictionary.eos()], dtype=torch.int32)
 
 
+def check_subwords(line: str, where: str) -> None:
+    """Raise a UserError that begins with `where` if a line in BPE would be misread."""
+    if why := misread([symbol for symbol in line.split(" ") if symbol]):
+        raise UserError(f"{where}: {why}; split the text with `synmask apply-bpe`")
+
+
+def _subwords(path: Path) -> Iterator[str]:
+    """The lines of a file in BPE, checked."""
+    for number, line in enumerate(read_lines(path), start=1):
+        check_subwords(line, f"{path}, line {number}")
+        yield line
+
+
 def _dictionary(path: Path) -> Dictionary:
     counts: Counter[str] = Counter()
-    for line in read_lines(path):
+    for line in _subwords(path):
         counts.update(symbol for symbol in line.split(" ") if symbol)
     if not counts:
         raise UserError(f"{path}: no sentence in it; check the corpus and the cleaning limits in config.yaml")
@@ -66,14 +84,18 @@ def write_binary(prefix: Path, sentences: Iterable[torch.Tensor], symbols: int, 
         UserError: there is no sentence.
     """
     with all_renamed([Path(f"{prefix}.idx"), Path(f"{prefix}.bin")]) as (index, data):
-        builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=symbols)
-        empty = True
-        for sentence in sentences:
-            builder.add_item(sentence)
-            empty = False
-        if empty:
-            raise UserError(f"{name}: empty")
-        builder.finalize(str(index))
+        _write(index, data, sentences, symbols, name)
+
+
+def _write(index: Path, data: Path, sentences: Iterable[torch.Tensor], symbols: int, name: str) -> None:
+    builder = indexed_dataset.make_builder(str(data), impl="mmap", vocab_size=symbols)
+    empty = True
+    for sentence in sentences:
+        builder.add_item(sentence)
+        empty = False
+    if empty:
+        raise UserError(f"{name}: empty")
+    builder.finalize(str(index))
 
 
 def read_dictionary(path: Path) -> Dictionary:

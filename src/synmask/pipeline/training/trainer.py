@@ -63,9 +63,7 @@ def fairseq_config(
     )
     adam._name = "fused_adam"
     cfg.optimizer, cfg.lr_scheduler = adam, scheduler
-    cfg.task = cfg.model = (
-        FairseqDataclass()
-    )  # else fairseq cannot load checkpoints
+    cfg.task = cfg.model = FairseqDataclass()  # else fairseq cannot load checkpoints
     OmegaConf.set_struct(cfg, True)
     return cfg
 

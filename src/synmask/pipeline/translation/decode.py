@@ -63,7 +63,7 @@ def decode_files(
         sources, outputs, parsed, told, expected, strict=True
     ):
         started = time.perf_counter()
-        sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task)
+        sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
         forced = wanted and encoded_references(wanted, transformer, task, len(sentences))
@@ -94,15 +94,22 @@ def predict_templates(model: Path, source: Path, output: Path, settings: Decodin
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
-        lines = best_templates(loaded, read_lines(source), settings, tell=True)
+        lines = best_templates(loaded, read_lines(source), settings, tell=True, name=source)
         handle.writelines(f"{line}\n" for line in lines)
 
 
-def best_templates(loaded: Loaded, lines: Iterable[str], settings: Decoding, tell: bool = False) -> list[str]:
-    """The best template for each source sentence, both in BPE; `tell`: print the progress."""
+def best_templates(
+    loaded: Loaded, lines: Iterable[str], settings: Decoding, tell: bool = False, name: Path | None = None
+) -> list[str]:
+    """The best template for each source sentence, both in BPE.
+
+    Args:
+        tell: print the progress.
+        name: the lines' file, for messages.
+    """
     transformer, task, _ = loaded
     search = BeamSearch([transformer], task.tgt_dict, settings)
-    sentences = encoded(lines, transformer.encoder.max_positions(), task)
+    sentences = encoded(lines, transformer.encoder.max_positions(), task, name=name)
     return _translate(transformer, task, search, sentences, settings.max_tokens, tell=tell)
 
 

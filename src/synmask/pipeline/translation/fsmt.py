@@ -15,6 +15,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.sections import Guidance, ModelText
 from synmask.pipeline.files import UserError, all_writing, json_text
+from synmask.pipeline.text.tokenise import moses_code
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
@@ -38,7 +39,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """
     model, task, text = load_model(path)
     check_plain(path, task.settings.system)
-    languages = [text.source, text.target]
+    languages = [moses_code(language) for language in (text.source, text.target)]
     files = {
         "config.json": json_text(_config(model, languages)),
         "generation_config.json": json_text(_generation()),
@@ -160,6 +161,7 @@ def _tokenizer(text: ModelText, languages: list[str]) -> dict[str, str]:
         "langs": languages,
         "do_lower_case": text.lowercase,
         "model_max_length": 1024,
+        "split_special_tokens": True,  # "<s>" in a text is text
     }
     return {
         "merges.txt": "".join(f"{merge}\n" for merge in merges),

@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 from synmask.pipeline.config.sections import ModelText
 from synmask.pipeline.files import UserError
 from synmask.pipeline.text import bpe, tokenise
-from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.training.binarise import check_subwords, encode
 from synmask.pipeline.translation.dataset import AnnotatedPairs
 
 Jars = Callable[[str], Sequence[Path]]  # tokeniser → the jars of CoreNLP that it needs
@@ -49,13 +49,24 @@ def prepared(
     return plain, tokenised, [splitter(line) for line in tokenised]
 
 
-def encoded(lines: Iterable[str], limit: int, task: Any, first: int = 1) -> list[torch.Tensor]:
-    """Lines in BPE as ids; a line longer than `limit` is a UserError (lines are counted from `first`)."""
+def encoded(
+    lines: Iterable[str], limit: int, task: Any, first: int = 1, name: Path | None = None
+) -> list[torch.Tensor]:
+    """Lines in BPE as ids.
+
+    Args:
+        limit: the maximum number of ids of a line, with `</s>`.
+        first: the number of the first line, and `name` the lines' file, for messages.
+    Raises:
+        UserError: a line is too long, or would be misread.
+    """
     sentences = []
     for number, line in enumerate(lines, start=first):
+        where = f"{name}, line {number}" if name else f"line {number}"
+        check_subwords(line, where)
         sentences.append(encode(line, task.src_dict).long())
         if len(sentences[-1]) > limit:
-            raise UserError(f"line {number}: longer than {limit} sub-words; split the sentence")
+            raise UserError(f"{where}: longer than {limit} sub-words; split the sentence")
     return sentences
 
 

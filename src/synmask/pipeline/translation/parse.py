@@ -44,7 +44,7 @@ def parse_file(
     chosen = _chosen([line.split() for line in lines], sentence, source)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(_inducing(model), lines):
+    for index, row, p in _induced(_inducing(model), lines, name=source):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -101,7 +101,7 @@ def _inducing(path: Path) -> Loaded:
 
 
 def _induced(
-    loaded: Loaded, lines: list[str], first: int = 1
+    loaded: Loaded, lines: list[str], first: int = 1, name: Path | None = None
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray | None]]:
     """(number, row, P_D with `</s>`) of each line in BPE, short lines first.
 
@@ -112,7 +112,7 @@ def _induced(
     if not lines:
         return
     transformer, task, _ = loaded
-    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first))
+    sources = task.sources(encoded(lines, transformer.encoder.max_positions(), task, first, name))
     for batch in batches(sources, transformer, MAX_TOKENS, equal_lengths=True):
         net = batch["net_input"]
         with torch.no_grad():

@@ -13,6 +13,7 @@ import torch
 from fairseq.data import Dictionary
 
 from synmask.pipeline.config import Config, as_json, read_published
+from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.machine import BYTES, RESUME, free_bytes
 from synmask.pipeline.config.sections import RunSettings, Table
 from synmask.pipeline.config.table_plan import asked_runs
@@ -191,7 +192,7 @@ def _speed(reports: list[dict[str, Any]]) -> float | None:
 def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: tuple[int, ...], part: str) -> Row:
     config, results = clock.config, clock.results
     entry, folder = config.corpora[corpus], results / corpus / direction / system
-    source, target = (f"dict.{language}.txt" for language in direction.split("-"))
+    source, target = (f"dict.{language}.txt" for language in sides(direction))
     text, templates = folder.parent / "bin", folder / "templates/bin"
     if part:
         settings, dictionaries = config.template_settings, [templates / source, templates / target]

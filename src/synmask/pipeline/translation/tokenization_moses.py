@@ -4,6 +4,7 @@
 sacremoses, but not synmask.
 """
 
+import re
 from typing import Any
 
 from transformers import FSMTTokenizer
@@ -20,3 +21,10 @@ class MosesTokenizer(FSMTTokenizer):
             self.cache_moses_tokenizer[self.src_lang] = self.sm.MosesTokenizer(lang=self.src_lang)
         tokens = self.cache_moses_tokenizer[self.src_lang].tokenize(text, return_str=True)
         return super()._tokenize(tokens, bypass_tokenizer=True)
+
+    def bpe(self, token: str) -> str:
+        """Sub-words; a last one with the name of a row that no text has is split, as in training."""
+        *pieces, last = super().bpe(token).split(" ")
+        if re.fullmatch("madeupword[0-9]{4}</w>", last):
+            pieces, last = [*pieces, last[0]], last[1:]
+        return " ".join([*pieces, last])

@@ -68,7 +68,7 @@ def translate(
         batch: maximum number of lines translated together; it affects only the speed.
         how: see `Translator`.
     """
-    translator = Translator(models, settings, nbest=nbest, scored=scores, **how)
+    translator = Translator(models, settings, nbest=nbest, scored=scores, name=input, **how)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         for number, found in enumerate(translator(lines, first, batch), start=first):
@@ -97,6 +97,7 @@ class Translator:
         scored: whether translations have scores.
         parse: a parser of new text, for models that read parses.
         jars: tokeniser → the jars of CoreNLP that it needs (see text/tokenise.py).
+        name: the file of the text, for messages.
     Raises:
         UserError: the models cannot form an ensemble, a parser is needed and missing, or `nbest` is above
             `beam`.
@@ -112,6 +113,7 @@ class Translator:
         threads: int = 1,
         parse: Parse | None = None,
         jars: Jars = no_jars,
+        name: Path | None = None,
     ) -> None:
         if nbest > settings.beam:
             most = f"the beam holds only {settings.beam} translations"
@@ -130,7 +132,7 @@ class Translator:
             self.templates = load_template_model(models[0])
         self.settings = settings
         self.nbest, self.scored = nbest, scored
-        self.parse, self.jars = parse, jars
+        self.parse, self.jars, self.name = parse, jars, name
         self.search = BeamSearch(self.models, self.task.tgt_dict, settings)
 
     @property
@@ -166,7 +168,7 @@ class Translator:
         """Lines with single spaces, as tokens, in BPE, and as ids with `</s>`; raises as `__call__` does."""
         texts = prepared(lines, self.text, self.splitter, self.jars)
         limit = min(model.encoder.max_positions() for model in self.models)
-        return *texts, encoded(texts[-1], limit, self.task, first)
+        return *texts, encoded(texts[-1], limit, self.task, first, self.name)
 
     def _translated(
         self,

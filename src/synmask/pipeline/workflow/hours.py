@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from synmask.pipeline.config import Config
+from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.benchmarks import RobertaSize
 from synmask.pipeline.config.machine import least_parameters, least_roberta
 from synmask.pipeline.config.sections import Model
@@ -163,7 +164,7 @@ class Clock:
 
     def _estimate(self, corpus: str, direction: str, system: str, part: str) -> Hours:
         entry, training = self.config.corpora[corpus], self.config.training_of(corpus, system)
-        target = direction.split("-")[1]
+        target = sides(direction)[1]
         subwords = self._subwords(corpus, direction, target)
         if subwords is None:
             return Hours(None, None)

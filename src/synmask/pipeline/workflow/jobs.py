@@ -15,6 +15,7 @@ Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
 VOCABULARY = [f"{WEIGHTS}{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}model.pt", *VOCABULARY]  # of a RoBERTa
+LONGEST = 1023  # sub-words: fairseq's 1024 positions without that of </s>
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 
@@ -101,6 +102,10 @@ class Jobs:
     def clean_tokens(self, wildcards: Wildcards) -> str:
         """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
         return PAIR + ("clean" if wildcards.split == "train" else "tokens") + "/{split}.{language}"
+
+    def most_subwords(self, wildcards: Wildcards) -> int | None:
+        """The maximum length of a sentence that a model will translate; None: nothing translates it."""
+        return LONGEST if wildcards.split != "train" and wildcards.language == wildcards.source else None
 
     def kept_lines(self, wildcards: Wildcards) -> list[str]:
         """The record of the lines that `clean` kept; none for splits that are not cleaned."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from synmask.pipeline.config import Config, as_json
+from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.claims import Claims, check_claims
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import PARSED
@@ -98,12 +99,12 @@ class Targets:
                 files.update(config.task_sources(table.benchmark, task, test=task in own))
         for name in config.members(target):
             entry = self.entry(name)
-            languages = {language for direction in entry.directions for language in direction.split("-")}
-            sources = {direction.split("-")[0] for direction in entry.directions}
+            languages = {language for direction in entry.directions for language in sides(direction)}
+            sources = {sides(direction)[0] for direction in entry.directions}
             for parsed in sources | (languages - sources if self._templated(name) else set()):
                 if pair := config.parsed_pair(entry.corpus, parsed):
                     files.update(config.corenlp_jars(parsed))
-                    languages.update(pair.split("-"))
+                    languages.update(sides(pair))
             files.update(config.downloads(entry.corpus, languages))
             for language in languages:
                 files.update(config.tokeniser_jars(config.corpora[entry.corpus].text.tokeniser_of(language)))
@@ -189,7 +190,7 @@ class Targets:
 
     def gold_trees(self, experiment: str, direction: str) -> str | None:
         """The gold trees of the validation set's source side."""
-        return self.config.gold_trees(self.entry(experiment).corpus, "valid", direction.split("-")[0])
+        return self.config.gold_trees(self.entry(experiment).corpus, "valid", sides(direction)[0])
 
     def labels(self, systems: Iterable[str]) -> list[list[str]]:
         """Systems and their labels, in the order of a table's rows."""

@@ -111,6 +111,7 @@ class WorkflowRun:
     interrupted: bool = False
     made: list[str] = field(default_factory=list)  # tables, pages
     last: list[str] = field(default_factory=list)  # outputs of the last job
+    noted: set[str] = field(default_factory=set)  # notes of jobs that were shown
     at_once: int = 1  # the maximum number of trainings that ran in parallel
     log: str = ""
     started: float = field(default_factory=time.monotonic)
@@ -150,6 +151,13 @@ class WorkflowRun:
         if self.done[job.rule] == self.counts.get(job.rule) and job.outputs:
             return f"{job.rule} ({self.done[job.rule]})" if self.done[job.rule] > 1 else job.rule
         return None
+
+    def notes(self, job: Job) -> Iterator[str]:
+        """The notes in a finished job's logs that no other job has had: lines that begin with "note: "."""
+        for line in (line for log in job.logs for line in last_lines(log, job.since)):
+            if line.startswith("note: ") and line not in self.noted:
+                self.noted.add(line)
+                yield line
 
     def fail(self, numbers: Iterable[int], rules: str) -> float:
         """Record failed jobs → when the first of them was started."""

@@ -1,0 +1,85 @@
+"""Language codes: of ISO 639, or tags that begin with one (zh-Hant, pt_BR); which are the same language."""
+
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+# Codes that need no look into the registry, which takes a tenth of a second to load.
+PLAIN = frozenset({"cs", "de", "en", "fr", "ja", "ko", "zh"})
+NO_LANGUAGES = frozenset({None, "mis", "mul", "zxx"})  # of und, and codes for several languages or none
+HAN = frozenset({"Hans", "Hant"})
+WITHOUT_SPACES = HAN | {"Jpan", "Khmr", "Laoo", "Mymr", "Thai", "Tibt"}  # scripts, by ISO 15924
+
+
+@cache
+def _tag(code: str) -> Any:
+    import langcodes
+
+    return langcodes.Language.get(code)  # deu and ger become de
+
+
+def checked(code: str) -> str:
+    """The code, if it is of a language.
+
+    Raises:
+        ValueError: it is of none; where it is a country's, the message has the language's.
+    """
+    if code in PLAIN:
+        return code
+    found = _tag(code)
+    if found.is_valid() and found.language not in NO_LANGUAGES:
+        return code
+    if right := _of_country(code):
+        raise ValueError(f"{code!r} is a country's code, not a language's; for {_name(right)} write {right}")
+    raise ValueError(f"{code!r} is no code of a language in ISO 639")
+
+
+def known_as(code: str, known: Iterable[str]) -> str | None:
+    """The code among `known` of the same language: deu, de_AT → de, cmn → zh; None if there is none."""
+    known = list(known)
+    if code in known:
+        return code
+    for wanted in dict.fromkeys((_tag(code).language, _tag(code).prefer_macrolanguage().language)):
+        for other in known:
+            if _tag(other).language == wanted:
+                return other
+    return None
+
+
+def shortest(code: str) -> str:
+    """The code of the language alone, with two letters if it has one: zho → zh, pt_BR → pt."""
+    return code if code in PLAIN else _tag(code).language
+
+
+def script(code: str) -> str:
+    """The script that the language is written in, such as Latn, by ISO 15924."""
+    return _tag(code).maximize().script
+
+
+def named(code: str) -> str:
+    """The code and its meaning, and the language that may be meant: "kr (Kanuri; Korean is ko)"."""
+    right = _of_country(code)
+    hint = f"; {_name(right)} is {right}" if right and right != shortest(code) else ""
+    return f"{code} ({_name(code)}{hint})"
+
+
+def _of_country(code: str) -> str | None:
+    """The language of the country with this code of two letters; None where there is none, or English."""
+    country = _tag(f"und-{code.upper()}") if len(code) == 2 else None
+    right = country.maximize().language if country and country.is_valid() else "en"
+    return None if right == "en" else right  # the library says English, too, where it does not know
+
+
+def _name(code: str) -> str:
+    from langcodes.registry_parser import parse_registry
+
+    short = _tag(code).language
+    names = (entry["Description"][0] for entry in parse_registry() if entry.get("Subtag") == short)
+    return next(names, code)
+
+
+@cache
+def note(words: str) -> None:
+    """Say something on stderr, once."""
+    print(f"note: {words}", file=sys.stderr)

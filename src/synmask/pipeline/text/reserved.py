@@ -1,0 +1,28 @@
+"""Sub-words that would be misread: as one of fairseq's own symbols, or as the beginning of the next word."""
+
+import re
+from collections.abc import Sequence
+
+# What fairseq's dictionaries call their own symbols, and the rows that they are filled up with.
+RESERVED = re.compile(r"<s>|<pad>|</s>|<unk>|madeupword[0-9]{4}")
+
+
+def readable(pieces: list[str]) -> list[str]:
+    """The pieces of a word; if its last one would be misread, it is split once more.
+
+    "<pad>" → "<@@ pad>", and "a@@" → "a@@@ @". Undoing BPE undoes both.
+    """
+    last = pieces[-1]
+    if RESERVED.fullmatch(last):
+        return [*pieces[:-1], f"{last[0]}@@", last[1:]]
+    if last.endswith("@@"):
+        return [*pieces[:-1], f"{last[:-1]}@@", last[-1]]
+    return pieces
+
+
+def misread(pieces: Sequence[str]) -> str | None:
+    """Why a sentence in BPE would be misread, None if it is `readable`."""
+    if pieces and pieces[-1].endswith("@@"):
+        return f"{pieces[-1]!r} at its end goes on in the next word, and there is none"
+    found = next(filter(RESERVED.fullmatch, pieces), None)
+    return found and f"{found!r} is a symbol of fairseq's own"

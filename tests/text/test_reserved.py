@@ -1,0 +1,82 @@
+import random
+
+import pytest
+from fairseq.data import Dictionary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.syntax.tree import over_words
+from synmask.pipeline.text.bpe import Splitter, apply_file, join_subwords, learn
+from synmask.pipeline.text.labels import bpe_labels
+from synmask.pipeline.text.reserved import misread
+from synmask.pipeline.training.binarise import binarise, encode
+
+NAMES = ["<s>", "<pad>", "</s>", "<unk>", "madeupword0000", "@@", "a@@", "x@@@@"]
+PARTS = [*NAMES, "<", ">", "@", "a", "x", "&lt;", "<mask>", "wort"]
+LINES = [" ".join(random.Random(n).choices([*PARTS, "a<pad>", "w@@x"], k=8)) for n in range(200)]
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    """Merges of a text in which each name occurs so often that it becomes one sub-word."""
+    folder = tmp_path_factory.mktemp("reserved")
+    write_lines(folder / "text", LINES)
+    learn([folder / "text"], folder / "codes", [folder / "vocabulary"], 500)
+    return folder / "codes"
+
+
+@pytest.fixture(scope="module")
+def splitter(codes):
+    return Splitter(codes.read_text())
+
+
+@given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("".join), max_size=6))
+def test_no_word_is_lost_or_misread(splitter, words):
+    pieces = splitter(" ".join(words)).split()
+    assert misread(pieces) is None
+    assert join_subwords(" ".join(pieces)) == " ".join(words)
+    distances = [0.0] * (len(pieces) - 1)
+    assert not words or len(over_words(pieces, distances)[1]) == len(words)
+
+
+def test_examples(splitter):
+    said = "<pad> wort<pad> a<pad> madeupword0000 a@@ @@ <mask> wort"
+    split = "<@@ pad> wor@@ t@@ <@@ pad> a<pad> m@@ adeupword0000 a@@@ @ @@@ @ <mask> wort"
+    assert splitter(said) == split
+    assert bpe_labels(splitter("a@@ wort").split()) == [2, 2, 0]
+
+
+@pytest.mark.parametrize("threshold", [None, 10])
+def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
+    for split in ("train", "valid"):
+        for side in ("de", "en"):
+            write_lines(tmp_path / "text", LINES)
+            vocabulary = codes.with_name("vocabulary")
+            how = {"vocabulary": vocabulary, "vocabulary_threshold": threshold} if threshold else {}
+            apply_file(tmp_path / "text", tmp_path / f"{split}.{side}", codes, **how)
+    binarise(tmp_path, tmp_path / "bin", "de", "en")
+    dictionary = Dictionary.load(str(tmp_path / "bin/dict.de.txt"))
+    for line, pieces in zip(LINES, read_lines(tmp_path / "train.de"), strict=True):
+        ids = encode(pieces, dictionary)
+        assert ids[:-1].min() >= dictionary.nspecial
+        assert join_subwords(dictionary.string(ids)) == line
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *((f"a {name} b", f"'{name}' is a symbol of fairseq's own") for name in NAMES[:5]),
+        ("a b@@ ", "'b@@' at its end goes on in the next word, and there is none"),
+    ],
+)
+def test_prepared_subwords_are_refused_before_anything_is_written(tmp_path, split, line, why):
+    for name in ("train.de", "train.en", "valid.de", "valid.en"):
+        write_lines(tmp_path / name, ["a@@ b", "a"])
+    write_lines(tmp_path / f"{split}.en", ["a@@ b", line])
+    with pytest.raises(UserError) as error:
+        binarise(tmp_path, tmp_path / "bin", "de", "en")
+    advice = "split the text with `synmask apply-bpe`"
+    assert str(error.value) == f"{tmp_path}/{split}.en, line 2: {why}; {advice}"
+    assert not list((tmp_path / "bin").glob("*"))
