@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -159,15 +160,26 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
         write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
 
 
-def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, seed: int, **how: Any) -> None:
+def pretrain(
+    data: Path,
+    run: Path,
+    weights: Path,
+    settings: PretrainingRun,
+    seed: int,
+    *,
+    identity: Mapping[str, Any] = MappingProxyType({}),
+    **how: Any,
+) -> None:
     """Pre-train, or resume an interrupted call; write model.pt into the folder `weights`.
 
     Args:
         data: output of `encode_text`.
         weights: a folder with dict.txt.
         settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
+        identity: the run that this is, if it is a part of one; stands in model.pt.
         how: for `loop.run_stage`.
     """
     stage = Pretraining(settings, seed, data, weights)
     run_stage(stage, run, **how)
-    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)
+    state = load(run / "checkpoints" / stage.final)
+    save_weights(weights, state, _shape(settings.model), weights, identity)
