@@ -23,7 +23,8 @@ def test_a_model_of_another_run_is_refused_and_by_hand_any_is_fine(tmp_path, par
     assert saved["run"]["commit"]
     with pytest.raises(UserError) as error:
         check_owner(tmp_path / "average.pt", saved, RUN)
-    assert said in str(error.value) and str(error.value).startswith(f"{tmp_path}/average.pt: ")
+    assert said in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path}/average.pt: ")
     check_owner(tmp_path, saved, RUN, part)
     check_owner(tmp_path, saved, {})
     check_owner(tmp_path, owned(RUN), RUN)

@@ -4,8 +4,8 @@ import json
 import shutil
 
 import pytest
-from tests.small_models import typed
 
+from small_models import typed
 from synmask.cli import main
 from synmask.translation.average import load_model
 
@@ -81,4 +81,5 @@ def test_hypotheses_of_another_seed_are_not_scored(made, corpus, capsys, tmp_pat
             main(["score-run", *map(str, words)])
         assert "h.json: of another run (seed 1, here 2)" in capsys.readouterr().err
     scores = json.loads((tmp_path / "scores.json").read_text())
-    assert scores["model"]["test"] and scores["hypotheses"]["test"] and scores["seed"] == 1
+    assert len(scores["model"]["test"]) == len(scores["hypotheses"]["test"]) == 16
+    assert scores["seed"] == 1

@@ -29,7 +29,7 @@ COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device"
 OUTPUTS = [
     "model",
     "answers",
-]  # checksums: of the weights; of the test set's translations, or of a part's answers
+]  # checksums: of weights; of the test set's translations, or a part's answers
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 
 

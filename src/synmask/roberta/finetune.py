@@ -17,7 +17,7 @@ from synmask.corpora.tasks import TASKS
 from synmask.evaluation.task_scores import TASK_METRICS, score
 from synmask.files import UserError, machine_fault, write_lines
 from synmask.owner import check_owner, check_start, owned
-from synmask.roberta.encoded import Encoded, read_fitting, read_syntax, syntax_file
+from synmask.roberta.encoded import Encoded, read_encoded, read_fitting, read_syntax, syntax_file
 from synmask.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_words
 from synmask.roberta.model import HEAD, GuidedRoberta
 from synmask.roberta.weights import load_weights
@@ -122,7 +122,20 @@ class FineTuning(Stage):
         return BEST
 
     def summary(self, history: History) -> dict[str, Any]:
-        return {"best_epoch": self.best(history)}
+        """The best epoch; and whether its answers are no better than always the most frequent label's."""
+        best = self.best(history)
+        constant, reached = self._constant(), history[best - 1][self.metric]
+        told = f"{self.metric} {reached:.2f}, one constant answer has {constant:.2f}"
+        return {"best_epoch": best, "diverged": told if reached <= constant else None}
+
+    def _constant(self) -> float:
+        """The score of the training set's most frequent label on `valid`; that of any number is 0."""
+        if not TASKS[self.task].labels:
+            return 0.0
+        train, valid = (torch.from_numpy(read_encoded(part).targets) for part in self._parts())
+        labels = _texts(self.task, valid)
+        answer = _texts(self.task, train.mode().values[None])
+        return round(score(self.task, labels, answer * len(labels))[self.metric], 4)
 
 
 def finetune(

@@ -20,10 +20,11 @@ from synmask.files import UserError, read_lines
 from synmask.roberta.model import GuidedRoberta
 from synmask.roberta.weights import RobertaShape, save_weights
 from synmask.text import gpt2
-from synmask.training.binarise import read_binary, read_dictionary, write_binary
+from synmask.training.binarise import counted, read_binary, read_dictionary, write_binary
 from synmask.training.checkpoints import load
+from synmask.training.divergence import diverged, unigram_perplexity
 from synmask.training.loop import run_stage
-from synmask.training.stage import Stage, valid_means
+from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
 LN2 = math.log(2)  # fairseq's own loss is in bits
@@ -107,6 +108,19 @@ class Pretraining(Stage):
             "train_loss": round(float(train["loss"]) * LN2, 5),
             "valid_loss": round(valid, 5),
             "valid_ppl": round(math.exp(min(valid, 50)), 4),
+        }
+
+    def summary(self, history: History) -> dict[str, Any]:
+        """The validation text's perplexity by the training text's sub-words alone, and what it tells."""
+        dictionary = read_dictionary(self.weights / "dict.txt")
+        counts = (
+            counted(read_binary(self.data / part, dictionary), dictionary) for part in ("train", "valid")
+        )
+        unigram = unigram_perplexity(*counts)
+        perplexities = [row["valid_ppl"] for row in history]
+        return {
+            "unigram_ppl": round(unigram, 4),
+            "diverged": diverged(perplexities, unigram, len(history)),
         }
 
     def judged(self, row: Mapping[str, Any]) -> str:

@@ -327,6 +327,8 @@ class _Loop:
             "versions": versions(),
             "commit": commit(),
         }
+        if summary.get("diverged"):
+            self._say(f"diverged: {summary['diverged']}; its scores are marked")
         write_json(self.job.checkpoints / "finished.json", {"summary": summary, "history": self.history})
 
     def _say(self, text: str) -> None:
