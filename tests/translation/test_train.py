@@ -216,10 +216,12 @@ def test_a_finished_training_trains_no_more(corpus, tmp_path, settings, capsys):
 def test_progress_and_summary(corpus, tmp_path, settings, capsys):
     run(corpus, tmp_path / "a", settings)
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 3
+    assert len(said) == 4
     for word in ("a  epoch 3/3 done", "loss", "validation loss", "tokens/s", "left"):
-        assert word in said[-1]
+        assert word in said[2]
     summary = json.loads((tmp_path / "a/train.json").read_text())
+    assert said[3].endswith(f"a  diverged: {summary['diverged']}; its scores are marked")
+    assert f"word frequencies alone have {summary['unigram_ppl']:.4g}" in summary["diverged"]
     assert summary["epochs"] == 3
     assert summary["workers"] == 1
     assert summary["parameters"] > 1000

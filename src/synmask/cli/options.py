@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from synmask.config.base import Language, Line, Seed
+from synmask.config.base import Language, Line, Seed, looks
 from synmask.config.faults import one_line
 from synmask.config.run_info import RunInfo
 from synmask.files import UserError
@@ -50,7 +50,7 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 
 
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    if len({label for _, label in labels}) < len(labels):
+    if len({looks(label) for _, label in labels}) < len(labels):
         raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
     return labels
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from synmask.config.base import Parsing
+from synmask.config.base import Parsing, looks
 from synmask.config.faults import Fault, check_known, first_fault, validated
 from synmask.config.guides import GUIDES
 from synmask.config.nlu_checks import check_benchmark_table, check_benchmarks, check_weights
@@ -185,6 +185,9 @@ def check_folders(config: Config) -> None:
         if name in PROJECT:
             what = "a file or folder of the project has this name"
             raise Fault(("experiments", name), f"{what}, so that it cannot be a target; take another")
+        if (base := name.removesuffix("-parsing")) != name and base in config.experiments:
+            what = f"the table of trees of the experiment {base!r} has this name; take another"
+            raise Fault(("experiments", name), what)
         if name in config.all_tables and name not in config.tables:
             raise Fault(("experiments", name), "a benchmark's table of one task has this name; take another")
     for name, table in config.tables.items():
@@ -279,10 +282,12 @@ def check_labels(config: Config, published: Published) -> None:
 
 def _check_different(path: tuple, labels: Mapping[str, str], reserved: Iterable[str]) -> None:
     """Reject a system whose label another one has, or a row that is `reserved`."""
-    seen = {" ".join(name.split()): "" for name in reserved}
+    seen = {looks(name): "" for name in reserved}
     for system, label in labels.items():
         shown = " ".join(label.split())
-        if shown in seen:
-            other = f"{seen[shown]!r} is" if seen[shown] else "a row that stands there by itself is"
-            raise Fault(path, f"system {system!r} is called {shown!r}, as {other}; give it another label")
-        seen[shown] = system
+        if (look := looks(label)) in seen:
+            other = f"{seen[look]!r} is" if seen[look] else "a row that stands there by itself is"
+            alike = "" if not seen[look] or labels[seen[look]] == label else ", which looks the same"
+            what = f"system {system!r} is called {shown!r}, as {other}{alike}"
+            raise Fault(path, f"{what}; give it another label")
+        seen[look] = system

@@ -35,8 +35,8 @@ def decode_files(
 ) -> None:
     """Translate files of source sentences in BPE one by one; the model is loaded once.
 
-    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens, run, checksum of the
-    model) for each of `outputs`, in the order of `sources`.
+    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens, run, the
+    model's checksum) for each of `outputs`, in the order of `sources`.
 
     Args:
         annotations: the annotations of each file, if the model reads parses.
