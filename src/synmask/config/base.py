@@ -177,8 +177,7 @@ def looks(label: str) -> str:
     (True, False)
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
-    shown = "".join(char for char in folded if unicodedata.category(char) != "Cf")
-    return " ".join(shown.translate(LOOKALIKE).split())
+    return " ".join(folded.translate(LOOKALIKE).split())
 
 
 def _plain_path(path: str) -> str:

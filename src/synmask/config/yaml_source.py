@@ -161,10 +161,8 @@ def where(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) 
     of the section that lacks it.
     """
     for place in _origins(path, values):
-        lacks_item = (
-            place and isinstance(place[-1], int) and holds(values, place[:-1])
-        )  # of a list that is too short
-        if holds(values, place) or lacks_item:
+        # of an item that a list lacks, the list
+        if holds(values, place) or (place and isinstance(place[-1], int) and holds(values, place[:-1])):
             return _place(place, values, sources)
     return _place(path, values, sources)
 
