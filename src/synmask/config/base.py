@@ -50,7 +50,6 @@ Seed = Annotated[int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and
 Weight = Annotated[float, Field(ge=0)]
 LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
 Positive = Annotated[float, Field(gt=0)]
-LearningRate = Annotated[float, Field(gt=0, le=10)]
 Megabytes = Annotated[int, Field(ge=256, le=100_000_000)]  # else gigabytes or bytes are meant
 Minutes = Annotated[int, Field(gt=0, le=366 * 24 * 60)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -132,7 +131,7 @@ class Optimisation(Section):
     """Settings of all trainings with Adam."""
 
     max_epochs: Count
-    lr: LearningRate
+    lr: Positive
     warmup_updates: Annotated[int, Field(ge=0)]
     weight_decay: Weight
     adam_betas: tuple[Rate, Rate] = (0.9, 0.98)

@@ -18,6 +18,7 @@ from synmask.config.table_plan import BASELINES, label_of
 
 # Rows of parsing tables and figures beside those of systems.
 TRIVIAL = ("gold", "right-branching", "left-branching", "balanced", "random", "oracle")
+HIGHEST_RATE = 10  # of Adam; from about 1 on, nothing is learned
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 RESULTS = ("benchmarks", "figures", "logs", "speed", "tables", "weights")
 DIRECTION = ("benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens")
@@ -41,6 +42,7 @@ def check(config: Config, published: Published) -> None:
     check_folders(config)
     check_corpora(config)
     check_runs(config)
+    check_rates(config)
     check_labels(config, published)
 
 
@@ -267,6 +269,22 @@ def check_runs(config: Config) -> None:
             if lacking and config.systems[system].mlm_weight == "corpus":
                 what = f"no value for {lacking[0]}, which experiment {name!r} needs"
                 raise Fault((*path, "mlm_weight"), what)
+
+
+def check_rates(config: Config) -> None:
+    """Refuse learning rates that must be slips: 2000 for 0.002."""
+    trained = {("training",): config.training}
+    trained |= {("systems", name, "training"): one.training for name, one in config.systems.items()}
+    trained |= {("corpora", name, "training"): one.training for name, one in config.corpora.items()}
+    for name, weights in config.weights.items():
+        for kind in ("pretrain", "continued"):
+            if entry := getattr(weights, kind):
+                trained["weights", name, kind, "training"] = entry.training
+    for name, benchmark in config.benchmarks.items():
+        trained |= {("benchmarks", name, "tasks", task): own for task, own in benchmark.tasks.items()}
+    for path, training in trained.items():
+        if training.lr > HIGHEST_RATE:
+            raise Fault((*path, "lr"), f"must be at most {HIGHEST_RATE} (given: {training.lr:g})")
 
 
 def check_labels(config: Config, published: Published) -> None:

@@ -13,7 +13,6 @@ from synmask.config.base import (
     FileName,
     Format,
     Language,
-    LearningRate,
     LengthPenalty,
     Line,
     Megabytes,
@@ -23,6 +22,7 @@ from synmask.config.base import (
     Optimisation,
     Part,
     PathText,
+    Positive,
     Rate,
     Section,
     Seed,
@@ -118,7 +118,7 @@ class Batch(Section):
 class Training(Optimisation):
     max_epochs: Count = 60
     batch: Batch = Field(default_factory=Batch)
-    lr: LearningRate = 5e-4
+    lr: Positive = 5e-4
     warmup_updates: Count = 4000
     weight_decay: Weight = 1e-4
     dropout: Rate = 0.3
