@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src/synmask"
 FLOORS = {
-    "": 1, "files": 1, "gpus": 1, "config": 1, "provenance": 1, "kernels": 1, "bf16": 1, "corpora": 1, "text": 1, "syntax": 1, "induction": 1,
+    "": 1, "files": 1, "gpus": 1, "config": 1, "provenance": 1, "owner": 1, "kernels": 1, "bf16": 1, "corpora": 1, "text": 1, "syntax": 1, "induction": 1,
     "search": 1,
     "guides": 2, "evaluation": 2, "workflow": 2,
     "training": 3, "reporting": 3,

@@ -118,7 +118,7 @@ def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_
 
 
 def test_scores_have_no_models_sources(jobs):
-    assert behind(jobs, "score-run", corpus="demo", system="grammar") == {"evaluation/bleu"}
+    assert behind(jobs, "score-run", corpus="demo", system="grammar") == {"evaluation/bleu", "owner"}
 
 
 def test_a_figure_of_speed_has_the_guides_of_its_experiment(jobs):

@@ -115,8 +115,10 @@ rule speed:
     params:
         code=JOBS.code("speed"),
         systems=lambda wildcards: TARGETS.entry(wildcards.experiment).systems,
+        identity=lambda w: as_json({"corpus": TARGETS.entry(w.experiment).corpus, "direction": w.direction}),
     shell:
         "synmask speed --models {input.models:q} --labels {params.systems} --output {output:q}"
+        " --identity {params.identity:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from synmask.pipeline.cli.options import (
     CountOption,
     Gpus,
+    Identity,
     Json,
     Some,
     Source,
@@ -18,11 +19,12 @@ from synmask.pipeline.cli.options import (
     Threads,
     TrainingOptions,
     Whole,
+    run_of,
     together,
 )
 from synmask.pipeline.config.base import LengthPenalty, Line
 from synmask.pipeline.config.sections import Decoding, ModelText, RunSettings, Tokens
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_lines, read_object
 from synmask.pipeline.gpus import lease
 
 BEAM_SEARCH = Decoding.model_fields
@@ -80,6 +82,7 @@ def average(
     output: Path,
     template_model: Path | None = None,
     keep_checkpoints: Switch = 1,
+    identity: Identity = None,
 ) -> None:
     """Average the last epochs into one self-contained model file.
 
@@ -96,6 +99,7 @@ def average(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove the checkpoints afterwards.
     """
+    from synmask.owner import check_owner
     from synmask.pipeline.text.bpe import frequent
     from synmask.pipeline.training.checkpoints import average_file, retire
     from synmask.pipeline.training.lock import locked
@@ -109,14 +113,24 @@ def average(
     model_text = ModelText(**text.plain(), **how)
     checkpoints = run / "checkpoints"
     with locked(run):
+        whose = run_of(identity)
+        if (stamp := checkpoints / "stamp.json").exists():
+            trained = {key: whose[key] for key in ("seed", "settings") if key in whose}
+            check_owner(stamp, {"run": read_object(stamp)}, trained)
         state = average(checkpoints, last)
-        save_model(output, state, data, model_text, settings, template_model)
+        save_model(output, state, data, model_text, settings, template_model, whose)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 
 
 def speed(
-    *, models: Some[Path], labels: Some[Line], output: Path, threads: Threads = 1, gpus: Gpus = 0
+    *,
+    models: Some[Path],
+    labels: Some[Line],
+    output: Path,
+    threads: Threads = 1,
+    gpus: Gpus = 0,
+    identity: Identity = None,
 ) -> None:
     """Measure time and memory of models' encoders by sentence length.
 
@@ -131,7 +145,7 @@ def speed(
     if len(named) < len(labels):
         raise UserError(f"--labels {' '.join(labels)}: give each of --models a different label")
     with lease(gpus):
-        measure_files(named, output, threads)
+        measure_files(named, output, threads, run_of(identity))
 
 
 def decode(
@@ -144,13 +158,14 @@ def decode(
     settings: Json[Decoding],
     threads: Threads = 1,
     gpus: Gpus = 0,
+    identity: Identity = None,
 ) -> None:
     """Translate BPE files by beam search.
 
     Args:
         model: A model file of `average`.
         inputs: Source sentences in BPE.
-        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time).
+        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time, run, model).
         annotations: Output of `annotate` for each, for systems that read it.
         templates: Output of `predict-templates` for each, for systems that read it.
         settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000, "precision": "fp32"}'.
@@ -159,11 +174,18 @@ def decode(
 
     with lease(gpus):
         syntax = {"annotations": annotations, "templates": templates}
-        decode_files(model, inputs, outputs, settings, threads=threads, **syntax)
+        decode_files(model, inputs, outputs, settings, threads=threads, run=run_of(identity), **syntax)
 
 
 def predict_templates(
-    *, model: Path, input: Path, output: Path, settings: Json[Decoding], threads: Threads = 1, gpus: Gpus = 0
+    *,
+    model: Path,
+    input: Path,
+    output: Path,
+    settings: Json[Decoding],
+    threads: Threads = 1,
+    gpus: Gpus = 0,
+    identity: Identity = None,
 ) -> None:
     """Predict templates of the target, for ST-NMT.
 
@@ -176,7 +198,7 @@ def predict_templates(
     from synmask.pipeline.translation.decode import predict_templates
 
     with lease(gpus):
-        predict_templates(model, input, output, settings, threads=threads)
+        predict_templates(model, input, output, settings, threads=threads, run=run_of(identity))
 
 
 def translate(

@@ -54,11 +54,10 @@ def fairseq_arguments(
         "--no-progress-bar",
         "--load-checkpoint-on-all-dp-ranks",  # torch's weights_only rejects fairseq's broadcast
     ]
-    cuda, precision = torch.cuda.is_available(), training.precision
-    if not cuda:
+    if not torch.cuda.is_available():
         flags.append("--cpu")
-    if precision == "bf16" or (cuda and precision == "fp16"):  # CPUs do not compute in fp16
-        flags.append(f"--{precision}")
+    if training.precision != "fp32":
+        flags.append(f"--{training.precision}")
     parser = options.get_training_parser()
     # with =, since a folder may be named -1
     pairs = [f"{option}={value}" for option, value in (words | shared).items()]

@@ -1,8 +1,9 @@
 """Decode with a model file by beam search."""
 
+import hashlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe
-from synmask.pipeline.translation.average import Loaded, load_model
+from synmask.pipeline.translation.average import BY_HAND, Loaded, load_model
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
 from synmask.pipeline.translation.inputs import batches, detokenised, encoded
 from synmask.pipeline.translation.task import read_templates
+
+NAMED = ("corpus", "direction", "system", "seed")  # what tells whose a hypothesis is
 
 
 def decode_files(
@@ -28,22 +31,25 @@ def decode_files(
     threads: int,
     annotations: Sequence[Path] = (),
     templates: Sequence[Path] = (),
+    run: Mapping[str, Any] = BY_HAND,
 ) -> None:
     """Translate files of source sentences in BPE one by one; the model is loaded once.
 
-    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens) for each of
-    `outputs`, in the order of `sources`.
+    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens, run, the
+    model's checksum) for each of `outputs`, in the order of `sources`.
 
     Args:
         annotations: the annotations of each file, if the model reads parses.
         templates: the templates of each file (`predict_templates`), if the model reads them.
+        run: the run that this is a part of.
 
     Raises:
-        UserError: the numbers of sources and outputs differ; required annotations or templates are missing or
-            belong to another text.
+        UserError: the numbers of sources and outputs differ; the model is another run's; required annotations
+            or templates are missing or belong to another text.
     """
     torch.set_num_threads(threads)
-    transformer, task, text = load_model(model)
+    transformer, task, text = load_model(model, run)
+    of = {"model": fingerprint(transformer), "run": {key: run[key] for key in NAMED if key in run}}
     if task.parsed and not annotations:
         raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
     templated = task.template_dictionary is not None
@@ -67,13 +73,21 @@ def decode_files(
             tok.writelines(f"{line}\n" for line in words)
             txt.writelines(f"{line}\n" for line in detokenised(words, text))
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
-            cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens}))
+            cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens} | of))
 
 
-def predict_templates(model: Path, source: Path, output: Path, settings: Decoding, *, threads: int) -> None:
+def predict_templates(
+    model: Path,
+    source: Path,
+    output: Path,
+    settings: Decoding,
+    *,
+    threads: int,
+    run: Mapping[str, Any] = BY_HAND,
+) -> None:
     """Write the best template for each source sentence; both are in BPE."""
     torch.set_num_threads(threads)
-    loaded = load_model(model)
+    loaded = load_model(model, run)
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
         lines = best_templates(loaded, read_lines(source), settings, tell=True)
         handle.writelines(f"{line}\n" for line in lines)
@@ -85,6 +99,15 @@ def best_templates(loaded: Loaded, lines: Iterable[str], settings: Decoding, tel
     search = BeamSearch([transformer], task.tgt_dict, settings)
     sentences = encoded(lines, transformer.encoder.max_positions(), task)
     return _translate(transformer, task, search, sentences, settings.max_tokens, tell=tell)
+
+
+def fingerprint(model: torch.nn.Module) -> str:
+    """A checksum of a model's weights: equal for models that are equal, whatever else their files carry."""
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        if not name.endswith("_float_tensor"):  # fairseq's uninitialised memory; only its type is used
+            found.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()[:16]
 
 
 def listed(annotations: frozenset[str]) -> str:

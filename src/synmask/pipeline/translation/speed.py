@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from synmask.pipeline.files import json_text, writing
 from synmask.pipeline.syntax.annotations import annotate
-from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.average import BY_HAND, load_model
 
 LENGTHS = (16, 32, 64, 128, 256)
 TOKENS = 2048  # per batch, at every length
@@ -25,7 +25,9 @@ TURN = 0.05  # seconds
 Step = Callable[[], Any]
 
 
-def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> None:
+def measure_files(
+    models: Mapping[str, Path], output: Path, threads: int, run: Mapping[str, Any] = BY_HAND
+) -> None:
     """Write the cost of a forward and backward pass through each model's encoder by sentence length.
 
     Sentences consist of LENGTHS random sub-words without pads, TOKENS per batch. The guide is included,
@@ -37,9 +39,12 @@ def measure_files(models: Mapping[str, Path], output: Path, threads: int) -> Non
             `sentences` in the batch; `milliseconds` and `megabytes` per sentence (10^6 bytes, the peak beyond
             parameters and batch).
         threads: CPU threads.
+        run: what the models' runs share: corpus, direction; models are named by their systems.
     """
     torch.set_num_threads(threads)
-    loaded = {name: load_model(path)[:2] for name, path in models.items()}
+    loaded = {
+        name: load_model(path, {**run, "system": name} if run else run)[:2] for name, path in models.items()
+    }
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
         handle.write(json_text({"threads": threads} | _measured(loaded)))
 
