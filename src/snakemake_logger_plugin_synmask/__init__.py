@@ -42,6 +42,8 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
+        if fault := terminal.misread(sys.argv[1:]):
+            sys.exit(fault)
         common = self.common_settings
         stream = sys.stdout if common.stdout else sys.stderr
         self.own = None

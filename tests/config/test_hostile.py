@@ -134,11 +134,30 @@ NOBODY_MEANS = [
     ({"corpora": {"iwslt14": {"archives": ["a.tgz", "a.tgz"]}}}, "corpora.iwslt14.archives: 'a.tgz' is given twice"),
     ({"systems": {"grammar": {"label": "Transformer"}}}, "experiments.demo.systems: system 'grammar' is called 'Transformer', as 'transformer' is; give it another label"),
     ({"systems": {"grammar": {"label": " Transformer  "}}}, "system 'grammar' is called 'Transformer', as 'transformer' is"),
+    *(
+        ({"systems": {"transformer": {"label": one}, "grammar": {"label": other}}}, "as 'transformer' is, which looks the same; give it another label")
+        for one, other in (
+            ("Grammar", "grammar"), ("Gr\u00e4mmar", "Gra\u0308mmar"), ("Grammar", "Gr\u0430mmar"), ("TABEO", "ТАВЕО"), ("Ours", "Οurs"),
+            ("Ours (2)", "Ours (２)"), ("Stra\u00dfe", "STRASSE"),
+        )
+    ),
     ({"systems": {"grammar": {"label": "gold"}}}, "system 'grammar' is called 'gold', as a row that stands there by itself is"),
     ({"systems": {"roberta": {"label": "Majority"}}}, "tables.nlu-demo.systems: system 'roberta' is called 'Majority', as a row"),
     ({"systems": {"transformer": {"label": "ST-NMT"}}}, "experiments.iwslt14.systems: system 'st-nmt' is called 'ST-NMT', as 'transformer' is"),
     ({"systems": {"grammar": {"label": ""}}}, "systems.grammar.label: must not be empty"),
     ({"systems": {"grammar": {"label": " "}}}, "systems.grammar.label: must not be empty"),
+    ({"training": {"lr": 2000}}, "training.lr: must be at most 10 (given: 2000)"),
+    ({"benchmarks": {"nlu-demo": {"finetuning": {"lr": 20}}}}, "lr: must be at most 10"),
+    ({"resources": {"mem_mb": 8}}, "resources.mem_mb: must be at least 256 (given: 8)"),
+    ({"resources": {"mem_mb": 8_000_000_000}}, "resources.mem_mb: must be at most 1e+08"),
+    ({"corenlp": {"mem_mb": 6}}, "corenlp.mem_mb: must be at least 256"),
+    ({"resources": {"runtime": 10**6}}, "resources.runtime: must be at most 527040"),
+    ({"resources": {"runtime": "1:30:00"}}, "resources.runtime: must be a whole number"),
+    ({"seeds": ["010"]}, "seeds: must be a number without zeros before it"),
+    ({"corpora": {"demo": {"bpe": {"merges": "01500"}}}}, "corpora.demo.bpe.merges: must be a number without zeros before it (given: '01500')"),
+    ({"corpora": {"demo": {"text": {"tokeniser": "stanford"}}}}, "corpora.demo: text.tokeniser: stanford is for zh, not for de"),
+    ({"corpora": {"demo": {"text": {"tokeniser": {"de": "moses", "en": "juman"}}}}}, "corpora.demo: text.tokeniser: juman is for ja, not for en"),
+    ({"experiments": {"demo-parsing": {"title": "x", "corpus": "demo", "directions": ["de-en"], "systems": ["grammar"]}}}, "experiments.demo-parsing: the table of trees of the experiment 'demo' has this name; take another"),
     ({"data_dir": "/"}, "data_dir: '/' is the project's folder, or one around it"),
     ({"data_dir": "."}, "data_dir: '.' is the project's folder"),
     ({"data_dir": "data/.."}, "data_dir: 'data/..' is the project's folder"),
@@ -335,3 +354,29 @@ def test_merge_keys(tmp_path):
     source = Source(path)
     assert source.values["mine"] == {"lr": 3, "beam": 2}
     assert [source.line(("mine", key)) for key in ("lr", "beam")] == [6, 3]
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [("010", "8"), ("01500", "832"), ("-07", "-7"), ("1:30:00", "5400"), ("8192:30", "491550"), ("1:30.5", "90.5"), ("1_0:30", "630")],
+)  # fmt: skip
+def test_numbers_that_yaml_reads_in_another_base_are_refused_wherever_they_stand(tmp_path, number, said):
+    path = tmp_path / "mine.yaml"
+    for text in (f"a: 1\nb: {{c: [2, {number}]}}\n", f"a: 1\n{number}: x\n"):
+        path.write_text(text)
+        with pytest.raises(UserError) as error:
+            read_yaml(path)
+        assert str(error.value).startswith(
+            f"{path}, line 2: {number} is {said} in YAML; write that number, or"
+        )
+    path.write_text(f"a: '{number}'\nb: [0, 0.5, 10, 0x1f, 1_000, 2001-01-01, 1:x]\n")
+    assert read_yaml(path)["b"] == [0, 0.5, 10, 31, 1000, date(2001, 1, 1), "1:x"]
+
+
+def test_a_list_that_lacks_an_item_is_blamed_on_the_file_that_gives_it(small, tmp_path):
+    path, values = small
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("seeds: [1]\ntraining:\n  adam_betas: [0.9]\n")
+    with pytest.raises(UserError) as error:
+        load(merge(values, read_yaml(mine)), [path, mine])
+    assert str(error.value) == f"{mine}, line 3: training.adam_betas.1: this key is missing"

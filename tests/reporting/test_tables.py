@@ -283,6 +283,31 @@ def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table
     assert f"No finite score, so left out of the means: {diverged}." in notes
 
 
+def test_a_diverged_run_is_marked_and_stays_in_the_mean(run, table):
+    why = "perplexity 5.2e+21, word frequencies alone have 310"
+    runs = [run("a", 1, 30.0, diverged=None), run("a", 2, 0.1, diverged=why)]
+    rows, kept, markdown = table(plan_of(["a"], seeds=(1, 2)), runs)
+    assert f"Diverged, but in the means: A demo De→En (seed 2), {why}." in "\n".join(markdown)
+    assert float(rows[0]["mean"]) == pytest.approx(15.05)
+    assert [row["diverged"] for row in kept] == ["", why]
+
+
+def test_equal_models_or_translations_of_two_seeds_are_said(run, table):
+    def outputs(model, translations):
+        return {"model": {"valid": model, "test": model}, "hypotheses": {"valid": "v", "test": translations}}
+
+    runs = [run("a", seed, 30.0, **outputs(model, "same")) for seed, model in ((1, "m"), (2, "n"), (3, "m"))]
+    runs += [
+        run("b", seed, 30.0, **outputs(f"b{seed}", text)) for seed, text in ((1, "x"), (2, "y"), (3, "x"))
+    ]
+    runs += [run("c", seed, 30.0, **outputs(f"c{seed}", f"c{seed}")) for seed in (1, 2, 3)]
+    *_, markdown = table(plan_of(["a", "b", "c"]), runs)
+    told = "models of A demo De→En (seeds 1, 3); translations of B demo De→En (seeds 1, 3)"
+    assert f"Equal, although their seeds differ: {told}." in "\n".join(markdown)
+    *_, markdown = table(plan_of(["c"]), runs[-3:])
+    assert "Equal, although" not in "\n".join(markdown)
+
+
 def test_a_table_without_any_run_shows_what_is_published(table):
     rows, runs, markdown = table(plan_of(["transformer", "peer", "grammar"]))
     assert runs == []

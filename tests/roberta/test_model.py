@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from argparse import Namespace
 from dataclasses import asdict
@@ -274,6 +275,7 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, 
     assert (history[0]["mlm_loss"] != "") == (system["mlm_weight"] > 0)
     best = scores.index(max(scores)) + 1
     assert json.loads((tmp_path / "one/train.json").read_text())["best_epoch"] == best
+    assert json.loads((tmp_path / "one/train.json").read_text())["diverged"] is None
     predict(tmp_path / "one/best.pt", weights, task / "dev.npz", tmp_path / "answers")
     gold, answers = read_encoded(task / "dev.npz").targets, (tmp_path / "answers").read_text().split()
     assert 100 * matthews_corrcoef(gold.astype(int), [*map(int, answers)]) == pytest.approx(
@@ -315,6 +317,17 @@ def test_a_regression_predicts_numbers(weights, tmp_path):
     answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
     assert len(answers) == len(pairs)
     assert len(set(answers)) > 5
+
+
+def test_an_unknown_task_is_refused_with_the_nearest():
+    with pytest.raises(ValueError, match="unknown task 'colla'; did you mean 'cola'"):
+        settings(task="colla")
+
+
+def test_a_fine_tuning_no_better_than_one_constant_answer_is_marked(task, weights, tmp_path):
+    finetune(task, "dev", tmp_path / "a", weights, settings(lr=1e-9, max_epochs=1), seed=1)
+    summary = json.loads((tmp_path / "a/train.json").read_text())
+    assert re.fullmatch(r"matthews -?\d+.\d\d, one constant answer has 0.00", summary["diverged"])
 
 
 def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path):

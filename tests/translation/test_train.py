@@ -208,10 +208,12 @@ def test_a_finished_training_trains_no_more(corpus, tmp_path, settings, capsys):
 def test_progress_and_summary(corpus, tmp_path, settings, capsys):
     run(corpus, tmp_path / "a", settings)
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 3
+    assert len(said) == 4
     for word in ("a  epoch 3/3 done", "loss", "validation loss", "tokens/s", "left"):
-        assert word in said[-1]
+        assert word in said[2]
     summary = json.loads((tmp_path / "a/train.json").read_text())
+    assert said[3].endswith(f"a  diverged: {summary['diverged']}; its scores are marked")
+    assert f"word frequencies alone have {summary['unigram_ppl']:.4g}" in summary["diverged"]
     assert summary["epochs"] == 3
     assert summary["workers"] == 1
     assert summary["parameters"] > 1000
@@ -428,3 +430,23 @@ def test_workers_with_and_without_masked_words_go_on_together(corpus, tmp_path, 
     settings["system"] |= {"mask_rate": rate, "mlm_weight": 0.4}
     run(corpus, tmp_path / "run", settings, processes=2)
     assert (tmp_path / "run/train.json").exists()
+
+
+def test_fp16_without_a_gpu_is_refused(corpus, tmp_path, settings, monkeypatch):
+    """fairseq would train in fp32, and the model would say fp16."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    settings["training"]["precision"] = "fp16"
+    with pytest.raises(UserError, match="fp16 needs a GPU, and none is visible; give bf16 or fp32"):
+        run(corpus, tmp_path / "a", settings)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_training_that_explodes_is_marked_and_one_that_learns_is_not(corpus, tmp_path, settings):
+    settings["training"] |= {"lr": 10.0, "max_epochs": 2}
+    run(corpus, tmp_path / "a", settings)
+    settings["training"] |= {"lr": 0.02, "max_epochs": 12}
+    run(corpus, tmp_path / "b", settings)
+    exploded, learned = (json.loads((tmp_path / name / "train.json").read_text()) for name in "ab")
+    assert "word frequencies alone have" in exploded["diverged"]
+    assert learned["diverged"] is None
+    assert exploded["unigram_ppl"] == learned["unigram_ppl"] > 1

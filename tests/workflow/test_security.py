@@ -74,6 +74,14 @@ def test_yaml_that_snakemake_cannot_read_is_one_line(project, monkeypatch):
         (b"training:\n  lr: 1\n  lr: 2\n", "mine.yaml, line 3: the key 'lr' is given twice"),
         (b"a: 1\nb: \xff\n", "mine.yaml, line 2: not UTF-8; convert the file"),
         (b"a: x\0", "mine.yaml, line 1: a character that YAML does not allow ('\\x00'); delete it"),
+        (
+            b"training:\n  lr:\t0.1\n",
+            "mine.yaml, line 2: not YAML (found character '\\t' that cannot start any token)",
+        ),
+        (
+            b"seeds: [010]\n",
+            "mine.yaml, line 1: 010 is 8 in YAML; write that number, or put it in quotes if it is text",
+        ),
         (b"- 1\n", "mine.yaml: expected keys and values, found a list"),
         (b"", "mine.yaml: it is empty; leave it out, or write keys and values into it"),
         (None, "mine.yaml: No such file or directory"),
@@ -84,6 +92,12 @@ def test_a_file_laid_over_that_snakemake_cannot_read_is_one_line(project, text, 
     if text is not None:
         (project.folder / "mine.yaml").write_bytes(text)
     assert refused(project, "--configfile", "mine.yaml", "-n") == line
+
+
+def test_words_behind_config_that_are_no_key_and_value_are_one_line(project):
+    """Snakemake itself ends in a traceback."""
+    said = refused(project, "--config", "training.lr=1", "-n")
+    assert said == "--config training.lr=1: a key within a section is written 'training={\"lr\": 1}'"
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m"])

@@ -119,7 +119,7 @@ def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_
 
 def test_scores_have_no_models_sources(jobs):
     found = behind(jobs, "score-run", corpus="demo", system="grammar")
-    assert found == {"evaluation/bleu", "text/languages", "text/overlap"}
+    assert found == {"evaluation/bleu", "owner", "text/languages", "text/overlap"}
 
 
 def test_false_edges_stay_cut(jobs):

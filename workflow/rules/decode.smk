@@ -33,11 +33,12 @@ rule decode:
     params:
         code=JOBS.code("decode"),
         settings=JOBS.section("decoding"),
+        identity=JOBS.parsed_run,
         outputs=HYPOTHESES,
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
         " --references {input.references:q} --annotations {input.annotations:q} --templates {input.templates:q} --settings {params.settings:q}"
-        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule score:

@@ -83,6 +83,7 @@ rule finetune:
         keep_checkpoints=JOBS.need("keep_checkpoints"),
     params:
         code=JOBS.code("finetune"),
+        identity=JOBS.tuned_model,
         settings=JOBS.finetuning_settings,
         data=lambda wildcards, input: os.path.dirname(input.train),
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
@@ -90,7 +91,8 @@ rule finetune:
         run=folder_of("output"),
     shell:
         "trap : TERM; synmask finetune --data {params.data:q} --valid {params.valid} --weights {params.weights:q}"
-        " --run {params.run:q} --settings {params.settings:q} --seed {wildcards.seed} --code {params.code}"
+        " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
+        " --seed {wildcards.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
         " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
@@ -116,10 +118,12 @@ rule predict:
         **USING,
     params:
         code=JOBS.code("predict"),
+        identity=JOBS.tuned_model,
         weights=JOBS.weights_folder,
     shell:
         "synmask predict --model {input.model:q} --weights {params.weights:q} --data {input.data:q}"
-        " --output {output:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --output {output:q} --identity {params.identity:q} --threads {resources.cpus_per_task}"
+        " --gpus {resources.gpu} 2> {log:q}"
 
 
 rule predict_test:
@@ -143,12 +147,13 @@ rule predict_test:
         **USING,
     params:
         code=JOBS.code("predict-test"),
+        identity=JOBS.tuned_model,
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
         weights=JOBS.weights_folder,
     shell:
         "synmask predict-test --task {wildcards.task} --valid {params.valid} --models {input.models:q}"
         " --scores {input.scores:q} --weights {params.weights:q} --data {input.data:q} --output {output.answers:q}"
-        " --chosen {output.chosen:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --chosen {output.chosen:q} --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule glue_submission:

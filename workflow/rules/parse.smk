@@ -23,10 +23,12 @@ rule parse:
         **USING,
     params:
         code=JOBS.code("parse"),
+        identity=JOBS.parsed_run,
         sentence=lambda wildcards: option("sentence", JOBS.corpus(wildcards).sentence),
     shell:
         "synmask parse --model {input.model:q} --input {input.source:q} --output {output.trees:q}"
-        " --distribution {output.distribution:q} {params.sentence} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --distribution {output.distribution:q} {params.sentence} --identity {params.identity:q}"
+        " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule parseval:

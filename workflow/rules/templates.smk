@@ -87,6 +87,7 @@ use rule average as average_templates with:
     params:
         code=JOBS.code("average", guided=False),
         settings=JOBS.template_settings,
+        identity=JOBS.template_run,
         text=JOBS.template_text,
 
 
@@ -108,9 +109,10 @@ rule predict_templates:
     params:
         code=JOBS.code("predict-templates", guided=False),
         settings=JOBS.section("decoding"),
+        identity=JOBS.template_run,
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output:q}"
-        " --settings {params.settings:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        " --settings {params.settings:q} --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule score_templates:

@@ -65,6 +65,7 @@ rule average:
     params:
         code=JOBS.code("average"),
         settings=JOBS.run_settings,
+        identity=JOBS.parsed_run,
         text=JOBS.section("text", include={"tokeniser", "lowercase"}),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
         last=JOBS.kept,
@@ -75,5 +76,5 @@ rule average:
         "synmask average --run {params.run:q} --last {params.last} --data {params.data:q} --codes {input.codes:q}"
         " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold}"
         " --source {wildcards.source} --target {wildcards.target} --text {params.text:q}"
-        " --settings {params.settings:q} --output {output:q} {params.template_model}"
+        " --settings {params.settings:q} --identity {params.identity:q} --output {output:q} {params.template_model}"
         " --keep-checkpoints {resources.keep_checkpoints} 2> {log:q}"

@@ -133,13 +133,15 @@ rule pretrain:
         **TRAINING,
     params:
         code=JOBS.code("pretrain"),
+        identity=JOBS.pretrained_run,
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=folder_of("output"),
     shell:
         "trap : TERM; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
-        " --settings {params.settings:q} --seed {params.seed} --code {params.code}"
+        " --settings {params.settings:q} --identity {params.identity:q}"
+        " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
 
@@ -192,6 +194,7 @@ rule continue_pretraining:
         **TRAINING,
     params:
         code=JOBS.code("continue-pretraining"),
+        identity=JOBS.pretrained_run,
         settings=JOBS.pretraining_settings,
         seed=lambda wildcards: JOBS.pretraining(wildcards).seed,
         data=lambda wildcards, input: os.path.dirname(input.data[0]),
@@ -199,6 +202,7 @@ rule continue_pretraining:
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
         "trap : TERM; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
-        " --run {params.run:q} --settings {params.settings:q} --seed {params.seed} --code {params.code}"
+        " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
+        " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
         " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"

@@ -9,6 +9,7 @@ from pathlib import Path
 from synmask.pipeline.cli.options import (
     CountOption,
     Gpus,
+    Identity,
     Json,
     Lowercase,
     Parts,
@@ -16,11 +17,12 @@ from synmask.pipeline.cli.options import (
     TaskName,
     Threads,
     TrainJson,
+    run_of,
     together,
 )
 from synmask.pipeline.config.base import Language
 from synmask.pipeline.config.run_info import RunInfo, TranslationInfo
-from synmask.pipeline.files import UserError, all_writing, json_text, read_object, write_json
+from synmask.pipeline.files import UserError, all_writing, json_text, read_object, sha256, write_json
 from synmask.pipeline.gpus import lease
 
 
@@ -88,6 +90,7 @@ def score_run(
         score_sets,
         sentence_rows,
     )
+    from synmask.pipeline.owner import check_owner
     from synmask.pipeline.text.overlap import overlaps
 
     found, how = {}, {"lowercase": lowercase, "language": run.target}
@@ -96,9 +99,13 @@ def score_run(
     )
     for split, hypothesis, reference, tokens in parts:
         plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        cost = read_object(f"{hypothesis}.json")
+        if whose := cost.pop("run", None):
+            check_owner(Path(f"{hypothesis}.json"), {"run": whose}, run.given(), "settings")
         probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
         probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}
-        found[split] = score(plain, tokenised, **how) | probability | read_object(f"{hypothesis}.json")
+        checksum = {"hypotheses": sha256(f"{hypothesis}.tok")[:16]}
+        found[split] = score(plain, tokenised, **how) | probability | cost | checksum
     scores = _by_split(found)
     of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
     if sets:
@@ -177,6 +184,7 @@ def parse(
     threads: Threads = 1,
     gpus: Gpus = 0,
     configfile: tuple[Path, ...] = (),
+    identity: Identity = None,
 ) -> None:
     """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
 
@@ -200,7 +208,7 @@ def parse(
         raise UserError("give --input, --output and --distribution together, or none of them for raw text")
     with lease(gpus):
         if files:
-            parse_file(model, *files, sentence, threads)
+            parse_file(model, *files, sentence, threads, run_of(identity))
         else:
             print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
 
@@ -288,11 +296,12 @@ def nlu_score(
     from synmask.pipeline.corpora.tasks import read_task
     from synmask.pipeline.evaluation.task_scores import read_predictions, score
 
-    scores = {}
+    scores, checksums = {}, {}
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
         examples = read_task(task, path)
         scores[part] = score(task, examples.labels, read_predictions(task, answers, len(examples.labels)))
-    write_json(output, _of_run(run, train, {"task": task, "scores": scores}))
+        checksums[part] = sha256(answers)[:16]
+    write_json(output, _of_run(run, train, {"task": task, "scores": scores, "answers": checksums}))
 
 
 def nlu_significance(

@@ -11,6 +11,7 @@ from synmask.pipeline.cli.options import (
     AS_WHOLE,
     CountOption,
     Gpus,
+    Identity,
     Json,
     Some,
     Source,
@@ -19,10 +20,11 @@ from synmask.pipeline.cli.options import (
     Threads,
     TrainingOptions,
     Whole,
+    run_of,
 )
 from synmask.pipeline.config.base import Beam, LengthPenalty
 from synmask.pipeline.config.sections import Decoding, ModelText, RunSettings, Tokens
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_lines, read_object
 from synmask.pipeline.gpus import lease
 
 BEAM_SEARCH = Decoding.model_fields
@@ -80,6 +82,7 @@ def average(
     output: Path,
     template_model: Path | None = None,
     keep_checkpoints: Switch = 1,
+    identity: Identity = None,
 ) -> None:
     """Average the last epochs into one self-contained model file.
 
@@ -96,6 +99,7 @@ def average(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove the checkpoints afterwards.
     """
+    from synmask.pipeline.owner import check_owner
     from synmask.pipeline.text.bpe import frequent
     from synmask.pipeline.training.checkpoints import average_file, retire
     from synmask.pipeline.training.lock import locked
@@ -109,8 +113,12 @@ def average(
     model_text = ModelText(**text.plain(), **how)
     checkpoints = run / "checkpoints"
     with locked(run):
+        whose = run_of(identity)
+        if (stamp := checkpoints / "stamp.json").exists():
+            trained = {key: whose[key] for key in ("seed", "settings") if key in whose}
+            check_owner(stamp, {"run": read_object(stamp)}, trained)
         state = average(checkpoints, last)
-        save_model(output, state, data, model_text, settings, template_model)
+        save_model(output, state, data, model_text, settings, template_model, whose)
         if not keep_checkpoints:
             retire(checkpoints, output, average_file(last))
 
@@ -126,14 +134,15 @@ def decode(
     settings: Json[Decoding],
     threads: Threads = 1,
     gpus: Gpus = 0,
+    identity: Identity = None,
 ) -> None:
     """Translate BPE files by beam search.
 
     Args:
         model: A model file of `average`.
         inputs: Source sentences in BPE.
-        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time), .forced.csv (with
-            --references).
+        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time, run, model), .forced.csv
+            (with --references).
         references: Reference translations of each in BPE, whose log-probabilities the model gives.
         annotations: Output of `annotate` for each, for systems that read it.
         templates: Output of `predict-templates` for each, for systems that read it.
@@ -143,11 +152,18 @@ def decode(
 
     with lease(gpus):
         given = {"references": references, "annotations": annotations, "templates": templates}
-        decode_files(model, inputs, outputs, settings, threads=threads, **given)
+        decode_files(model, inputs, outputs, settings, threads=threads, run=run_of(identity), **given)
 
 
 def predict_templates(
-    *, model: Path, input: Path, output: Path, settings: Json[Decoding], threads: Threads = 1, gpus: Gpus = 0
+    *,
+    model: Path,
+    input: Path,
+    output: Path,
+    settings: Json[Decoding],
+    threads: Threads = 1,
+    gpus: Gpus = 0,
+    identity: Identity = None,
 ) -> None:
     """Predict templates of the target, for ST-NMT.
 
@@ -160,7 +176,7 @@ def predict_templates(
     from synmask.pipeline.translation.decode import predict_templates
 
     with lease(gpus):
-        predict_templates(model, input, output, settings, threads=threads)
+        predict_templates(model, input, output, settings, threads=threads, run=run_of(identity))
 
 
 def translate(

@@ -6,12 +6,14 @@ from pathlib import Path
 from synmask.pipeline.cli.options import (
     CountOption,
     Gpus,
+    Identity,
     Json,
     Some,
     Switch,
     TaskName,
     Threads,
     TrainingOptions,
+    run_of,
     tell,
     together,
 )
@@ -74,7 +76,13 @@ def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: 
 
 
 def pretrain(
-    *, data: Path, weights: Path, run: Path, settings: Json[PretrainingRun], training: TrainingOptions
+    *,
+    data: Path,
+    weights: Path,
+    run: Path,
+    settings: Json[PretrainingRun],
+    identity: Identity = None,
+    training: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
@@ -89,7 +97,7 @@ def pretrain(
     from synmask.pipeline.roberta.pretrain import pretrain
 
     with lease(training.gpus):
-        pretrain(data, run, weights, settings, **training.how())
+        pretrain(data, run, weights, settings, identity=run_of(identity), **training.how())
 
 
 def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: CountOption, output: Path) -> None:
@@ -107,7 +115,13 @@ def encode_parses(*, parses: Some[Path], weights: Path, max_tokens: CountOption,
 
 
 def continue_pretraining(
-    *, data: Path, weights: Path, run: Path, settings: Json[ContinuedRun], training: TrainingOptions
+    *,
+    data: Path,
+    weights: Path,
+    run: Path,
+    settings: Json[ContinuedRun],
+    identity: Identity = None,
+    training: TrainingOptions,
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
@@ -122,7 +136,7 @@ def continue_pretraining(
     from synmask.pipeline.roberta.continued import continue_pretraining
 
     with lease(training.gpus):
-        continue_pretraining(data, weights, run, settings, **training.how())
+        continue_pretraining(data, weights, run, settings, identity=run_of(identity), **training.how())
 
 
 def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: CountOption, output: Path) -> None:
@@ -179,6 +193,7 @@ def finetune(
     keep_checkpoints: Switch = 1,
     run: Path,
     settings: Json[FinetuningSettings],
+    identity: Identity = None,
     training: TrainingOptions,
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
@@ -196,12 +211,19 @@ def finetune(
     from synmask.pipeline.roberta.finetune import finetune
 
     with lease(training.gpus):
-        kept = bool(keep_checkpoints)
-        finetune(data, valid, run, weights, settings, keep_checkpoints=kept, **training.how())
+        how = {"keep_checkpoints": bool(keep_checkpoints), "identity": run_of(identity)} | training.how()
+        finetune(data, valid, run, weights, settings, **how)
 
 
 def predict(
-    *, model: Path, weights: Path, data: Path, output: Path, threads: Threads = 1, gpus: Gpus = 0
+    *,
+    model: Path,
+    weights: Path,
+    data: Path,
+    output: Path,
+    threads: Threads = 1,
+    gpus: Gpus = 0,
+    identity: Identity = None,
 ) -> None:
     """Predict the answers to a task: one label or number per line.
 
@@ -214,7 +236,7 @@ def predict(
     from synmask.pipeline.roberta.finetune import predict
 
     with lease(gpus):
-        predict(model, weights, data, output, threads)
+        predict(model, weights, data, output, threads, identity=run_of(identity))
 
 
 def predict_test(
@@ -229,6 +251,7 @@ def predict_test(
     chosen: Path,
     threads: Threads = 1,
     gpus: Gpus = 0,
+    identity: Identity = None,
 ) -> None:
     """Predict the answers to a test set with the seed that is best on the development set.
 
@@ -246,8 +269,10 @@ def predict_test(
 
     runs = together(models=models, scores=scores)
     best = best_seed(task, valid, [path for _, path in runs])
+    whose = run_of(identity)
+    whose |= {"seed": best["seed"]} if whose else {}
     with lease(gpus):
-        lines = predictions(models[best.pop("place")], weights, data, threads)
+        lines = predictions(models[best.pop("place")], weights, data, threads, identity=whose)
     with all_writing([output, chosen]) as (answers, said):
         answers.writelines(f"{line}\n" for line in lines)
         said.write(json_text(best))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from synmask.pipeline.config.base import Language, Line, Seed
+from synmask.pipeline.config.base import Language, Line, Seed, looks
 from synmask.pipeline.config.faults import nearest, one_line
+from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.files import UserError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 
 
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    if len({label for _, label in labels}) < len(labels):
+    if len({looks(label) for _, label in labels}) < len(labels):
         raise ValueError(f"two systems have the same label: {json.dumps(labels, ensure_ascii=False)}")
     return labels
 
@@ -77,6 +78,13 @@ Labels = Annotated[
     Json[list[tuple[str, Line]]],
     AfterValidator(_labels_differ),
     Parameter(help="The systems in order, as JSON pairs of name and label."),
+]
+Identity = Annotated[
+    Json[RunInfo | None],
+    Parameter(
+        help="The run that this is a part of, as JSON: corpus, direction, system, seed, settings. Models "
+        "that it reads must be that run's; without it, any model will do."
+    ),
 ]
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
@@ -164,6 +172,11 @@ def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict
     if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
         raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
     return named
+
+
+def run_of(identity: RunInfo | None) -> dict[str, Any]:
+    """The run that a step is a part of; by hand there is none."""
+    return identity.given() if identity else {}
 
 
 def tell(counts: Mapping[str, int]) -> None:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -20,6 +21,7 @@ from synmask.pipeline.text.languages import checked
 
 T = TypeVar("T", bound=Hashable)
 
+ZEROS = re.compile(r"[-+]?0[0-9]+")  # "010": Python would read 10, YAML 8
 LONGEST = 1000  # characters of a title, label or path
 # Regular expressions; what follows a language's letters begins otherwise, so that hyphens part directions.
 LANGUAGE = "[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
@@ -58,6 +60,8 @@ Weight = Annotated[float, Field(ge=0)]
 Beam = Annotated[int, Field(gt=0, le=1000)]
 LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
 Positive = Annotated[float, Field(gt=0)]
+Megabytes = Annotated[int, Field(ge=256, le=100_000_000)]  # else gigabytes or bytes are meant
+Minutes = Annotated[int, Field(gt=0, le=366 * 24 * 60)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
 
@@ -77,6 +81,8 @@ class Section(BaseModel):
         """To Python, true is 1."""
         if _is_number(cls, info.field_name) and _has_truth(value):
             raise ValueError("must be a number, not true or false")
+        if _is_number(cls, info.field_name) and any(map(ZEROS.fullmatch, filter(_is_text, _leaves(value)))):
+            raise ValueError("must be a number without zeros before it")
         return value
 
     def plain(self, **how: Any) -> dict[str, Any]:
@@ -101,8 +107,20 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 def _has_truth(value: Any) -> bool:
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return isinstance(value, bool) or any(map(_has_truth, parts))
+    return any(isinstance(leaf, bool) for leaf in _leaves(value))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """The values in nested mappings and lists."""
+    if isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 class Width(Section):
@@ -156,6 +174,20 @@ def _one_line(text: str) -> str:
     return text
 
 
+# Letters of Greek and Cyrillic, in lower case, that look like Latin ones in either case.
+LOOKALIKE = str.maketrans("αβεζηικμνορτυχавесԁһіјкмнорԛѕтухԝү", "abezhikmnoptuxabecdhijkmhopqstyxwy")
+
+
+def looks(label: str) -> str:
+    """What readers tell labels apart by: equal for labels that differ in case, spaces or look-alike letters.
+
+    >>> looks("Grammar  A\u0308") == looks("gr\u0430mmar \u00e4"), looks("Grammar −") == looks("Grammar +")
+    (True, False)
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+    return " ".join(folded.translate(LOOKALIKE).split())
+
+
 def _plain_path(path: str) -> str:
     """Snakemake would read other braces in a path as wildcards."""
     if re.search(r"[{}]", path.replace("{language}", "")):
@@ -193,6 +225,7 @@ FileName = Annotated[
 ]
 Checksum = Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f"))]
 Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
+ONLY = {"stanford": "zh", "juman": "ja"}  # tokenisers of one language
 WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
 Translation = Literal["bleu_tokenised", "sacrebleu", "chrf"]  # of the test set
 Validation = Literal["valid_bleu_tokenised", "valid_sacrebleu", "valid_chrf"]  # of the validation set

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from synmask.pipeline.config.base import (
     Checksum,
@@ -21,8 +21,10 @@ from synmask.pipeline.config.base import (
     Weight,
     Width,
 )
+from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
+from synmask.pipeline.corpora.tasks import TASKS
 
 
 class RobertaTraining(Optimisation):
@@ -56,10 +58,16 @@ class Finetuning(DecayingTraining):
     max_tokens: Annotated[Count, Field(ge=3)] = 512
 
 
+def _known_task(name: str) -> str:
+    if name not in TASKS:
+        raise ValueError(f"unknown task {name!r}{nearest(name, TASKS)}")
+    return name
+
+
 class FinetuningSettings(Section):
     """All that a fine-tuning depends on besides its data, weights and seed."""
 
-    task: Name
+    task: Annotated[Name, AfterValidator(_known_task)]
     training: Finetuning
     system: Guidance
 

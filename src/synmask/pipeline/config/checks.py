@@ -7,7 +7,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import Parsing, sides
+from synmask.pipeline.config.base import Parsing, looks, sides
 from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.nlu_checks import check_benchmark_table, check_benchmarks, check_weights
@@ -18,6 +18,7 @@ from synmask.pipeline.config.table_plan import BASELINES, label_of
 
 # Rows of parsing tables and figures beside those of systems.
 TRIVIAL = ("gold", "right-branching", "left-branching", "balanced", "random", "oracle")
+HIGHEST_RATE = 10  # of Adam; from about 1 on, nothing is learned
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 RESULTS = ("benchmarks", "figures", "logs", "tables", "weights")
 DIRECTION = ("benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens")
@@ -41,6 +42,7 @@ def check(config: Config, published: Published) -> None:
     check_folders(config)
     check_corpora(config)
     check_runs(config)
+    check_rates(config)
     check_labels(config, published)
 
 
@@ -185,6 +187,9 @@ def check_folders(config: Config) -> None:
         if name in PROJECT:
             what = "a file or folder of the project has this name"
             raise Fault(("experiments", name), f"{what}, so that it cannot be a target; take another")
+        if (base := name.removesuffix("-parsing")) != name and base in config.experiments:
+            what = f"the table of trees of the experiment {base!r} has this name; take another"
+            raise Fault(("experiments", name), what)
         if name in config.all_tables and name not in config.tables:
             raise Fault(("experiments", name), "a benchmark's table of one task has this name; take another")
     for name, table in config.tables.items():
@@ -266,6 +271,22 @@ def check_runs(config: Config) -> None:
                 raise Fault((*path, "mlm_weight"), what)
 
 
+def check_rates(config: Config) -> None:
+    """Refuse learning rates that must be slips: 2000 for 0.002."""
+    trained = {("training",): config.training}
+    trained |= {("systems", name, "training"): one.training for name, one in config.systems.items()}
+    trained |= {("corpora", name, "training"): one.training for name, one in config.corpora.items()}
+    for name, weights in config.weights.items():
+        for kind in ("pretrain", "continued"):
+            if entry := getattr(weights, kind):
+                trained["weights", name, kind, "training"] = entry.training
+    for name, benchmark in config.benchmarks.items():
+        trained |= {("benchmarks", name, "tasks", task): own for task, own in benchmark.tasks.items()}
+    for path, training in trained.items():
+        if training.lr > HIGHEST_RATE:
+            raise Fault((*path, "lr"), f"must be at most {HIGHEST_RATE} (given: {training.lr:g})")
+
+
 def check_labels(config: Config, published: Published) -> None:
     """Rows of a table or figure must have different labels."""
     for name, entry in config.plain_experiments.items():
@@ -279,10 +300,12 @@ def check_labels(config: Config, published: Published) -> None:
 
 def _check_different(path: tuple, labels: Mapping[str, str], reserved: Iterable[str]) -> None:
     """Reject a system whose label another one has, or a row that is `reserved`."""
-    seen = {" ".join(name.split()): "" for name in reserved}
+    seen = {looks(name): "" for name in reserved}
     for system, label in labels.items():
         shown = " ".join(label.split())
-        if shown in seen:
-            other = f"{seen[shown]!r} is" if seen[shown] else "a row that stands there by itself is"
-            raise Fault(path, f"system {system!r} is called {shown!r}, as {other}; give it another label")
-        seen[shown] = system
+        if (look := looks(label)) in seen:
+            other = f"{seen[look]!r} is" if seen[look] else "a row that stands there by itself is"
+            alike = "" if not seen[look] or labels[seen[look]] == label else ", which looks the same"
+            what = f"system {system!r} is called {shown!r}, as {other}{alike}"
+            raise Fault(path, f"{what}; give it another label")
+        seen[look] = system

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from synmask.pipeline.config.base import (
+    ONLY,
     Beam,
     Checksum,
     Count,
@@ -15,7 +16,9 @@ from synmask.pipeline.config.base import (
     Language,
     LengthPenalty,
     Line,
+    Megabytes,
     Metric,
+    Minutes,
     Name,
     Optimisation,
     PathText,
@@ -231,10 +234,10 @@ class Resources(Section):
     """Resources that one training or decoding requests; results do not depend on them."""
 
     threads: Annotated[int, Field(gt=0, le=1024)] = 2
-    mem_mb: Count = 8000
-    runtime: Count = 720
+    mem_mb: Megabytes = 8000
+    runtime: Minutes = 720
     gpus: Annotated[int, Field(ge=0, le=1024)] = 0
-    checkpoint_minutes: Count = 15
+    checkpoint_minutes: Minutes = 15
     keep_checkpoints: bool = False
 
 
@@ -277,8 +280,8 @@ class CoreNLP(Section):
     languages: dict[Language, CoreNLPModels] = {}
     max_words: Count = 200
     threads: Count = 2
-    mem_mb: Count = 6000
-    runtime: Count = 720
+    mem_mb: Megabytes = 6000
+    runtime: Minutes = 720
 
 
 Generated = Annotated[int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
@@ -333,6 +336,10 @@ class Corpus(Section):
         tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
         if missing := [language for language in self.languages if language not in tokenised]:
             raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
+        for language in self.languages:
+            name = self.text.tokeniser_of(language)
+            if ONLY.get(name, language) != language:
+                raise ValueError(f"text.tokeniser: {name} is for {ONLY[name]}, not for {language}")
         if surplus := [language for language in tokenised if language not in self.languages]:
             raise ValueError(f"text.tokeniser: {', '.join(surplus)} is none of the languages")
         if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:

@@ -1,5 +1,6 @@
 """YAML files as read, and the file and line of each key."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from synmask.pipeline.files import UserError, endless
 
 COMMON = ("training", "decoding", "resources")  # sections that every corpus can override
 DEEPEST = 50  # levels of nesting; config.yaml has 6
+# Numbers in base 8 and in base 60: what is meant may be 10 by 010, and a duration or a name by 1:30.
+MISTAKABLE = re.compile(r"[-+]?(0[0-7_]+|[0-9_]+(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 MERGE = "tag:yaml.org,2002:merge"  # the key <<
 
 
@@ -29,6 +32,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # ten times as fa
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        if node.tag.endswith((":int", ":float")) and MISTAKABLE.fullmatch(node.value):
+            what = f"{node.value} is {super().construct_object(node, deep):g} in YAML"
+            raise UserError(f"{_line(node)}: {what}; write that number, or put it in quotes if it is text")
         try:
             return super().construct_object(node, deep)
         except (ValueError, AttributeError, KeyError):  # a date such as 2001-99-99, a number of 5000 digits
@@ -73,6 +79,8 @@ class Source:
             line = text.count("\n", 0, wrong.start()) + 1
             raise UserError(f"line {line}: a character that YAML does not allow ({wrong[0]!r}); delete it")
         _check_depth(text)
+        if "\t" in text:  # Snakemake's reader refuses some tabs that libyaml takes
+            yaml.compose(text, yaml.SafeLoader)
         loader = _Loader(text)
         try:
             self.root = loader.get_single_node()
@@ -153,7 +161,8 @@ def where(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) 
     of the section that lacks it.
     """
     for place in _origins(path, values):
-        if holds(values, place):
+        # of an item that a list lacks, the list
+        if holds(values, place) or (place and isinstance(place[-1], int) and holds(values, place[:-1])):
             return _place(place, values, sources)
     return _place(path, values, sources)
 

@@ -29,8 +29,10 @@ def notes(
         *published.notes({(cell.corpus, cell.metric, cell.system) for cell in cells if cell.paper}),
         *plan["notes"],
         _missing(plan, runs, make),
+        _not_finite(plan, runs),
         _diverged(plan, runs),
         *_shared(runs),
+        _equal(plan, runs),
         *_signatures(plan, runs),
         _machines(plan, runs),
         _listed("Commit", runs["commit"]),
@@ -114,14 +116,10 @@ def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
     return f"Missing: {what}. To make what is missing: `{make}`."
 
 
-def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
+def _not_finite(plan: Plan, runs: pd.DataFrame) -> str:
     shown = [metric for metric in plan["metrics"] if metric in [*SCORES, *VALID_SCORES]]
     bad = runs[runs[shown].isna().any(axis=1)] if shown else runs[:0]
-    labels = dict(plan["rows"])
-    parts = [
-        f"{labels[run['system']]} {run['corpus']} {arrow(run['direction'])} (seed {run['seed']})"
-        for _, run in bad.iterrows()
-    ]
+    parts = [_named(plan, run) for _, run in bad.iterrows()]
     return f"No finite score, so left out of the means: {'; '.join(parts)}." if parts else ""
 
 
@@ -133,6 +131,34 @@ def _shared(runs: pd.DataFrame) -> Iterator[str]:
         if shared:
             where = f"{run['corpus']} {arrow(run['direction'])}"
             yield f"Pairs that occur in two sets, {where}: {', '.join(shared)}."
+
+
+def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
+    """The runs whose training learned nothing, which the means contain."""
+    bad = runs[runs["diverged"].notna()].drop_duplicates(RUN)
+    parts = [f"{_named(plan, run)}, {run['diverged']}" for _, run in bad.iterrows()]
+    return f"Diverged, but in the means: {'; '.join(parts)}." if parts else ""
+
+
+def _equal(plan: Plan, runs: pd.DataFrame) -> str:
+    """Runs of one cell that differ in nothing but the seed they name."""
+    parts = []
+    for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
+        for key, what in (
+            ("model", "models"),
+            ("answers", "answers" if "glue" in plan["metrics"] else "translations"),
+        ):
+            twins = cell[cell[key].notna() & cell.duplicated(key, keep=False)]
+            if len(twins):
+                parts += [f"{what} of {_named(plan, group)}" for _, group in twins.groupby(key, sort=False)]
+                break  # equal models translate alike
+    return f"Equal, although their seeds differ: {'; '.join(parts)}." if parts else ""
+
+
+def _named(plan: Plan, runs: pd.Series | pd.DataFrame) -> str:
+    """A run, or runs of one cell, in words: "Grammar demo De→En (seeds 1, 2)"."""
+    run, seeds = (runs, [runs["seed"]]) if isinstance(runs, pd.Series) else (runs.iloc[0], [*runs["seed"]])
+    return f"{dict(plan['rows'])[run['system']]} {run['corpus']} {arrow(run['direction'])} ({_seeds(seeds)})"
 
 
 def _signatures(plan: Plan, runs: pd.DataFrame) -> Iterator[str]:

@@ -25,7 +25,11 @@ RUN = ["corpus", "direction", "system", "seed"]
 SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
-COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit"]
+COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit", "diverged"]
+OUTPUTS = [
+    "model",
+    "answers",
+]  # checksums: of weights; of the test set's translations, or a part's answers
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 
 
@@ -51,6 +55,8 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
             row |= {c: _finite(run["scores"][split][m]) for c, m in zip(columns, SCORES, strict=True)}
         row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
         row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
+        row["model"] = (run.get("model") or {}).get("test")
+        row["answers"] = (run.get("hypotheses") or {}).get("test")
         row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
         row["memory"] = _peak_memory(Path(path).parent / "benchmarks" / f"train.{run['direction']}.tsv")
         rows.append(row)
@@ -169,6 +175,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> p
                 metric = TASK_METRICS[run["task"]][0]
                 _require(scores, [metric], path, f"scores.{part}")
                 row = {"direction": named[place], "system": system, "glue": _finite(scores[metric])}
+                row["answers"] = (run.get("answers") or {}).get(part)
                 rows.append(head | row)
     table = pd.DataFrame(rows)
     for _, group in table.groupby(["corpus", "direction", "system"]):

@@ -17,6 +17,7 @@ from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.notes import notes
 from synmask.pipeline.reporting.runs import (
     COSTS,
+    OUTPUTS,
     RUN,
     SCORES,
     VALID_SCORES,
@@ -68,7 +69,8 @@ def _gather(
 ) -> pd.DataFrame:
     """All given runs, one row each, in the table's order."""
     signatures = [f"signature_{metric}" for metric in SCORES]
-    columns = [*RUN, *COSTS, "overlap", "device_hours", "memory", *SCORES, *VALID_SCORES, *signatures]
+    columns = [*RUN, *COSTS, "overlap", *OUTPUTS]
+    columns += ["device_hours", "memory", *SCORES, *VALID_SCORES, *signatures]
     runs = pd.DataFrame(columns=columns)
     if scores:
         read = read_scores(scores)
@@ -88,8 +90,8 @@ def _gather(
 
 def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
     """The runs, with the p-value of each metric's test against the baseline's run of the same seed."""
+    runs = runs.drop(columns=[*OUTPUTS, "overlap"])  # notes have them
     wide = tests.pivot_table(index=RUN, columns="metric", values="p").add_prefix("p_").reset_index()
-    runs = runs.drop(columns="overlap")  # of the corpus; a note has it
     return runs.merge(wide, on=RUN, how="left") if len(wide) else runs
 
 

@@ -2,8 +2,9 @@
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.files import UserError
+from synmask.pipeline.owner import check_start
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded, read_fitting, read_syntax, syntax_file
 from synmask.pipeline.roberta.labelled import Sentences, SentenceTask, sentence_config
@@ -152,11 +154,15 @@ class ContinuedPretraining(SentenceTask):
 
 @dataclass(frozen=True)
 class Continuing(Stage):
-    """Continued pre-training from `weights`; the last model is kept. `data` holds {train,valid}.npz."""
+    """Continued pre-training from `weights`; the last model is kept. `data` holds {train,valid}.npz.
+
+    `identity`: see `continue_pretraining`.
+    """
 
     settings: ContinuedRun
     data: Path
     weights: Path
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -164,6 +170,7 @@ class Continuing(Stage):
 
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
+        check_start(self.weights, weights.run, self.identity)
         for part in self._parts():
             encoded = read_fitting(part, weights)
             read_syntax(part, encoded)
@@ -204,16 +211,24 @@ class Continuing(Stage):
 
 
 def continue_pretraining(
-    data: Path, weights: Path, run: Path, settings: ContinuedRun, seed: int, **how: Any
+    data: Path,
+    weights: Path,
+    run: Path,
+    settings: ContinuedRun,
+    seed: int,
+    *,
+    identity: Mapping[str, Any] = MappingProxyType({}),
+    **how: Any,
 ) -> None:
     """Continue pre-training, or resume an interrupted call; `run` becomes a weights folder.
 
     Args:
         data: folder of {train,valid}.npz and their annotations (`task_syntax.encode_parses`).
         weights: the weights folder to start from; its vocabulary is copied.
+        identity: the run that this is, if it is a part of one; stands in model.pt.
         how: for `loop.run_stage`.
     """
-    stage = Continuing(settings, seed, data, weights)
+    stage = Continuing(settings, seed, data, weights, identity)
     run_stage(stage, run, **how)
     state = load(run / "checkpoints" / stage.final)
-    save_weights(run, state, load_weights(weights).shape, weights)
+    save_weights(run, state, load_weights(weights).shape, weights, identity)

@@ -1,9 +1,10 @@
 """Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS, score
 from synmask.pipeline.files import UserError, machine_fault, write_lines
-from synmask.pipeline.roberta.encoded import Encoded, read_fitting, read_syntax, syntax_file
+from synmask.pipeline.owner import check_owner, check_start, owned
+from synmask.pipeline.roberta.encoded import Encoded, read_encoded, read_fitting, read_syntax, syntax_file
 from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_config
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights
@@ -32,13 +34,14 @@ EXAMPLES = 64  # answered together
 class FineTuning(Stage):
     """One system on one task with one seed; the model with the best score on the part `valid` is kept.
 
-    `data` holds PART.npz of each part, `weights` is a weights folder.
+    `data` holds PART.npz of each part, `weights` is a weights folder. `identity`: see `finetune`.
     """
 
     settings: FinetuningSettings
     data: Path
     valid: str
     weights: Path
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,6 +61,7 @@ class FineTuning(Stage):
 
     def check(self) -> dict[str, int]:
         weights = load_weights(self.weights)
+        check_start(self.weights, weights.run, self.identity)
         for part in self._parts():
             encoded = read_fitting(part, weights)
             if self.settings.system.kind.reads:
@@ -116,7 +120,20 @@ class FineTuning(Stage):
         return BEST
 
     def summary(self, history: History) -> dict[str, Any]:
-        return {"best_epoch": self.best(history)}
+        """The best epoch; and whether its answers are no better than always the most frequent label's."""
+        best = self.best(history)
+        constant, reached = self._constant(), history[best - 1][self.metric]
+        told = f"{self.metric} {reached:.2f}, one constant answer has {constant:.2f}"
+        return {"best_epoch": best, "diverged": told if reached <= constant else None}
+
+    def _constant(self) -> float:
+        """The score of the training set's most frequent label on `valid`; that of any number is 0."""
+        if not TASKS[self.task].labels:
+            return 0.0
+        train, valid = (torch.from_numpy(read_encoded(part).targets) for part in self._parts())
+        labels = _texts(self.task, valid)
+        answer = _texts(self.task, train.mode().values[None])
+        return round(score(self.task, labels, answer * len(labels))[self.metric], 4)
 
 
 def finetune(
@@ -128,6 +145,7 @@ def finetune(
     seed: int,
     *,
     keep_checkpoints: bool = True,
+    identity: Mapping[str, Any] = MappingProxyType({}),
     **how: Any,
 ) -> None:
     """Fine-tune one system on one task with one seed, or resume an interrupted call.
@@ -139,9 +157,10 @@ def finetune(
             `valid`: the part that chooses the best epoch.
         weights: a weights folder (roberta/weights.py).
         keep_checkpoints: if False, remove all but the best epoch's model.
+        identity: the run that this is, if it is a part of one; stands in best.pt.
         how: for `run_stage`.
     """
-    stage = FineTuning(settings, seed, data, valid, weights)
+    stage = FineTuning(settings, seed, data, valid, weights, identity)
     run_stage(stage, run, **how)
     folder = run / "checkpoints"
     with locked(run):
@@ -151,38 +170,54 @@ def finetune(
         (best,) = stage.models(done["history"])
         path = folder / f"epoch{best}.pt"
         model = load(path) if path.exists() else load(folder / BEST)["model"]
-        save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best})
+        save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best, **owned(identity)})
         if not keep_checkpoints:
             retire(folder, run / BEST, BEST)
 
 
-def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:
-    """Write the model's prediction for each example of a part, one label or number per line."""
-    write_lines(output, predictions(model, weights, data, threads))
+def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1, **how: Any) -> None:
+    """Write the model's prediction for each example of a part, one label or number per line.
+
+    `how`: for `predictions`.
+    """
+    write_lines(output, predictions(model, weights, data, threads, **how))
 
 
-def predictions(model: Path, weights: Path, data: Path, threads: int = 1) -> list[str]:
+def predictions(
+    model: Path,
+    weights: Path,
+    data: Path,
+    threads: int = 1,
+    *,
+    identity: Mapping[str, Any] = MappingProxyType({}),
+) -> list[str]:
     """The model's prediction for each example of a part: a label, or a number.
 
     Args:
         model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
         data: PART.npz, with syntax.PART.npy beside it if the system reads parses.
+        identity: the run that this is a part of.
     """
     torch.set_num_threads(threads)
-    tuned, task = _tuned(model, weights, data)
+    tuned, task = _tuned(model, weights, data, identity)
     encoded = read_fitting(data, task.weights, test=True)
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
     outputs = model_outputs(tuned, encoded, task.syntax(data, encoded))
     return _answers(task.settings.task, outputs)
 
 
-def _tuned(model: Path, weights: Path, data: Path) -> tuple[GuidedRoberta, SentencePrediction]:
+def _tuned(
+    model: Path, weights: Path, data: Path, identity: Mapping[str, Any]
+) -> tuple[GuidedRoberta, SentencePrediction]:
     """The model of a fine-tuning from `weights`, and its task on `data`.
 
     Raises:
-        UserError: it is none, was trained from other weights, or has weights that are not finite.
+        UserError: it is none or another run's, was trained from other weights, or has weights that are not
+            finite.
     """
     saved, loaded = load(model), load_weights(weights)
+    check_owner(model, saved, identity)
+    check_start(weights, loaded.run, identity)
     try:
         settings = FinetuningSettings.model_validate(saved["settings"])
         task = SentencePrediction(data.parent, data.stem, settings, loaded, seed=1)

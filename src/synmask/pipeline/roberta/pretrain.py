@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,10 +21,11 @@ from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.text import gpt2
-from synmask.pipeline.training.binarise import read_binary, read_dictionary, write_binary
+from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary, write_binary
 from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
-from synmask.pipeline.training.stage import Stage, valid_means
+from synmask.pipeline.training.stage import History, Stage, valid_means
 from synmask.pipeline.training.trainer import fairseq_config
 
 LN2 = math.log(2)  # fairseq's own loss is in bits
@@ -116,6 +118,19 @@ class Pretraining(Stage):
             "valid_ppl": round(math.exp(min(valid, 50)), 4),
         }
 
+    def summary(self, history: History) -> dict[str, Any]:
+        """The validation text's perplexity by the training text's sub-words alone, and what it tells."""
+        dictionary = read_dictionary(self.weights / "dict.txt")
+        counts = (
+            counted(read_binary(self.data / part, dictionary), dictionary) for part in ("train", "valid")
+        )
+        unigram = unigram_perplexity(*counts)
+        perplexities = [row["valid_ppl"] for row in history]
+        return {
+            "unigram_ppl": round(unigram, 4),
+            "diverged": diverged(perplexities, unigram, len(history)),
+        }
+
     def judged(self, row: Mapping[str, Any]) -> str:
         return f"perplexity {row['valid_ppl']:.2f}"
 
@@ -167,15 +182,26 @@ def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: P
         write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
 
 
-def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, seed: int, **how: Any) -> None:
+def pretrain(
+    data: Path,
+    run: Path,
+    weights: Path,
+    settings: PretrainingRun,
+    seed: int,
+    *,
+    identity: Mapping[str, Any] = MappingProxyType({}),
+    **how: Any,
+) -> None:
     """Pre-train, or resume an interrupted call; write model.pt into the folder `weights`.
 
     Args:
         data: output of `encode_text`.
         weights: a folder with dict.txt.
         settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
+        identity: the run that this is, if it is a part of one; stands in model.pt.
         how: for `loop.run_stage`.
     """
     stage = Pretraining(settings, seed, data, weights)
     run_stage(stage, run, **how)
-    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)
+    state = load(run / "checkpoints" / stage.final)
+    save_weights(weights, state, _shape(settings.model), weights, identity)

@@ -9,9 +9,10 @@ import re
 import shutil
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from torch import Tensor
 from synmask.pipeline.config.benchmarks import RobertaTraining
 from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.files import UserError, machine_fault, renamed
+from synmask.pipeline.owner import owned
 from synmask.pipeline.text.gpt2 import read_encoder, read_merges, tokenizer
 from synmask.pipeline.training.checkpoints import fault, save
 
@@ -85,11 +87,13 @@ class Weights:
         dictionary: the rows of the embeddings: <s>, <pad>, </s>, <unk>, BPE ids as strings, <mask>.
         state: float32, on the CPU, with the names of `RobertaShape.parameters`; the masked-language-model
             head's weight is the embeddings' own tensor.
+        run: what a model that was trained here carries (`synmask.pipeline.owner`).
     """
 
     shape: RobertaShape
     dictionary: Dictionary
     state: dict[str, Tensor]
+    run: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load_weights(folder: Path) -> Weights:
@@ -112,12 +116,19 @@ def load_dictionary(folder: Path) -> Dictionary:
     return _dictionary(folder, folder, read_encoder(folder / "encoder.json"))
 
 
-def save_weights(folder: Path, state: Mapping[str, Tensor], shape: RobertaShape, vocabulary: Path) -> None:
+def save_weights(
+    folder: Path,
+    state: Mapping[str, Tensor],
+    shape: RobertaShape,
+    vocabulary: Path,
+    run: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Write a weights folder that fairseq and `load_weights` read.
 
     Args:
         state: contains all of `shape.parameters`; other parameters, such as a guide's, are left out.
         vocabulary: a folder with dict.txt, encoder.json and vocab.bpe, which are copied; or `folder` itself.
+        run: the run that trained it; stands in model.pt, where fairseq does not look.
     Raises:
         UserError: `state` is not of this shape, or not of this vocabulary.
     """
@@ -129,7 +140,7 @@ def save_weights(folder: Path, state: Mapping[str, Tensor], shape: RobertaShape,
         _copy(vocabulary, folder)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq requires them
-    save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest})
+    save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest, **owned(run)})
 
 
 def unpack_archive(archive: Path, encoder_json: Path, vocab_bpe: Path, folder: Path) -> Weights:
@@ -169,7 +180,7 @@ def _read(folder: Path, called: Path, encoder: dict[str, int]) -> Weights:
     _check(state, shape, len(dictionary), called)
     state = {name: value.float() for name, value in state.items()}
     state["encoder.lm_head.weight"] = state[TOKENS]
-    return Weights(shape, dictionary, state)
+    return Weights(shape, dictionary, state, {key: saved[key] for key in ("run",) if key in saved})
 
 
 def _dictionary(folder: Path, called: Path, encoder: dict[str, int]) -> Dictionary:

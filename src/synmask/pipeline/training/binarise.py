@@ -137,6 +137,12 @@ def read_binary(prefix: Path, dictionary: Dictionary) -> indexed_dataset.MMapInd
     raise UserError(f"{prefix}: binarised data missing or damaged; delete its folder and rerun")
 
 
+def counted(sentences: indexed_dataset.MMapIndexedDataset, dictionary: Dictionary) -> np.ndarray:
+    """(V,) how often each symbol of `dictionary` occurs in the sentences of `read_binary`."""
+    ids = np.frombuffer(sentences._bin_buffer, dtype=sentences._index.dtype)
+    return np.bincount(ids, minlength=len(dictionary))
+
+
 def _fit(index: bytes, size: int) -> bool:
     """Whether `index` is a complete index of `size` bytes of data.
 

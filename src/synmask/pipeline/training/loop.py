@@ -83,6 +83,8 @@ def run_stage(
     """
     gpus = torch.cuda.device_count()
     processes = processes or workers(stage.batches, gpus)
+    if stage.settings.training.precision == "fp16" and not gpus:
+        raise UserError("training.precision fp16 needs a GPU, and none is visible; give bf16 or fp32")
     if gpus and processes > gpus:
         raise UserError(f"--processes {processes}: only {gpus} GPUs are visible")
     if stage.batches % processes:
@@ -327,6 +329,8 @@ class _Loop:
             "versions": versions(),
             "commit": commit(),
         }
+        if summary.get("diverged"):
+            self._say(f"diverged: {summary['diverged']}; its scores are marked")
         write_json(self.job.checkpoints / "finished.json", {"summary": summary, "history": self.history})
 
     def _say(self, text: str) -> None:

@@ -37,11 +37,10 @@ def fairseq_config(
         dataset: keys of fairseq's section `dataset`, such as max_tokens.
     """
     cuda, precision = torch.cuda.is_available(), training.precision
-    half = precision == "fp16" and cuda  # CPUs do not compute in fp16
     cfg = OmegaConf.structured(FairseqConfig)
     sections: dict[str, dict[str, Any]] = {
         "common": {"no_progress_bar": True, "seed": seed, "cpu": not cuda, "tpu": False}
-        | {"bf16": precision == "bf16", "fp16": half},
+        | {"bf16": precision == "bf16", "fp16": precision == "fp16"},
         "checkpoint": {
             "save_dir": str(run / "checkpoints"),
             "load_checkpoint_on_all_dp_ranks": True,  # torch's weights_only rejects fairseq's broadcast

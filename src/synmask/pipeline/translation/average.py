@@ -3,7 +3,9 @@
 import codecs
 import io
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -11,9 +13,12 @@ from fairseq.data import Dictionary
 
 from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, machine_fault, read_lines
+from synmask.pipeline.owner import check_owner, owned
 from synmask.pipeline.training.checkpoints import average_file, load, save
 from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
+
+BY_HAND: Mapping[str, Any] = MappingProxyType({})  # the run of a step that is a part of none
 
 
 class Loaded(NamedTuple):
@@ -66,6 +71,7 @@ def save_model(
     text: ModelText,
     settings: RunSettings,
     template_model: Path | None = None,
+    run: Mapping[str, Any] = BY_HAND,
 ) -> None:
     """Write `state` with all that its use requires: settings, dictionaries, BPE codes and text settings.
 
@@ -73,8 +79,9 @@ def save_model(
         data: folder of binarised data (for its dictionaries).
         template_model: for a system that reads templates, the file of the model that predicts them; its
             contents are included.
+        run: the run that the model is of; stands in the file.
     Raises:
-        UserError: `state` does not fit the dictionaries or settings.
+        UserError: `state` does not fit the dictionaries or settings; the template model is another run's.
     """
     sides = {"source": text.source, "target": text.target}
     paths = {side: data / f"dict.{language}.txt" for side, language in sides.items()}
@@ -84,20 +91,24 @@ def save_model(
         "dictionaries": dictionaries,
         "text": text.plain(),
         "settings": settings.plain(),
+        **owned(run),
     }
     if template_model is not None:
         saved["template_model"] = load(template_model)
+        check_owner(template_model, saved["template_model"], run, "settings")  # it has settings of its own
     _built(saved, f"{data}: not what the model was trained on")
     save(path, saved)
 
 
-def load_model(path: Path) -> Loaded:
-    """The model of a model file.
+def load_model(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
+    """The model of a model file, for a step of `run`.
 
     Raises:
-        UserError: it is no model file, is damaged, or has weights that are not finite.
+        UserError: it is no model file, is damaged, is another run's, or has weights that are not finite.
     """
-    return _ready(_saved(path), path)
+    saved = _saved(path)
+    check_owner(path, saved, run)
+    return _ready(saved, path)
 
 
 def load_template_model(path: Path) -> Loaded:

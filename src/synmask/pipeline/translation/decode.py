@@ -1,8 +1,9 @@
 """Decode with a model file by beam search."""
 
+import hashlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe
-from synmask.pipeline.translation.average import Loaded, load_model
+from synmask.pipeline.translation.average import BY_HAND, Loaded, load_model
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
 from synmask.pipeline.translation.inputs import batches, detokenised, encoded
 from synmask.pipeline.translation.task import read_templates
+
+NAMED = ("corpus", "direction", "system", "seed")  # what tells whose a hypothesis is
 
 
 def decode_files(
@@ -30,23 +33,27 @@ def decode_files(
     references: Sequence[Path] = (),
     annotations: Sequence[Path] = (),
     templates: Sequence[Path] = (),
+    run: Mapping[str, Any] = BY_HAND,
 ) -> None:
     """Translate files of source sentences in BPE one by one; the model is loaded once.
 
-    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens) for each of
-    `outputs`, in the order of `sources`; with references also OUTPUT.forced.csv, their log-probabilities.
+    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens, run, the model's
+    checksum) for each of `outputs`, in the order of `sources`; with references also OUTPUT.forced.csv, their
+    log-probabilities.
 
     Args:
         references: the reference translations of each file, in BPE.
         annotations: the annotations of each file, if the model reads parses.
         templates: the templates of each file (`predict_templates`), if the model reads them.
+        run: the run that this is a part of.
 
     Raises:
-        UserError: the numbers of sources and outputs differ; required annotations or templates are missing or
-            belong to another text.
+        UserError: the numbers of sources and outputs differ; the model is another run's; required annotations
+            or templates are missing or belong to another text.
     """
     torch.set_num_threads(threads)
-    transformer, task, text = load_model(model)
+    transformer, task, text = load_model(model, run)
+    of = {"model": fingerprint(transformer), "run": {key: run[key] for key in NAMED if key in run}}
     if task.parsed and not annotations:
         raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
     templated = task.template_dictionary is not None
@@ -75,7 +82,7 @@ def decode_files(
             tok.writelines(f"{line}\n" for line in words)
             txt.writelines(f"{line}\n" for line in detokenised(words, text))
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
-            cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens}))
+            cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens} | of))
             for handle in probable:
                 values = log_probabilities(
                     transformer, task, sentences, forced, settings.max_tokens, rows, given
@@ -83,14 +90,22 @@ def decode_files(
                 write_probabilities(handle, values, forced)
 
 
-def predict_templates(model: Path, source: Path, output: Path, settings: Decoding, *, threads: int) -> None:
+def predict_templates(
+    model: Path,
+    source: Path,
+    output: Path,
+    settings: Decoding,
+    *,
+    threads: int,
+    run: Mapping[str, Any] = BY_HAND,
+) -> None:
     """Write the best template for each source sentence; both are in BPE.
 
     Raises:
-        UserError: the model itself reads parses or templates.
+        UserError: the model is another run's, or reads parses or templates itself.
     """
     torch.set_num_threads(threads)
-    loaded = load_model(model)
+    loaded = load_model(model, run)
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
@@ -111,6 +126,15 @@ def best_templates(
     search = BeamSearch([transformer], task.tgt_dict, settings)
     sentences = encoded(lines, transformer.encoder.max_positions(), task, name=name)
     return _translate(transformer, task, search, sentences, settings.max_tokens, tell=tell)
+
+
+def fingerprint(model: torch.nn.Module) -> str:
+    """A checksum of a model's weights: equal for models that are equal, whatever else their files carry."""
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        if not name.endswith("_float_tensor"):  # fairseq's uninitialised memory; only its type is used
+            found.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()[:16]
 
 
 def listed(annotations: frozenset[str]) -> str:

@@ -1,7 +1,7 @@
 """Parse with a model file: the syntax that its guide induces."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 
 from synmask.pipeline.files import UserError, json_text, read_lines, write_all_lines
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
-from synmask.pipeline.translation.average import Loaded, load_model
+from synmask.pipeline.translation.average import BY_HAND, Loaded, load_model
 from synmask.pipeline.translation.inputs import (
     Jars,
     batches,
@@ -26,16 +26,23 @@ MAX_TOKENS = 4000  # per batch
 
 
 def parse_file(
-    model: Path, source: Path, output: Path, distribution: Path, sentence: int | None, threads: int
+    model: Path,
+    source: Path,
+    output: Path,
+    distribution: Path,
+    sentence: int | None,
+    threads: int,
+    run: Mapping[str, Any] = BY_HAND,
 ) -> None:
     """Induce the syntax of a file of source sentences in BPE.
 
     Writes `output`, one JSON object per line (`_induced`), and `distribution`: the tokens of one sentence and
     its P_D, if the guide induces one. This is sentence number `sentence` (from 1), by default the first of 8
-    to 14 words that has a split word, or else the first with words.
+    to 14 words that has a split word, or else the first with words. `run` is the run that this is a part of.
 
     Raises:
-        UserError: the model's guide induces no syntax, or there is no sentence, or not this one.
+        UserError: the model is another run's, or its guide induces no syntax; or there is no sentence, or not
+            this one.
     """
     torch.set_num_threads(threads)
     lines = [" ".join(line.split()) for line in read_lines(source)]  # any white space is between tokens
@@ -44,7 +51,7 @@ def parse_file(
     chosen = _chosen([line.split() for line in lines], sentence, source)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(_inducing(model), lines, name=source):
+    for index, row, p in _induced(_inducing(model, run), lines, name=source):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -91,9 +98,9 @@ def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
     answer(reply, input=None, output=None, most=most, prompt=f"{text.source}>")
 
 
-def _inducing(path: Path) -> Loaded:
+def _inducing(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
     """`load_model`; raises a UserError if the model's guide induces no syntax."""
-    loaded = load_model(path)
+    loaded = load_model(path, run)
     guide = loaded.model.encoder.guide
     if guide is None or not guide.options.induces:
         raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")

@@ -16,8 +16,9 @@ from omegaconf import DictConfig
 
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError
-from synmask.pipeline.training.binarise import read_dictionary
+from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file
+from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage, valid_means
 from synmask.pipeline.translation.criterion import MixedLoss
@@ -85,9 +86,12 @@ class Translation(Stage):
 
     def _sizes(self, split: str) -> np.ndarray:
         """(N,) the number of sub-words on each pair's longer side."""
-        languages = (self.source, self.target)
-        source, target, _ = read_split(self.data, split, languages, self._dictionaries(), self.parsed)
+        source, target, _ = self._split(split)
         return np.maximum(source.sizes, target.sizes)
+
+    def _split(self, split: str) -> tuple[Any, Any, Any]:
+        """The sentences of both sides, and annotations."""
+        return read_split(self.data, split, (self.source, self.target), self._dictionaries(), self.parsed)
 
     def files(self) -> list[Path]:
         files = [path for split in ("train", "valid") for path in self.data.glob(f"{split}.*")]
@@ -124,6 +128,17 @@ class Translation(Stage):
             "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
             "valid_loss": round(float(valid["loss"]), 5),
             "valid_ppl": round(math.exp(min(float(valid["nll_loss"]), 50)), 4),
+        }
+
+    def summary(self, history: History) -> dict[str, Any]:
+        """The validation text's perplexity by the training text's word frequencies, and what it tells."""
+        dictionary = self._dictionaries()[1]
+        unigram = unigram_perplexity(
+            *(counted(self._split(split)[1], dictionary) for split in ("train", "valid"))
+        )
+        return {
+            "unigram_ppl": round(unigram, 4),
+            "diverged": diverged([row["valid_ppl"] for row in history], unigram, self.models(history)[-1]),
         }
 
     def judged(self, row: Mapping[str, Any]) -> str:

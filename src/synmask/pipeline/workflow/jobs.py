@@ -188,8 +188,7 @@ class Jobs:
         return entry.pretrain or entry.continued
 
     def pretraining_settings(self, wildcards: Wildcards) -> str:
-        entry = self.pretraining(wildcards)
-        return as_json(entry.model_dump(mode="json", include={"model", "training", "losses"}))
+        return as_json(_weights_run(wildcards.weights, self.pretraining(wildcards))["settings"])
 
     def pretraining_text(self, split: str) -> Told:
         """The text of a pre-training: files of the user's, or generated."""
@@ -301,6 +300,23 @@ class Jobs:
     def compared_task(self, wildcards: Wildcards) -> str:
         return as_json(_task_run_of(wildcards) | {"baseline": wildcards.baseline})
 
+    def weights_run(self, wildcards: Wildcards) -> dict[str, Any]:
+        """Which weights a training starts from; those that are trained here also have settings and a seed."""
+        name = self.weights(wildcards)
+        entry = self.config.weights[name]
+        return _weights_run(name, entry.pretrain or entry.continued)
+
+    def pretrained_run(self, wildcards: Wildcards) -> str:
+        """The description of a pre-training, as JSON; of a continued one with the weights it starts from."""
+        entry = self.pretraining(wildcards)
+        run = _weights_run(wildcards.weights, entry)
+        return as_json(run | ({"start": self.weights_run(wildcards)} if isinstance(entry, Continued) else {}))
+
+    def tuned_model(self, wildcards: Wildcards) -> str:
+        """The description of a fine-tuning for its model, as JSON; without a seed, that of a system's."""
+        settings, start = self._finetuning(wildcards).plain(), self.weights_run(wildcards)
+        return as_json(_task_run_of(wildcards) | {"settings": settings, "start": start})
+
     def finetuned_run(self, wildcards: Wildcards) -> str:
         settings, weights = self._finetuning(wildcards).plain(), self.weights(wildcards)
         return as_json(_task_run_of(wildcards) | {"settings": settings, "weights": weights})
@@ -318,4 +334,12 @@ def _run_of(wildcards: Wildcards) -> tuple[str, str, str]:
 
 def _task_run_of(wildcards: Wildcards) -> dict[str, Any]:
     names = {"corpus": wildcards.benchmark, "task": wildcards.task, "system": wildcards.system}
-    return names | {"seed": int(wildcards.seed)}
+    return names | ({"seed": int(wildcards.seed)} if hasattr(wildcards, "seed") else {})
+
+
+def _weights_run(name: str, entry: Pretrain | Continued | None) -> dict[str, Any]:
+    """Weights by name, and, if they are trained here, by the settings and the seed of their training."""
+    if entry is None:
+        return {"weights": name}
+    settings = entry.model_dump(mode="json", include={"model", "training", "losses"})
+    return {"weights": name, "seed": entry.seed, "settings": settings}

@@ -300,17 +300,46 @@ def unreadable(words: Iterable[str]) -> str | None:
     return None
 
 
+def misread(words: Iterable[str]) -> str | None:
+    """One line for the first word behind --config that is no KEY=VALUE; Snakemake ends in a traceback there.
+
+    >>> misread(["--config", "training.lr=1"])
+    '--config training.lr=1: a key within a section is written \\'training={"lr": 1}\\''
+    >>> misread(["--config", "force=true", "demo"])
+    '--config demo: not KEY=VALUE; a target stands before --config, a switch is written KEY=true'
+    >>> misread(["demo", "--config", "force=true", 'training={"lr": 1}', "-n"])
+    """
+    for word in values_of(words, "--config", "-C"):
+        key, equals, value = word.partition("=")
+        if not equals:
+            advice = "a target stands before --config, a switch is written KEY=true"
+            return f"--config {word}: not KEY=VALUE; {advice}"
+        if re.fullmatch(r"\w+(\.[\w-]+)+", key):
+            first, *rest = key.split(".")
+            for part in reversed(rest):
+                value = f'{{"{part}": {value}}}'
+            return f"--config {word}: a key within a section is written '{first}={value}'"
+        if not re.fullmatch(r"[a-zA-Z_][\w-]*\w", key):
+            return f"--config {word}: no key of config.yaml; give KEY=VALUE"
+    return None
+
+
 def config_files(words: Iterable[str]) -> Iterator[str]:
     """The files that a command line of Snakemake gives as configuration.
 
     >>> [*config_files(["demo", "--configfile", "a", "b", "-n", "c", "--configfiles=d"])]
     ['a', 'b', 'd']
     """
+    return values_of(words, "--configfile", "--configfiles")
+
+
+def values_of(words: Iterable[str], *options: str) -> Iterator[str]:
+    """The values of an option that takes several."""
     follows = False
     for word in words:
         option, _, value = word.partition("=")
         if word.startswith("-"):
-            follows = option in ("--configfile", "--configfiles")
+            follows = option in options
             yield from [value] if follows and value else []
         elif follows:
             yield word

@@ -1,0 +1,60 @@
+"""Whose a model is: a model file carries its run, and a step of a run compares it with its own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from synmask.pipeline.config.schema import flat
+from synmask.pipeline.files import UserError
+from synmask.pipeline.provenance import commit
+
+# The parts of a run that a step compares. A model also carries the commit, which may differ: a step that
+# comes later may be run by a later version whose changes do not concern the training.
+COMPARED = ("corpus", "direction", "task", "weights", "system", "seed", "settings", "start")
+
+
+def owned(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model of `run` carries beside its weights; nothing if it was made by hand, without a run."""
+    return {"run": {**run, "commit": commit()}} if run else {}
+
+
+def check_owner(path: Path, saved: Mapping[str, Any], run: Mapping[str, Any], *but: str) -> None:
+    """Compare the run that a model file carries with the run that reads it.
+
+    Args:
+        path: of the model, for messages; `saved`: its contents.
+        run: the run that reads it; by hand there is none, and any model is fine.
+        but: parts of the run that are not compared.
+
+    Raises:
+        UserError: it is another run's, or does not say whose it is.
+    """
+    if not run:
+        return
+    advice = "move it away and run again to make this run's own"
+    carried = saved.get("run")
+    if not isinstance(carried, Mapping):
+        raise UserError(f"{path}: does not say whose it is (made by hand, or by an older version); {advice}")
+    for part in COMPARED:
+        if part in run and part not in but and carried.get(part) != run[part]:
+            there, here = carried.get(part), run[part]
+            if isinstance(there, Mapping) and isinstance(here, Mapping):
+                there, here = _first_difference(there, here)
+            raise UserError(f"{path}: of another run ({part} {there}, here {here}); {advice}")
+
+
+def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, str]:
+    """The first setting with different values, as "training.lr: 0.1" and "training.lr: 0.2"."""
+    one, other = flat(dict(one)), flat(dict(other))
+    key = next((key for key in sorted({*one, *other}) if one.get(key) != other.get(key)), "")
+    return f"{key}: {one.get(key)}", f"{key}: {other.get(key)}"
+
+
+def check_start(folder: Path, saved: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    """`check_owner` for the model.pt of the weights folder that the training of `run` starts from.
+
+    Weights that were published elsewhere carry no run, so only those that were trained here must.
+    """
+    start = run.get("start", {})
+    if "settings" in start or "run" in saved:
+        check_owner(folder / "model.pt", saved, start)

@@ -1,0 +1,32 @@
+"""Whether a training learned anything: its perplexity beside that of word frequencies alone."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def unigram_perplexity(train: np.ndarray, valid: np.ndarray) -> float:
+    """The perplexity of a unigram model, which knows nothing but frequencies, on the validation text.
+
+    Each symbol's probability is its share of the training text, counted once more than it occurs (add-one),
+    so that no symbol of the validation text has none.
+
+    Args:
+        train, valid: (V,) how often each symbol of the dictionary occurs, `</s>` once per sentence.
+    """
+    shares = (train + 1.0) / (train + 1.0).sum()
+    return float(np.exp(-(valid * np.log(shares)).sum() / valid.sum()))
+
+
+def diverged(perplexities: Sequence[float], unigram: float, final: int) -> str | None:
+    """Why a training counts as diverged; None if it learned something.
+
+    Args:
+        perplexities: on the validation text, one per epoch; unigram: that of `unigram_perplexity`.
+        final: the epoch, from 1, whose model is the last one that is used.
+    """
+    if not perplexities[final - 1] < unigram:
+        return f"perplexity {perplexities[final - 1]:.4g}, word frequencies alone have {unigram:.4g}"
+    if len(perplexities) > 1 and min(perplexities[1:]) >= perplexities[0]:
+        return f"perplexity never below that of the first epoch, {perplexities[0]:.4g}"
+    return None
