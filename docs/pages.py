@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 VERDICT, DEMO = "docs/verdict/report.html", "results/report.html"
-LINKED = re.compile(r"\[([^\]]+)\]\((\S*report\.html)\)")  # Sphinx would make a download of it
+LINKED = re.compile(r"\[([^\]]+)\]\((?!\w+:)(\S*\.html)\)")  # Sphinx would make a download of it
 IF_DEMO = re.compile(r"<!-- if the demo has run: (.*?) -->")
 FILES = re.compile(r'<(p|span) class="files">.*?</\1>')
 
