@@ -1,4 +1,4 @@
-"""The results at the head of a page: how each system differs from its rival, tested as the verdict's claims are."""
+"""The results at the head of a page: systems against their rivals, tested as claims are."""
 
 import json
 import math

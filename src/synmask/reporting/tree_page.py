@@ -128,12 +128,14 @@ def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name
         more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
     words = [_word(leaf, index, places, line, width, parse) for index, leaf in enumerate(drawing.leaves)]
     return (
-        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px"><figcaption>{escape(name)}</figcaption>'
+        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
+        f"<figcaption>{escape(name)}</figcaption>"
         f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
         f'role="group" aria-label="{escape(name, quote=True)}">'
         f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
         f'<path class="tree-right" d="{"".join(lines[True])}"/>'
-        f'<path class="tree-split" d="{"".join(marks)}"/>{more}{"".join(labels)}{"".join(words)}</svg></figure>'
+        f'<path class="tree-split" d="{"".join(marks)}"/>{more}'
+        f"{''.join(labels)}{''.join(words)}</svg></figure>"
     )
 
 

@@ -341,9 +341,7 @@ class Targets:
             named.setdefault(entry.corpus, []).append(name)
             for test in tests:
                 what = f"{test['system']} against {test.get('baseline') or test['trivial']}, {test['metric']}"
-                refuted = (
-                    "a difference that is significantly below 0, or below the paper's gain where there is one"
-                )
+                refuted = "a difference significantly below 0, or below the paper's gain if there is one"
                 claim = {"name": what, "claim": what, "refuted": refuted, "contrasts": [test]}
                 found.setdefault(entry.corpus, {}).setdefault(what, claim)
         return [
