@@ -53,7 +53,7 @@ class Effect:
 
     @property
     def sentence(self) -> str:
-        """What was found, and how surely."""
+        """The difference, its interval and its certainty in words."""
         found = self.found
         text = f"{self.label} against {self.rival}: {self.interval}; {probability(found.p)}"
         if found.gain is not None:

@@ -319,8 +319,8 @@ class Targets:
         )
 
     def _page_claims(self, experiments: Iterable[str]) -> list[dict[str, Any]]:
-        """What a page tests, by corpus (`Claims`): each system's BLEU against that of the first of its
-        experiment, and the F1 of its trees against right-branching ones."""
+        """The claims that a page tests, by corpus (`Claims`): on each system's BLEU against that of the
+        first of its experiment, and on the F1 of its trees against right-branching ones."""
         found: dict[str, dict[str, dict[str, Any]]] = {}
         named: dict[str, list[str]] = {}
         for name in experiments:
