@@ -5,7 +5,7 @@
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
 # make gpu-report: measure all that there is on a GPU; writes docs/gpu.md and docs/gpu.csv.
-# make verdict: build docs/verdict/report.html from the runs that are shipped.
+# make verdict: build docs/verdict/report.html, a page of the site, from the runs that are shipped.
 # Everything else is `snakemake`.
 PYTHON ?= python3
 VENV := .venv
