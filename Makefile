@@ -5,7 +5,7 @@
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
 # make gpu-report: measure all that there is on a GPU; writes docs/gpu.md and docs/gpu.csv.
-# make verdict: build docs/verdict/report.html from the runs that are shipped.
+# make verdict: build studies/multi30k/report.html, a page of the site, from the runs that are shipped.
 # Everything else is `snakemake`.
 PYTHON ?= python3
 VENV := .venv
@@ -59,9 +59,9 @@ docs: $(DOCS)/.ready
 verdict: $(READY)
 	@rm -rf $(VERDICT) && mkdir -p $(VERDICT)/results
 	@tar -xJf studies/multi30k/runs.tar.xz -C $(VERDICT)/results
-	@ln -s $(addprefix ../../,Snakefile config.yaml profiles src workflow) $(VERDICT)
-	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --config partial=true
-	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html docs/verdict/report.html
+	@ln -s $(addprefix ../../,Snakefile config.yaml profiles src studies workflow) $(VERDICT)
+	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --configfile studies/multi30k/config.yaml --config partial=true
+	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html studies/multi30k/report.html
 
 $(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements-%.txt
 	$(PYTHON) -m venv .venv-$*

@@ -1,14 +1,11 @@
 """The site that `make docs` builds: the pages of the repository and the docstrings of its library."""
 
-import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 from griffe import GriffeLoader, Parser, patch_loggers
 from griffe2md import render_object_docs
-from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.application import Sphinx
 from sphinx.util.logging import getLogger
 
@@ -19,16 +16,8 @@ import pages
 ROOT = Path(__file__).parents[1]
 project = "synmask"
 root_doc = "docs/index"
-include_patterns = [
-    "*.md",
-    "docs/*.md",
-    "docs/*.ipynb",
-    "docs/library/*.md",
-    "results/README.md",
-    "studies/multi30k/*.md",
-]
+include_patterns = ["*.md", "docs/*.md", "docs/library/*.md", "results/README.md", "studies/multi30k/*.md"]
 exclude_patterns = [".*", "src", "site", "data", "build"]
-source_suffix = {".md": "markdown", ".ipynb": "notebook"}
 external_toc_path = "docs/_toc.yml"  # the navigation
 html_extra_path = ["redirect"]  # index.html, which leads to docs/index.html
 
@@ -84,26 +73,7 @@ def publish(app: Sphinx, fault: Exception | None) -> None:
         pages.publish(ROOT, Path(app.outdir))
 
 
-class NotebookParser(MystParser):
-    """A notebook as a page: text, code, and what the code printed and drew."""
-
-    supported = ("notebook",)
-
-    def parse(self, inputstring: str, document: Any) -> None:
-        parts = []
-        for cell in json.loads(inputstring)["cells"]:
-            source = "".join(cell["source"])
-            parts.append(f"```python\n{source}\n```" if cell["cell_type"] == "code" else source)
-            for output in cell.get("outputs", ()):
-                if "text" in output:
-                    parts.append("```text\n" + "".join(output["text"]) + "\n```")
-                else:
-                    parts.append(f"![](data:image/png;base64,{output['data']['image/png'].strip()})")
-        super().parse("\n\n".join(parts), document)
-
-
 def setup(app: Sphinx) -> None:
     patch_loggers(getLogger)  # its warnings are errors, too
-    app.add_source_parser(NotebookParser)
     app.connect("source-read", complete)
     app.connect("build-finished", publish)

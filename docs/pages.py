@@ -9,15 +9,16 @@ import re
 import sys
 from pathlib import Path
 
-VERDICT, DEMO = "docs/verdict/report.html", "results/report.html"
-LINKED = re.compile(r"\[([^\]]+)\]\((\S*report\.html)\)")  # Sphinx would make a download of it
-IF_DEMO = re.compile(r"<!-- if the demo has run: (.*?) -->")
+VERDICT, DEMO = "studies/multi30k/report.html", "results/report.html"
+DISTRIBUTION = "docs/distribution.html"
+LINKED = re.compile(r"\[([^\]]+)\]\((?!\w+:)(\S*\.html)\)")  # Sphinx would make a download of it
+IF_THERE = re.compile(r"<!-- if (\S+) is there: (.*?) -->")
 FILES = re.compile(r'<(p|span) class="files">.*?</\1>')
 
 
 def with_links(text: str, root: Path) -> str:
-    """A page's Markdown with links that open reports, and with what it says of the demo's if there is one."""
-    text = IF_DEMO.sub(r"\1" if (root / DEMO).exists() else "", text)
+    """A page's Markdown with links that open whole pages, and with what it says of files that exist."""
+    text = IF_THERE.sub(lambda found: found[2] if (root / found[1]).exists() else "", text)
     return LINKED.sub(r'<a href="\2">\1</a>', text)
 
 
@@ -27,8 +28,8 @@ def alone(html: str) -> str:
 
 
 def publish(root: Path, site: Path) -> None:
-    """Put the reports that exist where the site's pages look for them."""
-    for name in (VERDICT, DEMO):
+    """Put the reports that exist, and the page on P_D, where the site's pages look for them."""
+    for name in (VERDICT, DEMO, DISTRIBUTION):
         if (root / name).exists():
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             (site / name).write_text(alone((root / name).read_text(encoding="utf-8")), encoding="utf-8")

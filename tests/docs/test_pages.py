@@ -1,5 +1,6 @@
 """Report pages on the site, and that of the verdict's runs, whose every score is that of the archive."""
 
+import csv
 import importlib.util
 import json
 import re
@@ -8,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from synmask.pipeline.config import load, merge, read_published, read_yaml
+from synmask.pipeline.config.claims import Claims
+from synmask.pipeline.reporting.layout import signed
+from synmask.pipeline.reporting.report import write_report
+from synmask.pipeline.workflow.targets import Targets
+
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(
     r"<tr><td>[^<]*</td><td><a href=\"#run-([\w-]+)-(\w\w-\w\w)-([\w.-]+)-(\d+)\">[^<]*</a></td><td>\4</td>\n(.*)"
 )
+TESTED = ("grammar",)  # systems whose contrasts are tested here
 METRICS = (("test", "sacrebleu"), ("test", "bleu_tokenised"), ("test", "chrf"), ("valid", "sacrebleu"))
 spec = importlib.util.spec_from_file_location("pages", ROOT / "docs/pages.py")
 pages = importlib.util.module_from_spec(spec)
@@ -19,11 +27,32 @@ spec.loader.exec_module(pages)
 REPORT = (
     '<p>A</p>\n<p class="files"><a href="x/scores.json">scores</a> <a href="y">y</a></p>\n<a href="#b">B</a>'
 )
+LINKED = {pages.VERDICT: "../studies/multi30k/report.html", pages.DEMO: "../results/report.html"}
 
 
 @pytest.fixture(scope="module")
-def report():
-    return (ROOT / pages.VERDICT).read_text(encoding="utf-8")
+def built(tmp_path_factory):
+    """The page that `make verdict` builds, but for its tables, from the archive."""
+    folder = tmp_path_factory.mktemp("verdict")
+    with tarfile.open(ROOT / "studies/multi30k/runs.tar.xz") as archive:
+        archive.extractall(folder / "results", filter="data")
+    config = load(merge(read_yaml(ROOT / "config.yaml"), read_yaml(ROOT / "studies/multi30k/config.yaml")))
+    plan = json.loads(
+        Targets(config, read_published(ROOT / "workflow/published.yaml")).page_plan("report-verdict")
+    )
+    tested = [claim for claim in plan["claims"][0]["claims"] if claim["contrasts"][0]["system"] in TESTED]
+    plan["claims"] = [Claims.model_validate(plan["claims"][0] | {"claims": tested})]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_report(plan, folder / "whole.html", captions=ROOT / "workflow/report")
+    page = folder / "report.html"
+    page.write_text(pages.alone((folder / "whole.html").read_text(encoding="utf-8")), encoding="utf-8")
+    return page
+
+
+@pytest.fixture(scope="module")
+def report(built):
+    return built.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -44,20 +73,21 @@ def test_a_report_by_itself_has_no_links_to_files():
     assert pages.alone(REPORT) == '<p>A</p>\n\n<a href="#b">B</a>'
 
 
-def test_the_demos_report_is_linked_and_published_if_there_is_one(tmp_path):
+def test_whole_pages_are_linked_and_published_if_they_are_there(tmp_path):
     text = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    verdict, demo = (f'<a href="{path}">' for path in ("verdict/report.html", "../results/report.html"))
-    assert text.count("report.html") == 2
+    built = {name: f'<a href="{path}">' for name, path in LINKED.items()}
     without = pages.with_links(text, tmp_path)
-    assert verdict in without
-    assert "results/report.html" not in without
+    assert not [link for link in built.values() if link in without]
+    assert '<a href="distribution.html">' in without
     pages.publish(tmp_path, tmp_path / "site")
     assert not (tmp_path / "site").exists()
-    (tmp_path / "results").mkdir()
-    (tmp_path / pages.DEMO).write_text(REPORT)
-    assert demo in pages.with_links(text, tmp_path)
+    for name in (*built, pages.DISTRIBUTION):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(REPORT)
+    assert all(link in pages.with_links(text, tmp_path) for link in built.values())
     pages.publish(tmp_path, tmp_path / "site")
-    assert (tmp_path / "site" / pages.DEMO).read_text() == pages.alone(REPORT)
+    for name in (*built, pages.DISTRIBUTION):
+        assert (tmp_path / "site" / name).read_text() == pages.alone(REPORT)
 
 
 def test_the_verdicts_report_has_the_scores_of_the_archive(report, runs):
@@ -80,10 +110,18 @@ def test_the_verdicts_report_is_alone_and_has_no_text_of_the_corpus(report, runs
     assert not [line for line in long if line in report]
 
 
-def test_the_verdicts_report_works_in_a_browser(open_page):
+def test_the_verdicts_report_works_in_a_browser_and_has_the_verdicts_numbers(built, open_page):
     script = (
-        "return [document.scrollingElement.scrollWidth, document.querySelectorAll('.finding').length].join()"
+        "return [document.scrollingElement.scrollWidth, document.querySelectorAll('.effect').length].join()"
     )
-    page = open_page(ROOT / pages.VERDICT, script, width=400)
+    page = open_page(built, script, width=400)
     assert not page.console
-    assert page.said == "400,9"  # sections with a finding
+    assert page.said == "400,4"  # BLEU and F1 in two directions
+    with (ROOT / "studies/multi30k/verdict.csv").open(encoding="utf-8") as file:
+        rows = [
+            row for row in csv.DictReader(file) if (row["system"], row["rival"]) == ("grammar", "transformer")
+        ]
+    assert len(rows) == 2
+    for row in rows:
+        numbers = (signed(float(row[key])) for key in ("difference", "low", "high"))
+        assert "{} [{}, {}]".format(*numbers) in page.html

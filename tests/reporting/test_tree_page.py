@@ -206,3 +206,22 @@ def test_without_scripts_every_sentence_can_be_opened(opened):
 def test_a_narrow_window_is_not_overflowed(opened):
     wide = "return document.scrollingElement.scrollWidth <= innerWidth;"
     assert opened(wide, width=400).said == "true"
+
+
+def test_trees_fit_the_column_or_scroll_together(open_page, tmp_path):
+    words = [f"word{k}" for k in range(14)]
+    gold = [Tree("S", tuple(Tree("N", (word,)) for word in words))]
+    parse = [Parse([f"{word}{'@' * 2 * (k == 3)}" for k, word in enumerate(words)], [1.0] * 13, 2)]
+    gold[0] = Tree("S", tuple(Tree("N", (word,)) for word in (*words[:3], "word3word4", *words[5:])))
+    (tmp_path / "page.html").write_text(page("Trees", section(gold, {"A": parse})))
+    script = """
+      const trees = [...document.querySelectorAll(".tree-one")];
+      trees[1].scrollLeft = 1e6;
+      return new Promise((said) => setTimeout(() => said(JSON.stringify(trees.map((one) => {
+        const lack = one.scrollWidth - one.clientWidth;
+        return [lack, lack - Math.round(one.scrollLeft)];
+      }))), 300));"""
+    wide = json.loads(open_page(tmp_path / "page.html", script).said)
+    assert [lack for lack, _ in wide] == [0, 0]
+    narrow = json.loads(open_page(tmp_path / "page.html", script, width=400).said)
+    assert all(lack > 50 and abs(left) <= 2 for lack, left in narrow)

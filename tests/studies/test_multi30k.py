@@ -523,12 +523,12 @@ def test_first_screens(runs):
 
 NAMED = {
     "Grammar": "grammar",
-    "Grammar − BPE labels": "grammar-nobpe",
-    "Grammar − parser's attention": "grammar-noattention",
+    "Grammar without BPE labels": "grammar-nobpe",
+    "Grammar without parser attention": "grammar-noattention",
     "Grammar + residual connection in the parser": "grammar-residual",
     "Grammar (mended)": "grammar-mended",
 }
-HEADED = {name: NAMED[name] for name in ("Grammar", "Grammar − parser's attention", "Grammar (mended)")}
+HEADED = {name: NAMED[name] for name in ("Grammar", "Grammar without parser attention", "Grammar (mended)")}
 
 
 def tree_rows(runs):

@@ -64,10 +64,10 @@ def test_an_average_of_another_seeds_checkpoints_is_refused(made, capsys, tmp_pa
 def test_hypotheses_of_another_seed_are_not_scored(made, corpus, capsys, tmp_path):
     _, call, _ = made
     folder, source = made[0], corpus / "bpe/test.de"
-    call("decode", 1, "--model", folder / "average.pt", "--inputs", source, "--outputs", tmp_path / "h",
+    gold = corpus / "bpe/test.en"
+    call("decode", 1, "--model", folder / "average.pt", "--inputs", source, "--outputs", tmp_path / "h", "--references", gold,
          "--settings", DECODING)  # fmt: skip
     (tmp_path / "train.json").write_text("{}")
-    gold = corpus / "bpe/test.en"
     for seed in (2, 1):
         run = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": seed}
         words = ["--splits", "test", "--hypotheses", tmp_path / "h", "--references", gold]

@@ -84,12 +84,12 @@ def test_the_page_shows_what_was_run(built, open_page):
         tables: document.querySelectorAll(".table table").length > 1,
         pictures: [...document.querySelectorAll("img")].filter((e) => e.naturalWidth > 0).length,
         runs: document.querySelectorAll(".card").length,
-        finding: document.querySelector(".finding strong").textContent,
+        result: document.querySelector(".effects h2").textContent,
     })"""
     page = open_page(built.folder / "results/report.html", script, width=400)
     assert not page.console
     said = json.loads(page.said)
-    assert "De→En sacreBLEU against Transformer (" in said.pop("finding")
+    assert said.pop("result").startswith("De→En, sacreBLEU: difference from Transformer (")
     assert said == {"width": 400, "missing": 0, "tables": True, "pictures": 7, "runs": 2}
 
 

@@ -194,6 +194,23 @@ def test_a_page_shows_the_targets_and_benchmarks_that_were_built(targets, tmp_pa
     assert alone["experiments"][0]["pages"] == [["Trees, De→En", "results/figures/demo-de-en-trees.html"]]
 
 
+def test_a_page_tests_each_system_against_the_first_with_the_gain_that_the_paper_prints(targets):
+    (tested,) = json.loads(targets().page_plan("report-demo"))["claims"]
+    contrasts = [contrast for claim in tested["claims"] for contrast in claim["contrasts"]]
+    assert tested["corpus"] == "demo"
+    assert contrasts == [
+        {"system": "grammar-nobpe", "baseline": "transformer", "metric": "sacrebleu", "gain": {"de-en": 1.12, "en-de": 0.28}},
+        {"system": "grammar", "baseline": "transformer", "metric": "sacrebleu", "gain": {"de-en": 1.18, "en-de": 0.4}},
+        {"system": "grammar-nobpe", "trivial": "right-branching", "metric": "f1_words"},
+        {"system": "grammar", "trivial": "right-branching", "metric": "f1_words"},
+    ]  # fmt: skip
+    (nc11,) = json.loads(targets().page_plan("report-nc11"))["claims"]
+    gains = {
+        one["system"]: one["gain"] for claim in nc11["claims"] for one in claim["contrasts"] if "gain" in one
+    }
+    assert gains["grammar"]["de-en"] == 0.65  # NC11's own
+
+
 def test_what_is_downloaded_before_a_machine_goes_offline(targets):
     ours = targets()
     multi30k = ours.downloads("multi30k-small")

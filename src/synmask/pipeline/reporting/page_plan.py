@@ -5,6 +5,8 @@ from typing import NotRequired
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
+from synmask.pipeline.config.claims import Claims
+
 
 class ExperimentPlan(TypedDict):
     """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
@@ -33,10 +35,16 @@ class ExperimentPlan(TypedDict):
 
 
 class PagePlan(TypedDict):
-    """The contents of a page; `figures` are those of no experiment."""
+    """The contents of a page.
+
+    Attributes:
+        figures: those of no experiment.
+        claims: what is tested, by corpus; no gain is claimed without a number that the paper prints.
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     title: str
     figures: list[str]
     experiments: list[ExperimentPlan]
+    claims: NotRequired[list[Claims]]

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.files import UserError, read_lines, writing
+from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import (
     RESULTS,
     TRANSLATION_SCORES,
@@ -30,6 +31,7 @@ from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.headline import findings, probability
 from synmask.pipeline.reporting.html import part, policy
 from synmask.pipeline.reporting.layout import arrow, read_tables, signed
+from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {
@@ -42,6 +44,7 @@ TITLES = {
     "tasks": "Scores by task",
     "tree": "Trees of one sentence",
 }
+COST = {metric.label for metric in METRICS.values() if not metric.contest}
 
 
 @dataclass
@@ -79,6 +82,7 @@ def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
         ],
         "code": lambda text: re.split(r"`([^`]+)`", text),
+        "heading": _heading,
         "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
         "link": partial(relpath, start=Path(output).parent),
@@ -88,6 +92,8 @@ def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
         "sides": sides,
         "signed": signed,
     }
+    environment.tests["cost"] = lambda table: any(head[-1] in COST for head in table.heads)
+    runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
     page = environment.get_template("page.html").render(
         title=plan["title"],
         policy=policy(part("page.js"), part("tree_page.js")),
@@ -95,7 +101,8 @@ def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
         figures=_figures(plan["figures"], "", captions),
         absent_figures=_absent(plan["figures"]),
         experiments=experiments,
-        summary=summary([run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]),
+        panels=panels(plan, runs),
+        summary=summary(runs),
     )
     with writing(output) as handle:
         handle.write(page)
@@ -126,12 +133,18 @@ def _experiment(entry: ExperimentPlan, captions: Path) -> dict[str, Any]:
         "summary": summary(runs),
         "settings": settings(runs),
         "tables": tables,
-        "findings": [found for _, each in tables for found in findings(each)],
+        "findings": [] if translates else [found for _, each in tables for found in findings(each)],
         "figures": _figures(entry["figures"], entry["name"], captions),
         "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
         "absent": _absent([*entry["tables"], *entry["figures"], *(path for _, path in pages)]),
         "translations": {direction: found for direction, found in translations.items() if found},
     }
+
+
+def _heading(title: str, experiment: str) -> str:
+    """A table's title without that of its experiment, which stands above it."""
+    own = title.removeprefix(experiment).lstrip(":, ") or "scores"
+    return own[0].upper() + own[1:]
 
 
 def _absent(paths: Iterable[str]) -> list[str]:

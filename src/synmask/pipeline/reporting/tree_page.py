@@ -97,8 +97,7 @@ def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse],
         label: sentence.heading(label, f"F1 {score}") for label, score in zip(parses, f1, strict=True)
     }
     drawn = "".join(
-        f'<figure class="tree-one" tabindex="0"><figcaption>{escape(headings[title])}</figcaption>'
-        f"{_svg(drawing, sentence, parses.get(title), headings[title])}</figure>"
+        _figure(drawing, sentence, parses.get(title), headings[title])
         for title, drawing in sentence.drawings.items()
     )
     text = escape(" ".join(sentence.drawings["gold"].leaves))
@@ -108,8 +107,8 @@ def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse],
     )
 
 
-def _svg(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
-    """One tree: paths for its constituents, leaves, lines under split words, bars below."""
+def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
+    """One tree with its name: paths for its constituents, leaves, lines under split words, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
@@ -130,11 +129,14 @@ def _svg(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: s
         more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
     words = [_word(leaf, index, places, line, width, parse) for index, leaf in enumerate(drawing.leaves)]
     return (
-        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}" '
+        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
+        f"<figcaption>{escape(name)}</figcaption>"
+        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
         f'role="group" aria-label="{escape(name, quote=True)}">'
         f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
         f'<path class="tree-right" d="{"".join(lines[True])}"/>'
-        f'<path class="tree-split" d="{"".join(marks)}"/>{more}{"".join(labels)}{"".join(words)}</svg>'
+        f'<path class="tree-split" d="{"".join(marks)}"/>{more}'
+        f"{''.join(labels)}{''.join(words)}</svg></figure>"
     )
 
 

@@ -94,7 +94,7 @@ class Found:
         return -1 if self.metric == "perplexity" else 1
 
 
-class _Runs:
+class Runs:
     """The results of the runs in a folder: all of them, or those with these `scores`."""
 
     def __init__(self, folder: Path, corpus: str, scores: Sequence[Path] | None = None) -> None:
@@ -189,8 +189,10 @@ def write_verdict(claims: Claims, results: Path, output: Path, scores: Sequence[
     Raises:
         UserError: a file is missing or damaged.
     """
-    runs = _Runs(results, claims.corpus, scores)
+    runs = Runs(results, claims.corpus, scores)
     found = contrasts(claims, runs)
+    if not found:
+        raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
     parts = (_summary(claims, found), _details(found), _systems(runs), _sets(runs))
     parts += (_heads(runs), _labels(runs))
     write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
@@ -198,17 +200,15 @@ def write_verdict(claims: Claims, results: Path, output: Path, scores: Sequence[
     write_csv(f"{output}.runs", _table(runs))
 
 
-def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
-    """All contrasts in all directions that have runs of both sides."""
+def contrasts(claims: Claims, runs: Runs) -> list[Found]:
+    """All contrasts in all directions that have runs of both sides, with their verdicts."""
     found, sides = [], []
     for claim in claims.claims:
         for contrast, direction in itertools.product(claim.contrasts, runs.directions()):
-            ours, theirs = _scores(contrast, direction, runs)
+            ours, theirs = scores_of(contrast, direction, runs)
             if ours and theirs != []:
                 found.append(_contrast(claim.name, contrast, direction, ours, theirs, runs))
                 sides.append((ours, theirs))
-    if not found:
-        raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
     _adjust(found)
     for one, scores in zip(found, sides, strict=True):
         one.verdict = verdict(one.sign * one.difference, one.p, one.p_gain)
@@ -230,7 +230,7 @@ def _adjust(found: Sequence[Found]) -> None:
         one.p_gain = p
 
 
-def _counts(contrast: Contrast, direction: str, runs: _Runs) -> tuple[tuple[list, list], Callable]:
+def _counts(contrast: Contrast, direction: str, runs: Runs) -> tuple[tuple[list, list], Callable]:
     """The counts per sentence of both sides' runs, and the score that follows from their sums."""
     system, rival, metric = contrast.system, contrast.rival, contrast.metric
     if metric in OF_SENTENCES:
@@ -242,7 +242,7 @@ def _counts(contrast: Contrast, direction: str, runs: _Runs) -> tuple[tuple[list
     return (ours, runs.counts(direction, rival, metric)), f1
 
 
-def _scores(contrast: Contrast, direction: str, runs: _Runs) -> tuple[list[float], list[float] | float]:
+def scores_of(contrast: Contrast, direction: str, runs: Runs) -> tuple[list[float], list[float] | float]:
     """The scores per seed of both sides; what needs no parser has one number."""
     system, rival, metric = contrast.system, contrast.rival, contrast.metric
     if metric == "sacrebleu":
@@ -261,7 +261,7 @@ def _contrast(
     direction: str,
     ours: list[float],
     theirs: list[float] | float,
-    runs: _Runs,
+    runs: Runs,
 ) -> Found:
     gain = contrast.gain.get(direction)
     tested = (contrast, direction, ours, theirs, runs)
@@ -287,7 +287,7 @@ def _tests(
     direction: str,
     ours: list[float],
     theirs: list[float] | float,
-    runs: _Runs,
+    runs: Runs,
     gain: float = 0.0,
 ) -> tuple[float, float]:
     """p over the sentences and p over the seeds of a difference of `gain`; 1 with too few seeds to test."""
@@ -351,7 +351,7 @@ def _p(p: float | None) -> str:
     return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _systems(runs: _Runs) -> Iterator[str]:
+def _systems(runs: Runs) -> Iterator[str]:
     """All systems that were run, best validation score first: mean and sample deviation over seeds."""
     heads = ["Perplexity, validation", *SHOWN.values(), TITLES["f1_words"], TITLES["f1_paper"]]
     for direction in runs.directions():
@@ -369,7 +369,7 @@ def _systems(runs: _Runs) -> Iterator[str]:
         yield from (f"**{arrow(direction)}, all runs**", "", *table, "")
 
 
-def _sets(runs: _Runs) -> Iterator[str]:
+def _sets(runs: Runs) -> Iterator[str]:
     """The scores on each test set, if there are several, of all systems that were run."""
     heads = [
         "Test set",
@@ -403,7 +403,7 @@ def _of_sets(path: Path) -> dict[str, dict[str, float]]:
     return sets | {"together": whole}
 
 
-def _table(runs: _Runs) -> pd.DataFrame:
+def _table(runs: Runs) -> pd.DataFrame:
     """All scored runs, one row each; `commit` is that of the scores."""
     paths = runs.files("scores.json")
     if not paths:
@@ -428,7 +428,7 @@ def _perplexity(scores: Path) -> float | None:
     return float(epochs.iloc[-1])
 
 
-def _heads(runs: _Runs) -> Iterator[str]:
+def _heads(runs: Runs) -> Iterator[str]:
     """The scores of all systems' heads, best probe first, and the scores without a parser."""
     pairs = [(metric, rival, own) for metric, rows in OF_HEADS.items() for rival, own in rows.items()]
     titles = ["Undirected heads", "Probe: position", "Probe: position and length"]
@@ -449,7 +449,7 @@ def _heads(runs: _Runs) -> Iterator[str]:
         yield from (f"**{arrow(direction)}, heads**", "", *table, "")
 
 
-def _labels(runs: _Runs) -> Iterator[str]:
+def _labels(runs: Runs) -> Iterator[str]:
     """The share of the most frequent kinds of constituents that trees have, in percent."""
     for direction in runs.directions():
         found = {

@@ -26,7 +26,12 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.paths import METHOD, run_file, table_file, task_figure
 
 TESTED = "hypothesis.test.tok"  # what a test against a baseline reads of each run
-SHOWN = ("scores.json", "train.json", "hypothesis.test.txt")  # files of each run that a page reads
+SHOWN = (
+    "scores.json",
+    "train.json",
+    "hypothesis.test.txt",
+    "sentences.csv",
+)  # files of each run that a page reads
 OF_CLAIMS = ("scores.json", "history.csv", "sentences.csv")  # files of each run that decide claims
 
 
@@ -298,6 +303,8 @@ class Targets:
         for name in self._page_experiments(page):
             files += self.experiment_tables(name)
             files += [path for shown in SHOWN for path in self.run_files(name, shown)]
+            if "parsing" in self.entry(name).tables:
+                files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
             files += [*self.figures(name), *self._pages(name)] if made else []
         return files
 
@@ -307,7 +314,53 @@ class Targets:
         titles = [part["title"] for part in parts]
         target = page.removeprefix("report").removeprefix("-") or "all targets"
         title = " · ".join(titles) if len(titles) <= 3 else target
-        return as_json({"title": f"Report: {title}", "figures": [METHOD], "experiments": parts})
+        claims = self._page_claims(self._page_experiments(page))
+        return as_json(
+            {"title": f"Report: {title}", "figures": [METHOD], "experiments": parts, "claims": claims}
+        )
+
+    def _page_claims(self, experiments: Iterable[str]) -> list[dict[str, Any]]:
+        """The claims that a page tests, by corpus (`Claims`): on each system's BLEU against that of the
+        first of its experiment, and on the F1 of its trees against right-branching ones."""
+        found: dict[str, dict[str, dict[str, Any]]] = {}
+        named: dict[str, list[str]] = {}
+        for name in experiments:
+            entry = self.entry(name)
+            first, *others = entry.systems
+            tests: list[dict[str, Any]] = [
+                {
+                    "system": system,
+                    "baseline": first,
+                    "metric": "sacrebleu",
+                    "gain": self._published_gains(entry.corpus, system, first),
+                }
+                for system in others
+            ]
+            if "parsing" in entry.tables and any(self.gold_trees(name, one) for one in entry.directions):
+                trees = {"trivial": "right-branching", "metric": "f1_words"}
+                tests += [{"system": system, **trees} for system in self.inducing(name)]
+            named.setdefault(entry.corpus, []).append(name)
+            for test in tests:
+                what = f"{test['system']} against {test.get('baseline') or test['trivial']}, {test['metric']}"
+                refuted = "a difference significantly below 0, or below the paper's gain if there is one"
+                claim = {"name": what, "claim": what, "refuted": refuted, "contrasts": [test]}
+                found.setdefault(entry.corpus, {}).setdefault(what, claim)
+        return [
+            {"corpus": corpus, "experiments": named[corpus], "claims": [*claims.values()]}
+            for corpus, claims in found.items()
+        ]
+
+    def _published_gains(self, corpus: str, system: str, baseline: str) -> dict[str, float]:
+        """Direction → the paper's gain in BLEU on this corpus, or else on IWSLT14."""
+        numbers, gains = self.published.numbers, {}
+        for source in ("iwslt14", corpus):
+            for direction in self.published.columns(source):
+                ours, theirs = (
+                    numbers.get((source, direction, "bleu_tokenised", name)) for name in (system, baseline)
+                )
+                if ours and theirs:
+                    gains[direction] = round(ours.mean - theirs.mean, 2)
+        return gains
 
     def _page_experiments(self, page: str) -> list[str]:
         """Experiments on a page: results/report.html shows those of `targets`, report-NAME.html of NAME."""

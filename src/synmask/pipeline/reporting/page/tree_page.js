@@ -28,6 +28,14 @@
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step && !event.target.matches("input, select, .tree-one")) show(place + step);
   });
+  // Gold and induced trees scroll together, so that the same words stand below each other.
+  section.addEventListener("scroll", ({ target }) => {
+    const share = (one) => one.scrollWidth - one.clientWidth;
+    for (const one of target.closest(".tree-row")?.querySelectorAll(".tree-one") ?? []) {
+      const to = Math.round(target.scrollLeft / share(target) * share(one));
+      if (one !== target && Math.abs(one.scrollLeft - to) > 1) one.scrollLeft = to;
+    }
+  }, true);
   form.hidden = false;
   show(sentences.findIndex((one) => one.open));
 }

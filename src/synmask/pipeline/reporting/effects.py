@@ -1,0 +1,178 @@
+"""The results at the head of a page: systems against their rivals, tested as claims are."""
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from synmask.pipeline.config.claims import Claim, Claims
+from synmask.pipeline.evaluation.contrasts import LEVEL
+from synmask.pipeline.reporting.entries import RESULTS, TrainingRun
+from synmask.pipeline.reporting.headline import probability
+from synmask.pipeline.reporting.layout import arrow, signed
+from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
+from synmask.pipeline.reporting.verdict import TITLES, Found, Runs, contrasts, scores_of
+
+
+@dataclass
+class Effect:
+    """One contrast as the page shows it.
+
+    Attributes:
+        seeds, rival_seeds: the scores, as text.
+        add: the command that adds a seed to both sides; "" if no experiment of the page has them.
+        dots: the difference of each seed from the rival's mean.
+    """
+
+    found: Found
+    label: str
+    rival: str
+    seeds: str
+    rival_seeds: str
+    refuted: str
+    add: str
+    dots: list[float]
+
+    @property
+    def interval(self) -> str:
+        """+0.08 [−0.67, +0.82]"""
+        if not math.isfinite(self.found.low):
+            return f"{signed(self.found.difference)} (one seed)"
+        return f"{signed(self.found.difference)} [{signed(self.found.low)}, {signed(self.found.high)}]"
+
+    @property
+    def outcome(self) -> str:
+        """higher, lower, below the paper's gain, or cannot tell."""
+        found = self.found
+        if found.p < LEVEL:
+            return "higher" if found.difference > 0 else "lower"
+        return "below the paper's gain" if found.verdict == "does not hold" else "cannot tell"
+
+    @property
+    def sentence(self) -> str:
+        """The difference, its interval and its certainty in words."""
+        found = self.found
+        text = f"{self.label} against {self.rival}: {self.interval}; {probability(found.p)}"
+        if found.gain is not None:
+            text += f"; of a gain as large as the paper's {signed(found.gain)}, {probability(found.p_gain)}"
+        return f"{text}: {self.outcome}"
+
+    @property
+    def needed(self) -> str:
+        """How many seeds per side detect the paper's gain, or else a relevant one."""
+        if 1 in (self.found.seeds, self.found.rival_seeds):
+            return "unknown: two seeds per side are needed to say"
+        return "more than 10,000" if self.found.needed is None else f"{self.found.needed:,}"
+
+
+@dataclass
+class Panel:
+    """The contrasts of one direction, metric and rival, on one axis from `low` to `high`."""
+
+    title: str
+    count: int  # of the contrasts that p is corrected for
+    effects: list[Effect]
+
+    def __post_init__(self) -> None:
+        near = [0.0, *(value for one in self.effects for value in (*one.dots, one.found.gain or 0.0))]
+        margin = max(max(near) - min(near), 0.5) / 2
+        self.low, self.high = min(near) - margin, max(near) + margin
+
+    def at(self, value: float) -> float:
+        """Where a value lies on the axis, in percent; what lies outside, at its end."""
+        return round(100 * min(max((value - self.low) / (self.high - self.low), 0), 1), 2)
+
+    def cut(self, value: float) -> bool:
+        """Whether a value lies outside the axis."""
+        return not self.low <= value <= self.high
+
+    @property
+    def ticks(self) -> list[float]:
+        """Three to seven round values on the axis."""
+        span = self.high - self.low
+        unit = 10 ** math.floor(math.log10(span / 3))
+        step = max(unit * factor for factor in (1, 2, 5) if unit * factor <= span / 3)
+        return [
+            round(k * step, 6) for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
+        ]
+
+
+def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> list[Panel]:
+    """The results of all contrasts that `plan` asks for and whose runs exist.
+
+    Args:
+        runs: of the page; those without counts by sentence, or without a finite score, are left out.
+    Raises:
+        UserError: a file is damaged, or two runs have other test sentences.
+    """
+    made = [run for run in runs if run.value("test.sacrebleu") is not None]
+    scores = [run.folder / "scores.json" for run in made if (run.folder / "sentences.csv").exists()]
+    found: list[Panel] = []
+    for claims in plan.get("claims", ()):
+        if (RESULTS / claims.corpus).is_dir():
+            experiments = [one for one in plan["experiments"] if one["name"] in claims.experiments]
+            found += _panels(
+                claims, experiments, Runs(RESULTS, claims.corpus, scores), len(plan["claims"]) > 1
+            )
+    return found
+
+
+def _panels(claims: Claims, experiments: Sequence[ExperimentPlan], runs: Runs, several: bool) -> list[Panel]:
+    tested = contrasts(claims, runs)
+    labels = {name: label for one in experiments for name, label in one["systems"]}
+    asked = {claim.name: claim for claim in claims.claims}
+
+    def panel_of(one: Found) -> tuple[str, str, str]:
+        return one.direction, one.metric, one.rival
+
+    order = {panel_of(one): place for place, one in reversed([*enumerate(tested)])}
+    shown = []
+    for (direction, metric, rival), group in groupby(
+        sorted(tested, key=lambda one: order[panel_of(one)]), panel_of
+    ):
+        effects = [_effect(one, asked[one.claim], labels, experiments, runs) for one in group]
+        against = f"{labels.get(rival, f'{rival} trees')} ({effects[0].found.rival_mean:.2f})"
+        corpus = f"{claims.corpus}, " if several else ""
+        title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
+        shown.append(Panel(title, len(tested), effects))
+    return shown
+
+
+def _effect(
+    found: Found,
+    claim: Claim,
+    labels: Mapping[str, str],
+    experiments: Sequence[ExperimentPlan],
+    runs: Runs,
+) -> Effect:
+    name = "scores.json" if found.metric == "sacrebleu" else "parse.json"
+    ours, theirs = scores_of(claim.contrasts[0], found.direction, runs)
+    seeds = [runs.seeds(found.direction, system, name) for system in (found.system, found.rival)]
+    return Effect(
+        found,
+        labels[found.system],
+        labels.get(found.rival, found.rival),
+        _by_seed(seeds[0], ours),
+        _by_seed(seeds[1], theirs) if isinstance(theirs, list) else f"{theirs:.2f}",
+        claim.refuted,
+        _add_a_seed(found, [*seeds[0]], experiments),
+        [score - found.rival_mean for score in ours],
+    )
+
+
+def _by_seed(seeds: Mapping[int, Path], scores: Sequence[float]) -> str:
+    return ", ".join(f"{score:.2f} (seed {seed})" for seed, score in zip(seeds, scores, strict=True))
+
+
+def _add_a_seed(found: Found, seeds: Sequence[int], experiments: Sequence[ExperimentPlan]) -> str:
+    """The command that makes one more run of each system of the experiment that compares the two."""
+    for one in experiments:
+        systems = {name for name, _ in one["systems"]}
+        if found.system in systems and found.direction in one["directions"]:
+            more = sorted({*one["seeds"], *seeds})
+            settings = json.dumps({one["name"]: {"seeds": [*more, more[-1] + 1]}})
+            return shlex.join(["snakemake", one["name"], "--config", f"experiments={settings}"])
+    return ""

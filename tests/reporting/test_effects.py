@@ -1,0 +1,101 @@
+"""The results at the head of a page: the numbers are the verdict's, and a browser draws them to scale."""
+
+import json
+from html import unescape
+
+import pytest
+
+from synmask.pipeline.config.claims import Claims
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE
+from synmask.pipeline.reporting.effects import panels
+from synmask.pipeline.reporting.entries import read_runs
+from synmask.pipeline.reporting.report import write_report
+from synmask.pipeline.reporting.verdict import Runs, contrasts
+
+CLAIMS = Claims.model_validate(
+    {
+        "corpus": "toy",
+        "experiments": ["toy"],
+        "claims": [
+            {"name": name, "claim": "c", "refuted": f"no {name}", "contrasts": [contrast]}
+            for name, contrast in (
+                ("better", {"system": "a", "baseline": "b", "metric": "sacrebleu", "gain": {"de-en": 1.0}}),
+                ("alike", {"system": "c", "baseline": "b", "metric": "sacrebleu"}),
+                ("absent", {"system": "d", "baseline": "b", "metric": "sacrebleu"}),
+            )
+        ],
+    }
+)
+SYSTEMS = [["b", "Base"], ["a", "Better <i>"], ["c", "Alike"], ["d", "Absent"]]
+EXPERIMENT = {
+    "name": "toy", "title": "Toy", "corpus": "toy", "directions": ["de-en"], "systems": SYSTEMS, "seeds": [1, 2, 3],
+    "tables": [], "figures": [],
+}  # fmt: skip
+PLAN = {"title": "Report: Toy", "figures": [], "experiments": [EXPERIMENT], "claims": [CLAIMS]}
+BLEU = {"b": [30.0, 30.1, 30.2], "a": [33.0, 33.1, 33.2], "c": [29.9, 30.2, 30.1]}
+RIGHT = {"b": 5, "a": 8, "c": 5}  # words of 10 in each sentence
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Three systems of three seeds; the run of `d` has no counts by sentence."""
+    monkeypatch.chdir(tmp_path)
+    for system, scores in (BLEU | {"d": [99.0]}).items():
+        for seed, bleu in enumerate(scores, start=1):
+            folder = tmp_path / f"results/toy/de-en/{system}/seed{seed}"
+            folder.mkdir(parents=True)
+            parts = {
+                part: {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": bleu} for part in ("test", "valid")
+            }
+            run = {"corpus": "toy", "direction": "de-en", "system": system, "seed": seed, "scores": parts}
+            run |= {"signatures": dict.fromkeys(parts["test"], "x")}
+            (folder / "scores.json").write_text(json.dumps(run))
+            if system != "d":
+                counts = [[RIGHT[system] + (k + seed) % 2 for _ in range(4)] for k in range(40)]
+                rows = [[*right, 10, 9, 8, 7, 10, 10, 10, 0] for right in counts]
+                lines = [",".join([*COUNTS, *SOURCE]), *(",".join(map(str, row)) for row in rows)]
+                (folder / "sentences.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_they_are_the_verdicts_contrasts_of_the_runs_that_exist(project):
+    (panel,) = panels(PLAN, read_runs(EXPERIMENT | {"systems": dict(SYSTEMS)}))
+    runs = [path for path in project.rglob("scores.json") if (path.parent / "sentences.csv").exists()]
+    assert [one.found for one in panel.effects] == contrasts(CLAIMS, Runs(project / "results", "toy", runs))
+    better, alike = panel.effects
+    assert panel.title == "De→En, sacreBLEU: difference from Base (30.10)"
+    assert panel.count == 2
+    assert (better.outcome, alike.outcome) == ("higher", "cannot tell")
+    assert better.sentence.startswith(
+        "Better <i> against Base: +3.00 [+2.77, +3.23]; p < 0.001; of a gain as"
+    )
+    assert better.seeds == "33.00 (seed 1), 33.10 (seed 2), 33.20 (seed 3)"
+    assert better.refuted == "no better"
+    assert better.add == """snakemake toy --config 'experiments={"toy": {"seeds": [1, 2, 3, 4]}}'"""
+
+
+def test_without_runs_there_are_none(project):
+    assert panels(PLAN, []) == []
+    assert panels({**PLAN, "claims": []}, read_runs(EXPERIMENT | {"systems": dict(SYSTEMS)})) == []
+
+
+def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
+    write_report(PLAN, project / "report.html", captions=project)
+    script = """
+      const at = (one, name) => parseFloat(one.getAttribute(name));
+      const [better] = document.querySelectorAll(".effect"), of = (kind) => better.querySelector(kind);
+      const [zero, gain, point] = [at(of(".zero"), "x1"), at(of(".gain"), "x1"), at(of(".point"), "cx")];
+      const before = of(".facts").checkVisibility();
+      of("summary").click();
+      return JSON.stringify([(point - zero) / (gain - zero), of(".point").classList.contains("higher"), before,
+        of(".facts").checkVisibility(), of(".facts").textContent, document.scrollingElement.scrollWidth]);"""
+    page = open_page(project / "report.html", script, width=400)
+    scale, higher, before, after, facts, wide = json.loads(page.said)
+    assert scale == pytest.approx(3.0, abs=0.01)
+    assert (higher, before, after, wide) == (True, False, True, 400)
+    assert all(
+        said in facts for said in ("30.00 (seed 1)", "no better (+1.00)", "Seeds needed", "snakemake toy")
+    )
+    text = unescape((project / "report.html").read_text())
+    assert text.index("Better <i> against Base") < text.index("<nav")
+    assert not page.console
