@@ -25,7 +25,7 @@ from synmask.roberta.weights import MASK, Weights, load_weights, save_weights
 from synmask.training.checkpoints import load
 from synmask.training.loop import run_stage
 from synmask.training.losses import LoggedLoss
-from synmask.training.stage import Stage, valid_means
+from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
@@ -206,6 +206,10 @@ class Continuing(Stage):
     def judged(self, row: Mapping[str, Any]) -> str:
         return "  ".join(f"{loss} {row[f'{loss}_loss']:.2f}" for loss in ("mlm", *self.settings.losses))
 
+    def deliver(self, run: Path, history: History) -> None:
+        model = load(run / "checkpoints" / self.final)
+        save_weights(run, model, load_weights(self.weights).shape, self.weights)
+
 
 def continue_pretraining(
     data: Path, weights: Path, run: Path, settings: ContinuedRun, seed: int, **how: Any
@@ -217,7 +221,4 @@ def continue_pretraining(
         weights: the weights folder to start from; its vocabulary is copied.
         how: for `loop.run_stage`.
     """
-    stage = Continuing(settings, seed, data, weights)
-    run_stage(stage, run, **how)
-    state = load(run / "checkpoints" / stage.final)
-    save_weights(run, state, load_weights(weights).shape, weights)
+    run_stage(Continuing(settings, seed, data, weights), run, **how)

@@ -22,7 +22,7 @@ from synmask.text import gpt2
 from synmask.training.binarise import read_binary, read_dictionary, write_binary
 from synmask.training.checkpoints import load
 from synmask.training.loop import run_stage
-from synmask.training.stage import Stage, valid_means
+from synmask.training.stage import History, Stage, valid_means
 from synmask.training.trainer import fairseq_config
 
 LN2 = math.log(2)  # fairseq's own loss is in bits
@@ -111,6 +111,10 @@ class Pretraining(Stage):
     def judged(self, row: Mapping[str, Any]) -> str:
         return f"perplexity {row['valid_ppl']:.2f}"
 
+    def deliver(self, run: Path, history: History) -> None:
+        model = load(run / "checkpoints" / self.final)
+        save_weights(self.weights, model, _shape(self.settings.model), self.weights)
+
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
     """Multiply all initial embeddings and weights of layers.
@@ -168,6 +172,4 @@ def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, see
         settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
         how: for `loop.run_stage`.
     """
-    stage = Pretraining(settings, seed, data, weights)
-    run_stage(stage, run, **how)
-    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)
+    run_stage(Pretraining(settings, seed, data, weights), run, **how)
