@@ -199,12 +199,14 @@ class Continuing(Stage):
         valid = valid_means(trainer)
         return {
             "train_loss": round(float(train["loss"]), 5),
-            **{name: round(float(valid[name]), 5) for name in ("mlm_loss", "phrase_loss", "tree_loss")},
+            "mlm_loss": round(float(valid["mlm_loss"]), 5) if "mlm_loss" in valid else "",  # none masked
+            **{name: round(float(valid[name]), 5) for name in ("phrase_loss", "tree_loss")},
             "valid_loss": round(float(valid["loss"]), 5),
         }
 
     def judged(self, row: Mapping[str, Any]) -> str:
-        return "  ".join(f"{loss} {row[f'{loss}_loss']:.2f}" for loss in ("mlm", *self.settings.losses))
+        shown = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
+        return "  ".join(f"{loss} {value:.2f}" for loss, value in shown.items() if value != "")
 
     def deliver(self, run: Path, history: History) -> None:
         model = load(run / "checkpoints" / self.final)

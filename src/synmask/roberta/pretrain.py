@@ -39,7 +39,10 @@ class _MaskedLoss(MaskedLmLoss):
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
-        MaskedLmLoss.reduce_metrics(logging_outputs)
+        if sum(log["sample_size"] for log in logging_outputs):
+            MaskedLmLoss.reduce_metrics(logging_outputs)
+        else:  # no token is masked, and the mean of none is not a number
+            metrics.log_scalar("loss", 0.0, 0)
         metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
 
 
