@@ -45,7 +45,7 @@ def train(
     """Train one system with one seed.
 
     Run it again to continue where it stopped, unless settings, data or code have changed (see --restart).
-    On SIGTERM or Ctrl-C it saves and exits with 75.
+    On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder of binarised data.
@@ -96,7 +96,7 @@ def average(
         template_model: The model file that predicts templates, for systems that read them.
         keep_checkpoints: 0: remove the checkpoints afterwards.
     """
-    from synmask.pipeline.text.bpe import frequent
+    from synmask.pipeline.text.bpe import frequent, splitter_of
     from synmask.pipeline.training.checkpoints import average_file, retire
     from synmask.pipeline.training.lock import locked
     from synmask.pipeline.translation.average import average, save_model
@@ -104,10 +104,15 @@ def average(
     if last > settings.training.max_epochs:
         epochs = settings.training.max_epochs
         raise UserError(f"--last {last}: the training has {epochs} epochs; lower training.average")
+    checkpoints = run / "checkpoints"
+    if output.resolve().parent == checkpoints.resolve():
+        raise UserError(f"{output}: a place for checkpoints, which come and go; give another --output")
+    if not keep_checkpoints and output.exists() and not output.is_file():
+        raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
+    splitter_of(codes)
     words = sorted(frequent(vocabulary, vocabulary_threshold)) if vocabulary_threshold else None
     how = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
     model_text = ModelText(**text.plain(), **how)
-    checkpoints = run / "checkpoints"
     with locked(run):
         state = average(checkpoints, last)
         save_model(output, state, data, model_text, settings, template_model)

@@ -19,8 +19,7 @@ from synmask.pipeline.roberta.encoded import Encoded, read_fitting, read_syntax,
 from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_words
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights
-from synmask.pipeline.training.checkpoints import finished, load, retire, save
-from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.checkpoints import load, retire, save
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage
 from synmask.pipeline.training.trainer import fairseq_config
@@ -33,13 +32,15 @@ EXAMPLES = 64  # answered together
 class FineTuning(Stage):
     """One system on one task with one seed; the model with the best score on the part `valid` is kept.
 
-    `data` holds PART.npz of each part, `weights` is a weights folder.
+    `data` holds PART.npz of each part, `weights` is a weights folder. Without `keep_checkpoints`, all but the
+    best epoch's model are removed in the end.
     """
 
     settings: FinetuningSettings
     data: Path
     valid: str
     weights: Path
+    keep_checkpoints: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -120,6 +121,14 @@ class FineTuning(Stage):
     def summary(self, history: History) -> dict[str, Any]:
         return {"best_epoch": self.best(history)}
 
+    def deliver(self, run: Path, history: History) -> None:
+        folder, best = run / "checkpoints", self.best(history)
+        path = folder / f"epoch{best}.pt"
+        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        save(run / BEST, {"model": model, "settings": self.settings.plain(), "epoch": best})
+        if not self.keep_checkpoints:
+            retire(folder, run / BEST, BEST)
+
 
 def finetune(
     data: Path,
@@ -143,19 +152,7 @@ def finetune(
         keep_checkpoints: if False, remove all but the best epoch's model.
         how: for `run_stage`.
     """
-    stage = FineTuning(settings, seed, data, valid, weights)
-    run_stage(stage, run, **how)
-    folder = run / "checkpoints"
-    with locked(run):
-        done = finished(folder, stage)
-        if done is None:
-            raise UserError(f"{folder}: changed meanwhile; run it again")
-        (best,) = stage.models(done["history"])
-        path = folder / f"epoch{best}.pt"
-        model = load(path) if path.exists() else load(folder / BEST)["model"]
-        save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best})
-        if not keep_checkpoints:
-            retire(folder, run / BEST, BEST)
+    run_stage(FineTuning(settings, seed, data, valid, weights, keep_checkpoints), run, **how)
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1) -> None:

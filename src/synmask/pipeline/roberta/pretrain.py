@@ -22,7 +22,7 @@ from synmask.pipeline.text import gpt2
 from synmask.pipeline.training.binarise import read_binary, read_dictionary, write_binary
 from synmask.pipeline.training.checkpoints import load
 from synmask.pipeline.training.loop import run_stage
-from synmask.pipeline.training.stage import Stage, valid_means
+from synmask.pipeline.training.stage import History, Stage, valid_means
 from synmask.pipeline.training.trainer import fairseq_config
 
 LN2 = math.log(2)  # fairseq's own loss is in bits
@@ -39,7 +39,10 @@ class _MaskedLoss(MaskedLmLoss):
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
-        MaskedLmLoss.reduce_metrics(logging_outputs)
+        if sum(log["sample_size"] for log in logging_outputs):
+            MaskedLmLoss.reduce_metrics(logging_outputs)
+        else:  # no token is masked, and the mean of none is not a number
+            metrics.log_scalar("loss", 0.0, 0)
         metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
 
 
@@ -111,6 +114,10 @@ class Pretraining(Stage):
     def judged(self, row: Mapping[str, Any]) -> str:
         return f"perplexity {row['valid_ppl']:.2f}"
 
+    def deliver(self, run: Path, history: History) -> None:
+        model = load(run / "checkpoints" / self.final)
+        save_weights(self.weights, model, _shape(self.settings.model), self.weights)
+
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
     """Multiply all initial embeddings and weights of layers.
@@ -168,6 +175,4 @@ def pretrain(data: Path, run: Path, weights: Path, settings: PretrainingRun, see
         settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
         how: for `loop.run_stage`.
     """
-    stage = Pretraining(settings, seed, data, weights)
-    run_stage(stage, run, **how)
-    save_weights(weights, load(run / "checkpoints" / stage.final), _shape(settings.model), weights)
+    run_stage(Pretraining(settings, seed, data, weights), run, **how)

@@ -92,11 +92,19 @@ def apply_file(
         UserError: a file cannot be read, or `codes` or `vocabulary` is of another kind.
     """
     known = None if vocabulary is None else frequent(vocabulary, vocabulary_threshold)
+    write_lines(output, map_lines(splitter_of(codes, known), read_lines(input), threads))
+
+
+def splitter_of(codes: str | Path, known: set[str] | None = None) -> "Splitter":
+    """The splitter by a file of BPE codes, into sub-words that are `known` (None: all).
+
+    Raises:
+        UserError: the file cannot be read, or is of another kind.
+    """
     try:
-        splitter = Splitter("\n".join(read_lines(codes)), known)
+        return Splitter("\n".join(read_lines(codes)), known)
     except ValueError:
         raise UserError(f"{codes}: not a list of BPE merges; remove it and learn it again") from None
-    write_lines(output, map_lines(splitter, read_lines(input), threads))
 
 
 def frequent(vocabulary: str | Path, threshold: int | None) -> set[str]:
