@@ -381,10 +381,7 @@ def test_runs_that_do_not_belong_are_refused(run, table, tmp_path):
 
 def test_costs(run, table):
     plan = plan_of(["a"], seeds=[1, 2], metrics=["parameters", "tokens_per_second", "device_hours", "memory"])
-    runs = [run("a", 1, 1.0), run("a", 2, 1.0, train_seconds=3600)]
-    for path, memory in zip(runs, ("2048.00", "-"), strict=True):
-        (path.parent / "benchmarks").mkdir()
-        (path.parent / "benchmarks/train.de-en.tsv").write_text(f"s\tmax_rss\n1\t{memory}\n")
+    runs = [run("a", 1, 1.0, memory=2048.0), run("a", 2, 1.0, train_seconds=3600)]
     _, _, markdown = table(plan, runs)
     # two devices for half an hour, then for an hour
     assert cells(markdown, "A") == ["1.5", "1500 ± 0", "1.50 ± 0.71", "2.00 [1 of 2]"]

@@ -1,6 +1,7 @@
 """Trainings that are killed, stopped or damaged end as undisturbed ones, byte for byte."""
 
 import csv
+import errno
 import json
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -222,8 +224,9 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     damage(stopped / "checkpoints/last.pt")
     train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
     said = capfd.readouterr().err
-    assert "last.pt: unusable" in said
-    assert "using the one before" in said
+    assert "last.pt: damaged" in said
+    assert "kept as last.pt.damaged-1" in said
+    assert (stopped / "checkpoints/last.pt.damaged-1").exists()
     assert "resuming after update 7 in epoch" in said
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
@@ -312,10 +315,46 @@ def test_a_record_that_is_none_is_one_line(corpus, tmp_path, all_settings, undis
     shutil.copytree(undisturbed, tmp_path / "run")
     path = tmp_path / "run/checkpoints/finished.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    before = (tmp_path / "run/train.json").read_bytes()
-    with pytest.raises(UserError, match=r"finished\.json: not the record of a training; delete it and rerun"):
-        train(corpus / "bin", tmp_path / "run", "de", "en", typed(all_settings["grammar"]), 1, keep=KEEP)
-    assert (tmp_path / "run/train.json").read_bytes() == before
+    bad = path.read_bytes()
+    train(corpus / "bin", tmp_path / "run", "de", "en", typed(all_settings["grammar"]), 1, keep=KEEP)
+    assert path.with_name("finished.json.damaged-1").read_bytes() == bad
+    expected = outcome(corpus, undisturbed, all_settings["grammar"])
+    assert outcome(corpus, tmp_path / "run", all_settings["grammar"]) == expected
+
+
+def test_what_is_asked_for_again_is_trained_again(corpus, tmp_path, all_settings, undisturbed, capfd):
+    settings, run = all_settings["grammar"], tmp_path / "run"
+    shutil.copytree(undisturbed, run)
+    expected = outcome(corpus, run, settings)
+    (run / "train.json").unlink()  # as Snakemake does before a forced job
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, restart=True)
+    said = capfd.readouterr().err
+    assert "of a training that is asked for again; starting again" in said
+    assert "epoch 1/3 done" in said
+    assert outcome(corpus, run, settings) == expected
+    (run / "train.json").unlink()
+    (run / "checkpoints/delivered.json").unlink()  # killed before its outputs were there
+    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, restart=True)
+    said = capfd.readouterr().err
+    assert "all 3 epochs are done" in said
+    assert "epoch 1/3" not in said
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE])
+def test_a_passing_read_fault_costs_no_checkpoint(stopped, monkeypatch, code):
+    folder = stopped / "checkpoints"
+    before = sorted(path.name for path in folder.iterdir())
+
+    def failing(*words):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as context:
+        context.setattr(zipfile.ZipFile, "testzip", failing)
+        with pytest.raises(OSError, match=os.strerror(code)) as error:
+            checkpoints.latest(folder, MODELS)
+    assert error.value.filename == str(folder / "last.pt")
+    assert sorted(path.name for path in folder.iterdir()) == before
+    assert checkpoints.latest(folder, MODELS) == folder / "last.pt"
 
 
 def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, undisturbed, capfd):
@@ -324,7 +363,9 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
     folder, model = run / "checkpoints", run / "model.pt"
     expected = outcome(corpus, run, settings)
     checkpoints.retire(folder, model, checkpoints.average_file(KEEP))
-    assert {path.name for path in folder.iterdir()} == {"average2.pt", "stamp.json", "finished.json"}
+    assert {path.name for path in folder.iterdir()} == {
+        "average2.pt", "stamp.json", "finished.json", "delivered.json",
+    }  # fmt: skip
     model.unlink()  # as Snakemake does before it averages again
     assert outcome(corpus, run, settings) == expected
     for name in ("train.json", "history.csv"):

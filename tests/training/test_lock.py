@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from synmask.pipeline.files import TryAgain
+from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.training import lock
 from synmask.pipeline.training.lock import locked
 
@@ -138,3 +138,16 @@ def test_only_one_of_many_gets_it(tmp_path):
     for thread in threads:
         thread.join()
     assert (len(got), len(refused)) == (1, 7)
+
+
+def test_an_empty_lock_is_watched_shortly_and_a_removed_folder_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "PATIENCE", 90.0)
+    monkeypatch.setattr(lock, "NAMELESS", 0.2)
+    (tmp_path / "lock").write_text("")
+    started = time.monotonic()
+    with locked(tmp_path / "."):
+        assert time.monotonic() - started < 10
+    with locked(tmp_path / "run") as check:
+        (tmp_path / "run").rename(tmp_path / "moved")
+        with pytest.raises(UserError, match="removed or moved while this run used it"):
+            check()

@@ -139,11 +139,11 @@ rule pretrain:
         data=lambda wildcards, input: os.path.dirname(input.text[0]),
         weights=folder_of("output"),
     shell:
-        "trap : TERM; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
+        "trap : TERM HUP; synmask pretrain --data {params.data:q} --weights {params.weights:q} --run {params.weights:q}"
         " --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart >> {log:q} 2>&1"
 
 
 rule encode_parses:
@@ -201,8 +201,8 @@ rule continue_pretraining:
         weights=JOBS.weights_folder,
         run=lambda wildcards, output: os.path.dirname(output.summary),
     shell:
-        "trap : TERM; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
+        "trap : TERM HUP; synmask continue-pretraining --data {params.data:q} --weights {params.weights:q}"
         " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart > {log:q} 2>&1"
+        " --checkpoint-minutes {resources.checkpoint_minutes} --restart >> {log:q} 2>&1"

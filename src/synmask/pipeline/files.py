@@ -22,6 +22,13 @@ from typing import IO, Any
 STDIN = Path("/dev/stdin")
 STDIN_NAMES = frozenset({str(STDIN), "/dev/fd/0", "/proc/self/fd/0"})
 ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
+# What torch, the loader of shared libraries and the system say
+NO_MEMORY = re.compile(
+    r"out of memory|can(no|')t allocate memory|std::bad_alloc|failed to map segment|can't start new thread",
+    re.I,
+)
+# A file that gives these need not be damaged: such faults pass
+UNREADABLE = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO, errno.ENOTCONN, errno.ENOMEM)
 
 
 class UserError(Exception):
@@ -41,17 +48,31 @@ class TryAgain(UserError):
 
 
 def machine_fault(error: BaseException) -> str | None:
-    """One line for what the machine refused: space, permission or memory; None for any other error."""
-    if isinstance(error, OSError):
-        return f"{error.filename or 'standard output'}: {error.strerror or error}"
-    text = str(error)
-    if isinstance(error, MemoryError) or re.search(r"out of memory|can't allocate memory", text, re.I):
+    """One line for what the machine refused: space, permission, memory; None for any other error."""
+    if text := _out_of_memory(error):
         where = "on the GPU" if "CUDA" in text else "for this job"
         return (
             f"not enough memory {where}; give it more (resources.mem_mb, another machine), or make "
             "batches smaller (training.batch.tokens, decoding.max_tokens)"
         )
+    if isinstance(error, OSError):
+        return f"{error.filename or _unnamed(error)}: {error.strerror or error}"
     return None
+
+
+def _out_of_memory(error: BaseException | None) -> str | None:
+    """The text of the error, or of one behind it, if that says that memory is out."""
+    while error is not None:
+        text = str(error)
+        if isinstance(error, MemoryError) or NO_MEMORY.search(text):
+            return text or "memory"
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return None
+
+
+def _unnamed(error: OSError) -> str:
+    """What a failure without a file's name most likely concerns."""
+    return "reading or writing" if error.errno in UNREADABLE else "standard output"
 
 
 @contextmanager
@@ -124,6 +145,17 @@ def named_errors(*paths: Path) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def named_reads(path: str | Path) -> Iterator[None]:
+    """Failures to read in the block name `path`: read(2) does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
+
+
 def _alive(process: int) -> bool:
     try:
         os.kill(process, 0)
@@ -191,7 +223,10 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle:
+        with (
+            named_reads(path),
+            gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle,
+        ):
             yield from decoded(handle, str(path))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
@@ -292,7 +327,8 @@ def read_json(path: str | Path) -> Any:
         UserError: no such file, or not JSON.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        with named_reads(path):
+            return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except ValueError as error:
@@ -315,5 +351,5 @@ def read_object(path: str | Path) -> dict[str, Any]:
 
 def sha256(path: str | Path) -> str:
     """The sha256 of a file's bytes, in hexadecimal."""
-    with open(path, "rb") as handle:
+    with named_reads(path), open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

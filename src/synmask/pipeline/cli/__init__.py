@@ -164,6 +164,7 @@ def main(words: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one must not interrupt this line
         _leave(words, "interrupted", 128 + signal.SIGINT)
     except Exception as error:
         if (line := machine_fault(error)) is None:

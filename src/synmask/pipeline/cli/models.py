@@ -47,7 +47,7 @@ def train(
     """Train one system with one seed.
 
     Run it again to continue where it stopped, unless settings, data or code have changed (see --restart).
-    On SIGTERM or Ctrl-C it saves and exits with 75.
+    On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder of binarised data.
@@ -100,7 +100,7 @@ def average(
         keep_checkpoints: 0: remove the checkpoints afterwards.
     """
     from synmask.pipeline.owner import check_owner
-    from synmask.pipeline.text.bpe import frequent
+    from synmask.pipeline.text.bpe import frequent, splitter_of
     from synmask.pipeline.training.checkpoints import average_file, retire
     from synmask.pipeline.training.lock import locked
     from synmask.pipeline.translation.average import average, save_model
@@ -108,10 +108,15 @@ def average(
     if last > settings.training.max_epochs:
         epochs = settings.training.max_epochs
         raise UserError(f"--last {last}: the training has {epochs} epochs; lower training.average")
+    checkpoints = run / "checkpoints"
+    if output.resolve().parent == checkpoints.resolve():
+        raise UserError(f"{output}: a place for checkpoints, which come and go; give another --output")
+    if not keep_checkpoints and output.exists() and not output.is_file():
+        raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
+    splitter_of(codes)
     words = sorted(frequent(vocabulary, vocabulary_threshold)) if vocabulary_threshold else None
     how = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
     model_text = ModelText(**text.plain(), **how)
-    checkpoints = run / "checkpoints"
     with locked(run):
         whose = run_of(identity)
         if (stamp := checkpoints / "stamp.json").exists():

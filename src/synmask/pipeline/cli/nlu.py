@@ -86,7 +86,7 @@ def pretrain(
 ) -> None:
     """Pre-train a RoBERTa as a masked language model.
 
-    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
+    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Output of `encode-text`.
@@ -125,7 +125,7 @@ def continue_pretraining(
 ) -> None:
     """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
 
-    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
+    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder with train.npz and valid.npz of `encode-parses`.
@@ -198,7 +198,7 @@ def finetune(
 ) -> None:
     """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Run it again to continue where it stopped. On SIGTERM or Ctrl-C it saves and exits with 75.
+    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
         data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.

@@ -112,7 +112,8 @@ class TrainingOptions:
         bool,
         Parameter(
             help="Start again if settings, data, seed or code differ from those of the checkpoints in the "
-            "run's folder; these are moved aside until an epoch is done."
+            "run's folder, or if these are finished and train.json was removed since; they are moved aside "
+            "until an epoch is done."
         ),
     ] = False
 

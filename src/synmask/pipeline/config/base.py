@@ -179,7 +179,7 @@ LOOKALIKE = str.maketrans("αβεζηικμνορτυχавесԁһіјкмно�
 
 
 def looks(label: str) -> str:
-    """What readers tell labels apart by: equal for labels that differ in case, spaces or look-alike letters.
+    """A label as readers see it: equal for labels that differ in case, spaces or look-alike letters.
 
     >>> looks("Grammar  A\u0308") == looks("gr\u0430mmar \u00e4"), looks("Grammar −") == looks("Grammar +")
     (True, False)

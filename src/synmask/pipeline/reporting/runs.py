@@ -37,8 +37,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
 
     Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
-    training's peak in MiB, from Snakemake's benchmark file beside scores.json (NaN if there is none);
-    `device_hours` counts all devices.
+    training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices.
 
     Raises:
         UserError: there is no file.
@@ -58,7 +57,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
         row["model"] = (run.get("model") or {}).get("test")
         row["answers"] = (run.get("hypotheses") or {}).get("test")
         row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
-        row["memory"] = _peak_memory(Path(path).parent / "benchmarks" / f"train.{run['direction']}.tsv")
+        row["memory"] = _finite(run.get("memory"))
         rows.append(row)
     if not rows:
         raise UserError("no scores.json given; name at least one run")
@@ -290,14 +289,6 @@ def _first_difference(one: Any, other: Any, path: str = "") -> tuple[str, str]:
 def _finite(value: Any) -> float:
     """The value, or NaN if it is not a finite number (the training diverged)."""
     return value if isinstance(value, int | float) and math.isfinite(value) else math.nan
-
-
-def _peak_memory(benchmark: Path) -> float:
-    """max_rss of Snakemake's benchmark file, in MiB; it writes "-" or "NA" if it could not measure."""
-    if not benchmark.exists():
-        return math.nan
-    column = pd.read_csv(benchmark, sep="\t")["max_rss"]
-    return float(pd.to_numeric(column, errors="coerce").max())
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from synmask.pipeline.roberta.weights import MASK, Weights, load_weights, save_w
 from synmask.pipeline.training.checkpoints import load
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.losses import LoggedLoss
-from synmask.pipeline.training.stage import Stage, valid_means
+from synmask.pipeline.training.stage import History, Stage, valid_means
 
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
@@ -202,12 +202,18 @@ class Continuing(Stage):
         valid = valid_means(trainer)
         return {
             "train_loss": round(float(train["loss"]), 5),
-            **{name: round(float(valid[name]), 5) for name in ("mlm_loss", "phrase_loss", "tree_loss")},
+            "mlm_loss": round(float(valid["mlm_loss"]), 5) if "mlm_loss" in valid else "",  # none masked
+            **{name: round(float(valid[name]), 5) for name in ("phrase_loss", "tree_loss")},
             "valid_loss": round(float(valid["loss"]), 5),
         }
 
     def judged(self, row: Mapping[str, Any]) -> str:
-        return "  ".join(f"{loss} {row[f'{loss}_loss']:.2f}" for loss in ("mlm", *self.settings.losses))
+        shown = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
+        return "  ".join(f"{loss} {value:.2f}" for loss, value in shown.items() if value != "")
+
+    def deliver(self, run: Path, history: History) -> None:
+        model = load(run / "checkpoints" / self.final)
+        save_weights(run, model, load_weights(self.weights).shape, self.weights, self.identity)
 
 
 def continue_pretraining(
@@ -228,7 +234,4 @@ def continue_pretraining(
         identity: the run that this is, if it is a part of one; stands in model.pt.
         how: for `loop.run_stage`.
     """
-    stage = Continuing(settings, seed, data, weights, identity)
-    run_stage(stage, run, **how)
-    state = load(run / "checkpoints" / stage.final)
-    save_weights(run, state, load_weights(weights).shape, weights, identity)
+    run_stage(Continuing(settings, seed, data, weights, identity), run, **how)

@@ -21,8 +21,7 @@ from synmask.pipeline.roberta.encoded import Encoded, read_encoded, read_fitting
 from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_config
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights
-from synmask.pipeline.training.checkpoints import finished, load, retire, save
-from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.checkpoints import load, retire, save
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage
 
@@ -34,7 +33,8 @@ EXAMPLES = 64  # answered together
 class FineTuning(Stage):
     """One system on one task with one seed; the model with the best score on the part `valid` is kept.
 
-    `data` holds PART.npz of each part, `weights` is a weights folder. `identity`: see `finetune`.
+    `data` holds PART.npz of each part, `weights` is a weights folder. Without `keep_checkpoints`, all but the
+    best epoch's model are removed in the end. `identity`: see `finetune`.
     """
 
     settings: FinetuningSettings
@@ -42,6 +42,7 @@ class FineTuning(Stage):
     valid: str
     weights: Path
     identity: Mapping[str, Any] = field(default_factory=dict)
+    keep_checkpoints: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -135,6 +136,15 @@ class FineTuning(Stage):
         answer = _texts(self.task, train.mode().values[None])
         return round(score(self.task, labels, answer * len(labels))[self.metric], 4)
 
+    def deliver(self, run: Path, history: History) -> None:
+        folder, best = run / "checkpoints", self.best(history)
+        path = folder / f"epoch{best}.pt"
+        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        whose = owned(self.identity)
+        save(run / BEST, {"model": model, "settings": self.settings.plain(), "epoch": best, **whose})
+        if not self.keep_checkpoints:
+            retire(folder, run / BEST, BEST)
+
 
 def finetune(
     data: Path,
@@ -160,19 +170,7 @@ def finetune(
         identity: the run that this is, if it is a part of one; stands in best.pt.
         how: for `run_stage`.
     """
-    stage = FineTuning(settings, seed, data, valid, weights, identity)
-    run_stage(stage, run, **how)
-    folder = run / "checkpoints"
-    with locked(run):
-        done = finished(folder, stage)
-        if done is None:
-            raise UserError(f"{folder}: changed meanwhile; run it again")
-        (best,) = stage.models(done["history"])
-        path = folder / f"epoch{best}.pt"
-        model = load(path) if path.exists() else load(folder / BEST)["model"]
-        save(run / BEST, {"model": model, "settings": settings.plain(), "epoch": best, **owned(identity)})
-        if not keep_checkpoints:
-            retire(folder, run / BEST, BEST)
+    run_stage(FineTuning(settings, seed, data, valid, weights, identity, keep_checkpoints), run, **how)
 
 
 def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1, **how: Any) -> None:

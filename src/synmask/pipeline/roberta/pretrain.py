@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -42,7 +42,10 @@ class _MaskedLoss(MaskedLmLoss):
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict]) -> None:
-        MaskedLmLoss.reduce_metrics(logging_outputs)
+        if sum(log["sample_size"] for log in logging_outputs):
+            MaskedLmLoss.reduce_metrics(logging_outputs)
+        else:  # no token is masked, and the mean of none is not a number
+            metrics.log_scalar("loss", 0.0, 0)
         metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
 
 
@@ -50,12 +53,13 @@ class _MaskedLoss(MaskedLmLoss):
 class Pretraining(Stage):
     """A plain RoBERTa of the size `settings.model`; its last model is kept.
 
-    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt.
+    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt. `identity`: see `pretrain`.
     """
 
     settings: PretrainingRun
     data: Path
     weights: Path
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -134,6 +138,10 @@ class Pretraining(Stage):
     def judged(self, row: Mapping[str, Any]) -> str:
         return f"perplexity {row['valid_ppl']:.2f}"
 
+    def deliver(self, run: Path, history: History) -> None:
+        model = load(run / "checkpoints" / self.final)
+        save_weights(self.weights, model, _shape(self.settings.model), self.weights, self.identity)
+
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
     """Multiply all initial embeddings and weights of layers.
@@ -201,7 +209,4 @@ def pretrain(
         identity: the run that this is, if it is a part of one; stands in model.pt.
         how: for `loop.run_stage`.
     """
-    stage = Pretraining(settings, seed, data, weights)
-    run_stage(stage, run, **how)
-    state = load(run / "checkpoints" / stage.final)
-    save_weights(weights, state, _shape(settings.model), weights, identity)
+    run_stage(Pretraining(settings, seed, data, weights, identity), run, **how)

@@ -96,11 +96,20 @@ def apply_file(
             `most` sub-words.
     """
     known = None if vocabulary is None else frequent(vocabulary, vocabulary_threshold)
+    lines = map_lines(splitter_of(codes, known), read_lines(input), threads)
+    write_lines(output, _limited(lines, input, most))
+
+
+def splitter_of(codes: str | Path, known: set[str] | None = None) -> "Splitter":
+    """The splitter by a file of BPE codes, into sub-words that are `known` (None: all).
+
+    Raises:
+        UserError: the file cannot be read, or is of another kind.
+    """
     try:
-        splitter = Splitter("\n".join(read_lines(codes)), known)
+        return Splitter("\n".join(read_lines(codes)), known)
     except ValueError:
         raise UserError(f"{codes}: not a list of BPE merges; remove it and learn it again") from None
-    write_lines(output, _limited(map_lines(splitter, read_lines(input), threads), input, most))
 
 
 def _limited(lines: Iterable[str], path: str | Path, most: int | None) -> Iterator[str]:

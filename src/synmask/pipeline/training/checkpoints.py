@@ -6,9 +6,13 @@
     average<K>.pt (the mean of the last K models) or best.pt: remains when the others are removed.
     stamp.json: identifies the training.
     finished.json: the summary, once all epochs are done.
+    delivered.json: what was asked for, once the run's outputs are there.
 
-Checkpoints of another training are moved to checkpoints.stale-1 (-2, …) and removed after the new training's
-first epoch.
+A training that is asked for again after that is done anew. The checkpoints before it, as those of another
+training, are moved to checkpoints.stale-1 (-2, …) and removed after the new training's first epoch.
+
+What cannot be read is never removed: a damaged file is renamed (last.pt.damaged-1, -2, …) and kept; a disk,
+network or memory that fails is an error.
 """
 
 import contextlib
@@ -25,13 +29,25 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from synmask.pipeline.files import UserError, machine_fault, read_json, renamed, sha256, write_json, writing
+from synmask.pipeline.files import (
+    UNREADABLE,
+    UserError,
+    machine_fault,
+    named_reads,
+    read_json,
+    read_object,
+    renamed,
+    sha256,
+    write_json,
+    writing,
+)
 
 if TYPE_CHECKING:
     from synmask.pipeline.training.stage import Stage
 
 # The history of the finished epochs (one row each) → the epochs whose models must exist.
 Models = Callable[[Any], Iterable[int]]
+DELIVERED = "delivered.json"
 
 
 def average_file(last: int) -> str:
@@ -52,43 +68,107 @@ def claim(folder: Path, stamp: dict[str, Any], restart: bool) -> None:
     before come back, unless another training has saved an epoch since.
 
     Raises:
-        UserError: there are checkpoints of another training, and `restart` is false.
+        UserError: there are checkpoints of another training, and `restart` is false; or no file says whose
+            they are.
     """
+    said = []
     if changed := _changed(folder, stamp):
-        if not any(folder.glob("*.pt")):
+        why = f"{folder}: from other {' and '.join(changed)}"
+        if not _models(folder):
             shutil.rmtree(folder)
+        elif restart:
+            said.append(_move_aside(folder, why))
         else:
-            _move_aside(folder, f"{folder}: from other {' and '.join(changed)}", restart)
+            raise UserError(f"{why}; to start again, give --restart, which moves them aside")
     for stale in _stale(folder):
-        if not folder.exists() and not _changed(stale, stamp):
-            os.rename(stale, folder)
-            print(f"{folder}: these were in {stale.name}; resuming from them", file=sys.stderr)
-    write_json(folder / "stamp.json", stamp)
+        with contextlib.suppress(UserError):  # it is not known whose they are
+            if not folder.exists() and not _changed(stale, stamp):
+                os.rename(stale, folder)
+                said.append(f"{folder}: these were in {stale.name}; resuming from them")
+    _begin(folder, stamp, said)
     for left in folder.glob(".*.tmp"):  # left by a process that was killed while writing
         left.unlink()
 
 
+def start_again(folder: Path, stamp: dict[str, Any]) -> None:
+    """Move the checkpoints of a training aside, which is to be done anew."""
+    _begin(
+        folder, stamp, [_move_aside(folder, f"{folder}: of a training that is asked for again", keep=True)]
+    )
+
+
+def _begin(folder: Path, stamp: dict[str, Any], said: Iterable[str]) -> None:
+    if not folder.exists():
+        _empty_log(folder.parent / "train.log")
+    for line in said:
+        print(line, file=sys.stderr)
+    write_json(folder / "stamp.json", stamp)
+
+
+def _empty_log(log: Path) -> None:
+    """A training's log, to which each attempt appends its stderr, ends with the training."""
+    with contextlib.suppress(OSError):  # there is none, or stderr is closed
+        if os.path.samestat(os.fstat(2), os.stat(log)):
+            os.ftruncate(2, 0)
+
+
 def _changed(folder: Path, stamp: dict[str, Any]) -> list[str]:
     """The parts of `stamp` in which the checkpoints in `folder` differ; none without such a folder."""
-    there = None
-    with contextlib.suppress(UserError):
-        there = read_json(folder / "stamp.json")
-    if not isinstance(there, dict):
-        there = {}
-    return [key for key in stamp if there.get(key) != stamp[key]] if folder.exists() else []
+    if not folder.exists():
+        return []
+    there = _stamp(folder)
+    return [key for key in stamp if there.get(key) != stamp[key]]
+
+
+def _stamp(folder: Path) -> dict[str, Any]:
+    """What identifies the training of the checkpoints in `folder`; each state to resume from says it, too."""
+    path = folder / "stamp.json"
+    try:
+        return read_object(path)
+    except UserError:  # missing or damaged
+        if path.exists():
+            _keep_damaged(path, "not the record of a training's settings")
+        for state in (folder / "last.pt", folder / "previous.pt"):
+            if _intact(state) and (stamp := _outline(state).get("stamp")):
+                return stamp
+    if _models(folder):
+        raise UserError(
+            f"{path}: missing or damaged, so it is not known of which training these checkpoints are; put it "
+            "back, or move the folder away to train from scratch"
+        )
+    return {}
+
+
+def _models(folder: Path) -> list[str]:
+    """The names of checkpoints in `folder`, damaged ones among them.
+
+    Not by `glob`, which takes a folder that cannot be read for an empty one.
+    """
+    return [name for name in os.listdir(folder) if ".pt" in name]
 
 
 def _stale(folder: Path) -> list[Path]:
     return sorted(folder.parent.glob(f"{glob.escape(folder.name)}.stale-*"))
 
 
-def _move_aside(folder: Path, why: str, restart: bool) -> None:
-    if not restart:
-        raise UserError(f"{why}; to start again, give --restart, which moves them aside")
-    number = next(n for n in itertools.count(1) if not Path(f"{folder}.stale-{n}").exists())
-    stale = Path(f"{folder}.stale-{number}")
-    os.rename(folder, stale)
-    print(f"{why}; starting again, they lie in {stale.name} until an epoch is done", file=sys.stderr)
+def _move_aside(folder: Path, why: str, keep: bool = False) -> str:
+    if not keep:  # if these come back, it is because somebody asked for them
+        (folder / DELIVERED).unlink(missing_ok=True)
+    stale = _renamed(folder, "stale")
+    return f"{why}; starting again, they lie in {stale.name} until an epoch is done"
+
+
+def _renamed(path: Path, why: str) -> Path:
+    """Give a file or folder the first free name of PATH.WHY-1, -2, …"""
+    numbered = (path.with_name(f"{path.name}.{why}-{number}") for number in itertools.count(1))
+    free = next(name for name in numbered if not name.exists())
+    os.rename(path, free)
+    return free
+
+
+def _keep_damaged(path: Path, problem: str) -> None:
+    kept = _renamed(path, "damaged")
+    print(f"{path}: damaged ({problem}); it is kept as {kept.name}", file=sys.stderr)
 
 
 def drop_stale(folder: Path) -> None:
@@ -114,9 +194,11 @@ def save_last(folder: Path, state: dict[str, Any]) -> None:
     os.replace(folder / "next.pt", folder / "last.pt")
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     """Load a file of `save` onto the CPU. No code in the file is run (`weights_only`).
 
+    Args:
+        advice: for a damaged file.
     Raises:
         UserError: the file is missing or damaged.
     """
@@ -125,33 +207,58 @@ def load(path: Path) -> dict[str, Any]:
     problem = fault(path)
     if problem is None:
         try:
-            value = torch.load(path, map_location="cpu", weights_only=True)
+            value = _read(path)
             if isinstance(value, dict):
                 return value
             problem = f"it holds a {type(value).__name__}"
-        except Exception as error:  # torch rejects some names in the file only here
+        except Exception as error:  # the tensors are read only here
             if machine_fault(error):
                 raise
             problem = type(error).__name__
-    raise UserError(f"{path}: damaged checkpoint ({problem}); delete it and rerun")
+    raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
+
+
+def _read(path: Path, device: str = "cpu") -> Any:
+    with named_reads(path), open(path, "rb") as handle:  # torch's own reader hides the cause of a failure
+        return torch.load(handle, map_location=device, weights_only=True)
 
 
 def fault(path: Path) -> str | None:
-    """The fault of a file of `save`; None if it is intact.
+    """What is damaged in a file of `save`; None if it is intact.
 
     torch writes checksums (CRC-32, like every zip file) but does not compare them.
+
+    Raises:
+        OSError, MemoryError, RuntimeError: it could not be read, which says nothing about the file.
     """
-    with open(path, "rb") as handle:
+    return _damage(path) and _damage(path)  # twice: zipfile takes some failures to read for damage
+
+
+def _damage(path: Path) -> str | None:
+    with named_reads(path), open(path, "rb") as handle:
         try:
             with zipfile.ZipFile(handle) as archive:
                 if broken := archive.testzip():
                     return f"wrong checksum of {broken}"
-            torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except MemoryError:
-            raise
+            handle.seek(0)
+            torch.load(handle, map_location="meta", weights_only=True)  # all but the tensors' values
         except Exception as error:  # a damaged file can raise anything
-            return f"{type(error).__name__}"
+            behind = error if isinstance(error, OSError) else error.__context__
+            if isinstance(behind, OSError) and behind.errno in UNREADABLE:
+                raise behind from None
+            if machine_fault(error) and not isinstance(error, OSError):
+                raise
+            return type(error).__name__
     return None
+
+
+def _intact(path: Path) -> bool:
+    """Whether a file of `save` is there and intact; a damaged one gets another name."""
+    if not path.exists():
+        return False
+    if problem := fault(path):
+        _keep_damaged(path, problem)
+    return not problem
 
 
 def drop(folder: Path, keep: Collection[int]) -> None:
@@ -167,48 +274,69 @@ def latest(folder: Path, models: Models) -> Path | None:
     A checkpoint is usable only if the models that are kept from earlier epochs exist, too.
     """
     for path in (folder / "last.pt", folder / "previous.pt"):
-        if not path.exists():
-            continue
-        if (problem := fault(path) or _gap(folder, path, models)) is None:
-            return path
-        print(f"{path}: unusable ({problem}); using the one before", file=sys.stderr)
-        path.unlink()  # else it would become previous.pt
+        if _intact(path):
+            if (problem := _gap(folder, path, models)) is None:
+                return path
+            kept = _renamed(path, "unusable")  # else it would become previous.pt
+            print(f"{path}: unusable ({problem}); it is kept as {kept.name}", file=sys.stderr)
     return None
 
 
 def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
     """Why a checkpoint is unusable: it is none, or a model that is kept from an earlier epoch is missing."""
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
-    try:
-        history = state["extra_state"]["history"]
-    except (KeyError, TypeError, IndexError):
+    history = _outline(checkpoint).get("history")
+    if not isinstance(history, list):
         return "it is no checkpoint of a training"
     for epoch in models(history):
-        if not _whole(folder / f"epoch{epoch}.pt"):
+        if not _intact(folder / f"epoch{epoch}.pt"):
             return f"epoch{epoch}.pt, a model before it, is missing or damaged"
     return None
+
+
+def _outline(checkpoint: Path) -> dict[str, Any]:
+    """What a state to resume from says besides weights: "history", "stamp", …; nothing if it is none."""
+    state = _read(checkpoint, "meta")
+    extra = state.get("extra_state") if isinstance(state, dict) else None
+    return extra if isinstance(extra, dict) else {}
 
 
 def finished(folder: Path, stage: "Stage") -> dict[str, Any] | None:
     """The `summary` and `history` of a finished training; None if it is not finished.
 
     It is finished when all epochs are done and either its models or `stage.final`, made from them, exist.
-
-    Raises:
-        UserError: finished.json is no record of such a training.
     """
     path = folder / "finished.json"
-    if path.exists():
+    if not path.exists():
+        return None
+    try:
         done = read_json(path)
-        if not _is_record(done, stage):
-            raise UserError(f"{path}: not the record of a training; delete it and rerun")
-        wanted = stage.models(done["history"])
-        if all(_whole(folder / f"epoch{epoch}.pt") for epoch in wanted) or _whole(folder / stage.final):
-            return done
-        path.unlink()
-        names = ", ".join(f"epoch{epoch}.pt" for epoch in wanted)
-        print(f"{folder}: one of {names} is missing or damaged", file=sys.stderr)
+    except UserError:
+        done = None
+    if not _is_record(done, stage):
+        _keep_damaged(path, "not the record of a training")
+        return None
+    wanted = stage.models(done["history"])
+    if all(_intact(folder / f"epoch{epoch}.pt") for epoch in wanted) or _intact(folder / stage.final):
+        return done
+    path.unlink()
+    names = ", ".join(f"epoch{epoch}.pt" for epoch in wanted)
+    print(f"{folder}: one of {names} is missing or damaged", file=sys.stderr)
     return None
+
+
+def deliver(folder: Path, stage: "Stage") -> None:
+    """Note that the outputs of a finished training are there."""
+    write_json(folder / DELIVERED, {"model": stage.final})
+
+
+def delivered(folder: Path, stage: "Stage") -> bool:
+    """Whether the outputs that `stage` asks for were there before.
+
+    Not if it needs another model of this training, such as an average of fewer epochs.
+    """
+    with contextlib.suppress(UserError):
+        return read_json(folder / DELIVERED) == {"model": stage.final}
+    return False
 
 
 def _is_record(done: Any, stage: "Stage") -> bool:
@@ -229,18 +357,13 @@ def _is_record(done: Any, stage: "Stage") -> bool:
     )
 
 
-def _whole(path: Path) -> bool:
-    return path.exists() and fault(path) is None
-
-
 def retire(folder: Path, model: Path, final: str) -> None:
-    """Remove the checkpoints in `folder`, but keep the `model` that was made from them, as `final`."""
+    """Remove the checkpoints in `folder`, but keep a copy of the `model` made from them, as `final`.
+
+    It is no link: what happens to one of the two files must not happen to the other.
+    """
     with renamed(folder / final) as temporary:
-        temporary.unlink(missing_ok=True)
-        try:
-            os.link(model, temporary)  # takes no space
-        except OSError:  # the file system has no hard links
-            shutil.copyfile(model, temporary)
+        shutil.copyfile(model, temporary)
     for path in folder.glob("*.pt"):
         if path.name != final:
             path.unlink()

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from synmask.pipeline.files import TryAgain, UserError, named_errors
+from synmask.pipeline.files import TryAgain, UserError, named_errors, named_reads
 
 BEAT = 20.0  # seconds between two signs of life
 PATIENCE = 90.0  # seconds without a sign, after which an owner on another machine counts as dead
+NAMELESS = 2.0  # the same for a lock without a name, which its owner writes at once
 
 
 @contextlib.contextmanager
@@ -28,7 +29,8 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
 
     Raises:
         TryAgain: another process works on the run (the message names it).
-        UserError: the lock belongs to another user, and only that user may write it.
+        UserError: the lock belongs to another user, and only that user may write it; from the function: the
+            run's folder is gone.
     """
     path = run / "lock"
     run.mkdir(parents=True, exist_ok=True)
@@ -42,14 +44,22 @@ def locked(run: Path) -> Iterator[Callable[[], None]]:
     finally:
         done.set()
         beat.join()
-        if _owner(path) == myself:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if _owner(path) == myself:
+                path.unlink(missing_ok=True)
         os.close(handle)
 
 
 def _check(path: Path, myself: dict[str, str]) -> None:
     """A machine that was suspended for long counts as dead; when it resumes, it must not write."""
-    if _owner(path) != myself:
+    try:
+        owner = _owner(path)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: it, or its folder, was removed or moved while this run used it; move the folder back, "
+            "if it was moved, and run it again"
+        ) from None
+    if owner != myself:
         raise _taken(path)
 
 
@@ -80,8 +90,8 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDWR)
     except PermissionError:
         raise UserError(
-            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner(path))}), who alone may write it; "
-            "have them finish the run or remove the file, and set `umask 002` for a group"
+            f"{path} belongs to user {path.stat().st_uid} ({_name(_owner_if_any(path))}), who alone may "
+            "write it; have them finish the run or remove the file, and set `umask 002` for a group"
         ) from None
 
 
@@ -91,6 +101,7 @@ def _sign(handle: int, path: Path, myself: dict[str, str]) -> None:
         with named_errors(path):
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(myself).encode(), 0)
+            os.fsync(handle)  # for other machines
     except OSError:
         path.unlink(missing_ok=True)
         raise
@@ -116,13 +127,14 @@ def _is(handle: int, path: Path) -> bool:
 
 def _take_over(handle: int, path: Path, works: bool) -> bool:
     """Make sure that the lock's owner is dead, and print so; True if the file had to be watched."""
-    owner = _owner(path)
+    owner = _owner_if_any(path)
     watch = not (works and owner.get("boot") == _boot())
     if watch:
-        print(f"{path}: left by {_name(owner)}; watching it for {PATIENCE:.0f} s", file=sys.stderr)
-        before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + PATIENCE
+        patience = PATIENCE if owner else NAMELESS
+        print(f"{path}: left by {_name(owner)}; watching it for {patience:.0f} s", file=sys.stderr)
+        before, end = os.fstat(handle).st_mtime_ns, time.monotonic() + patience
         while time.monotonic() < end and _is(handle, path):
-            time.sleep(PATIENCE / 100)
+            time.sleep(patience / 100)
             with contextlib.suppress(FileNotFoundError), open(path):  # opening it asks the server again
                 if path.stat().st_mtime_ns != before:
                     raise _taken(path)
@@ -131,7 +143,7 @@ def _take_over(handle: int, path: Path, works: bool) -> bool:
 
 
 def _taken(path: Path) -> TryAgain:
-    owner = _owner(path)
+    owner = _owner_if_any(path)
     cancel = f", or end it: scancel {owner['job']}" if owner.get("job") else ""
     return TryAgain(f"{path.parent}: {_name(owner)} works on this run; wait for it to finish{cancel}")
 
@@ -144,9 +156,20 @@ def _name(owner: dict[str, str]) -> str:
 
 
 def _owner(path: Path) -> dict[str, str]:
+    """Who the lock says that it belongs to; nothing if its owner did not come to write its name."""
+    with named_reads(path):
+        text = path.read_text(encoding="utf-8", errors="replace")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # the owner has not written its name yet, or was killed before
+        owner = json.loads(text)
+    except ValueError:
+        return {}
+    return owner if isinstance(owner, dict) and {*_myself()} <= {*owner} else {}
+
+
+def _owner_if_any(path: Path) -> dict[str, str]:
+    try:
+        return _owner(path)
+    except OSError:
         return {}
 
 

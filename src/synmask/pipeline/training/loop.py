@@ -19,17 +19,21 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
-from synmask.pipeline.files import TryAgain, UserError, machine_fault, write_json, writing
+from synmask.pipeline.files import TryAgain, UserError, machine_fault, named_reads, write_json, writing
 from synmask.pipeline.gpus import workers
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.lock import locked
+from synmask.pipeline.training.memory import Peaks
 from synmask.pipeline.training.progress import Progress
 from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.stopping import Stop, bus_error_says
 from synmask.pipeline.training.trainer import join, leave
 
-CUT = "a file that it reads became shorter meanwhile (binarised data, or a full disk); run it again"
+CUT = (
+    "a file that it reads became shorter or unreadable meanwhile (binarised data, or a full or failing "
+    "disk); run it again"
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,9 @@ class _Job:
     checkpoint_minutes: float
     start: Path | None  # the checkpoint to resume from
     stop: Stop
+    peaks: Peaks
     check_lock: Callable[[], None]
+    stamp: dict[str, Any]  # identifies the training
     left_out: dict[str, int]  # examples of each part that are too long
 
     @property
@@ -64,7 +70,7 @@ def run_stage(
     """Train, or resume an interrupted call.
 
     Writes `run`/checkpoints/ (see training/checkpoints.py), `run`/history.csv and, when all epochs are done,
-    `run`/train.json. Nothing is written or moved before all data have been read.
+    the stage's own outputs and `run`/train.json. Nothing is written or moved before all data have been read.
 
     Args:
         code: a digest of the source files that the result depends on.
@@ -72,8 +78,9 @@ def run_stage(
         processes: data-parallel workers; default: as many GPUs as can share an update's batches evenly, or
             one without a GPU.
         checkpoint_minutes: the maximum time between two checkpoints.
-        restart: if the existing checkpoints have other settings, data, seed or code, move them aside and
-            start from scratch.
+        restart: if the existing checkpoints have other settings, data, seed or code, or if they are of a
+            finished training whose train.json was there and was removed, move them aside and start from
+            scratch.
 
     Raises:
         UserError: data are missing, checkpoints belong to another training (without `restart`), the loss is
@@ -81,6 +88,46 @@ def run_stage(
             an update's batches evenly.
         TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
     """
+    processes = _processes(stage, processes)
+    left_out = stage.check()
+    stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": code}
+    stamp["data"] = checkpoints.digest(stage.files())
+    with locked(run) as check_lock:
+        folder = run / "checkpoints"
+        checkpoints.claim(folder, stamp, restart)
+        done = checkpoints.finished(folder, stage)
+        asked_again = restart and not (run / "train.json").exists() and checkpoints.delivered(folder, stage)
+        if done and asked_again:
+            checkpoints.start_again(folder, stamp)
+            done = None
+        if done:
+            again = "to train again, remove train.json and give --restart"
+            print(f"{run}: all {stage.epochs} epochs are done; {again}", file=sys.stderr)
+        else:
+            start = checkpoints.latest(folder, stage.models)
+            shared = Stop(processes), Peaks(processes + 1)
+            done = _train(
+                _Job(
+                    stage,
+                    run,
+                    threads,
+                    processes,
+                    checkpoint_minutes,
+                    start,
+                    *shared,
+                    check_lock,
+                    stamp,
+                    left_out,
+                )
+            )
+        _write_history(run, stage.heads, done["history"])
+        stage.deliver(run, done["history"])
+        write_json(run / "train.json", done["summary"])
+        checkpoints.deliver(folder, stage)
+
+
+def _processes(stage: Stage, processes: int | None) -> int:
+    """The number of workers; see `run_stage`."""
     gpus = torch.cuda.device_count()
     processes = processes or workers(stage.batches, gpus)
     if stage.settings.training.precision == "fp16" and not gpus:
@@ -91,32 +138,19 @@ def run_stage(
         raise UserError(
             f"--processes {processes}: cannot share the {stage.batches} batches of an update evenly"
         )
-    left_out = stage.check()
-    binary = checkpoints.digest(stage.files())
-    with locked(run) as check_lock:
-        folder = run / "checkpoints"
-        stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "data": binary, "code": code}
-        checkpoints.claim(folder, stamp, restart)
-        if done := checkpoints.finished(folder, stage):
-            print(f"{run}: all {stage.epochs} epochs are done", file=sys.stderr)
-            return _write_results(run, stage.heads, **done)
-        stop, start = Stop(processes), checkpoints.latest(folder, stage.models)
-        for part, count in left_out.items():
-            if count:
-                print(f"{run}: {count:,} examples of {part} are too long and left out", file=sys.stderr)
-        job = _Job(stage, run, threads, processes, checkpoint_minutes, start, stop, check_lock, left_out)
-        with stop.listening():
-            _run_workers(job)
-        if (done := checkpoints.finished(folder, stage)) is None:
-            raise TryAgain(f"{run}: stopped by a signal, and saved; the same command resumes it")
-        _write_results(run, stage.heads, **done)
+    return processes
 
 
-def _write_results(
-    run: Path, heads: Sequence[str], history: list[dict[str, Any]], summary: dict[str, Any]
-) -> None:
-    _write_history(run, heads, history)
-    write_json(run / "train.json", summary)
+def _train(job: _Job) -> dict[str, Any]:
+    """Train to the end → the summary and the history."""
+    for part, count in job.left_out.items():
+        if count:
+            print(f"{job.run}: {count:,} examples of {part} are too long and left out", file=sys.stderr)
+    with job.stop.listening():
+        _run_workers(job)
+    if (done := checkpoints.finished(job.checkpoints, job.stage)) is None:
+        raise TryAgain(f"{job.run}: stopped by a signal, and saved; the same command resumes it")
+    return done
 
 
 def _write_history(run: Path, heads: Sequence[str], history: list[dict[str, Any]]) -> None:
@@ -130,6 +164,7 @@ def _run_workers(job: _Job) -> None:
     if job.processes == 1:
         with bus_error_says(f"{job.run}: {CUT}"):
             return _worker(0, None, job)
+    job.peaks.note(job.processes)  # this process, which only waits
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -156,11 +191,11 @@ def _worker(rank: int, init_method: str | None, job: _Job) -> None:
     torch.set_num_threads(job.threads)
     cfg = job.stage.config(job.run, job.processes)
     if init_method is None:
-        return _Loop(job.stage.trainer(cfg), job).run()
+        return _Loop(job.stage.trainer(cfg), job, rank).run()
     try:
         with job.stop.listening():
             join(cfg, rank, init_method)
-            _Loop(job.stage.trainer(cfg), job).run()
+            _Loop(job.stage.trainer(cfg), job, rank).run()
             leave()
     except Exception as error:
         if line := machine_fault(error):  # a worker can pass only text to its parent
@@ -180,10 +215,11 @@ class _Loop:
     from seed, epoch and sentence (translation/dataset.py).
     """
 
-    def __init__(self, trainer: Trainer, job: _Job) -> None:
-        self.trainer, self.job, self.stage = trainer, job, job.stage
+    def __init__(self, trainer: Trainer, job: _Job, rank: int) -> None:
+        self.trainer, self.job, self.stage, self.rank = trainer, job, job.stage, rank
         self.master = trainer.is_data_parallel_master
         self.history: list[dict[str, Any]] = []
+        self.attempts: list[dict[str, Any]] = []  # before this call
         self.update_freq = trainer.cfg.optimization.update_freq[0]
         self.updates = 0  # since this call started
         self.saved = time.monotonic()
@@ -195,6 +231,9 @@ class _Loop:
                 self.history.append(self._epoch(batches, epoch, partial))
                 partial = None
                 self._save_epoch(batches, epoch)
+                # An epoch may be a single update
+                if epoch < self.stage.epochs and self.job.stop.due(self.updates, self.master):
+                    raise _Stopped
             if self.master:
                 self._finish()
 
@@ -202,8 +241,9 @@ class _Loop:
         """Load the checkpoint, if there is one → batches, and the state of an unfinished epoch."""
         if self.job.start is None:
             return self.trainer.get_train_iterator(1), None
-        state = self.trainer.load_checkpoint(str(self.job.start))
-        self.history = state["history"]
+        with named_reads(self.job.start):
+            state = self.trainer.load_checkpoint(str(self.job.start))
+        self.history, self.attempts = state["history"], state.get("attempts", [])
         epoch, partial = len(self.history) + 1, state["partial"]
         where = (
             f"update {self.trainer.get_num_updates()} in epoch {epoch}" if partial else f"epoch {epoch - 1}"
@@ -249,6 +289,7 @@ class _Loop:
 
     def _step(self, samples: list[dict]) -> None:
         self.updates += 1
+        self.job.peaks.note(self.rank)
         # A worker with one batch less has an empty one, after which fairseq counts none of its tokens
         samples = [batch for batch in samples if batch] or samples[:1]
         try:
@@ -304,11 +345,19 @@ class _Loop:
             "train_iterator": batches.state_dict(),
             "history": self.history,
             "partial": utils.move_to_cpu(partial),
+            "attempts": [*self.attempts, self._attempt()],
+            "stamp": self.job.stamp,
         }
         checkpoints.save_last(self.job.checkpoints, state)
         self.saved = time.monotonic()
 
+    def _attempt(self) -> dict[str, Any]:
+        """The peak memory of this call, and how far it came."""
+        self.job.peaks.note(self.rank)
+        return {"updates": self.trainer.get_num_updates(), **self.job.peaks.total()}
+
     def _finish(self) -> None:
+        attempts = [*self.attempts, self._attempt()]
         seconds = sum(row["seconds"] for row in self.history)
         speed = sum(row["tokens_per_second"] * row["seconds"] for row in self.history) / seconds
         induction = sys.modules.get("synmask.induction.distribution")  # loaded by the guides that use it
@@ -325,6 +374,8 @@ class _Loop:
             "threads": torch.get_num_threads(),
             "workers": self.job.processes,
             "accumulated_batches": self.update_freq,
+            "attempts": attempts,
+            **{what: max(attempt[what] for attempt in attempts) for what in ("memory", "gpu_memory")},
             "distribution": induction and induction.implementation(self.trainer.device),  # affects last bits
             "versions": versions(),
             "commit": commit(),

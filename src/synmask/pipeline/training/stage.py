@@ -92,6 +92,10 @@ class Stage(ABC):
         """Values for train.json that only this kind of training has."""
         return {}
 
+    def deliver(self, run: Path, history: History) -> None:
+        """Write outputs that only this kind of training has, from its models in `run`/checkpoints."""
+        return
+
 
 def valid_means(trainer: Trainer) -> Mapping[str, Any]:
     """The means that the criterion logs on the validation data."""

@@ -1,4 +1,4 @@
-"""Signals: SIGTERM and Ctrl-C stop all workers of a training at the same update; SIGBUS gets a message."""
+"""Signals: SIGTERM, SIGHUP, Ctrl-C stop all workers of a training at one update; SIGBUS gets a message."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ class Stop:
     gradients in s + 1 before the first worker has entered it, so all read the choice in time.
     """
 
-    SIGNALS = (signal.SIGTERM, signal.SIGINT)
+    SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -29,8 +29,12 @@ class Stop:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """While the block runs, a signal is a request to stop; a second Ctrl-C interrupts at once."""
-        before = {number: signal.signal(number, self._ask) for number in self.SIGNALS}
+        """While the block runs, a signal is a request to stop; a second Ctrl-C ends the process at once.
+
+        A signal that is ignored stays so: SIGHUP under nohup.
+        """
+        heard = [number for number in self.SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._ask) for number in heard}
         try:
             yield
         finally:
@@ -47,7 +51,9 @@ class Stop:
         if os.getpid() != self.parent and os.getppid() != self.parent:
             os._exit(1)  # the parent was killed, so the lock is gone
         if number == signal.SIGINT and self.signal.value:
-            raise KeyboardInterrupt
+            # No KeyboardInterrupt: raised in a callback, it would be printed as a traceback and get lost
+            os.write(2, b"synmask: interrupted\n")
+            os._exit(128 + number)
         self.signal.value = number
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,27 +38,25 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     Raises:
         UserError: neither exists, or a file is damaged.
     """
-    epochs = sorted(
-        (int(match[1]), path)
-        for path in checkpoints.glob("epoch*.pt")
-        if (match := re.fullmatch(r"epoch(\d+)\.pt", path.name))
-    )[-last:]
+    names = os.listdir(checkpoints) if checkpoints.exists() else []
+    matches = (re.fullmatch(r"epoch(\d+)\.pt", name) for name in names)
+    epochs = sorted((int(match[1]), checkpoints / match[0]) for match in matches if match)[-last:]
     kept = checkpoints / average_file(last)
+    again = f"delete {checkpoints.parent}/train.json and rerun to train again"
     if len(epochs) < last:
         if kept.exists():
-            if "model" in (saved := load(kept)):
+            if "model" in (saved := load(kept, again)):
                 return saved["model"]
             raise UserError(f"{kept}: not a model file of `synmask average`; delete it and rerun")
-        raise UserError(
-            f"{checkpoints}: {len(epochs)} epochs there, {last} to average; delete "
-            f"{checkpoints.parent}/train.json and rerun to train again"
-        )
+        raise UserError(f"{checkpoints}: {len(epochs)} epochs there, {last} to average; {again}")
     mean: dict[str, torch.Tensor] = {}
     for _, path in epochs:
         try:
-            for name, value in load(path).items():
+            for name, value in load(path, again).items():
                 mean[name] = mean.get(name, 0) + value.double() / last
-        except (AttributeError, RuntimeError):
+        except (AttributeError, RuntimeError) as error:
+            if machine_fault(error):
+                raise
             raise UserError(
                 f"{path}: not the model of an epoch like the others; delete it and rerun"
             ) from None

@@ -215,7 +215,7 @@ def _row(clock: Clock, corpus: str, direction: str, system: str, seeds: tuple[in
         estimated=None in sizes,
         hours=clock.training(corpus, direction, system, part),
         published=printed.text if printed and not part else "",
-        kept=model + checkpoints * keep,
+        kept=model + (checkpoints if keep else model),  # without, a second copy of the average
         working=model * RESUME + checkpoints * (not keep),  # a third one exists while it is written
         part=part,
     )  # fmt: skip
