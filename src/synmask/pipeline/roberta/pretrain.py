@@ -53,7 +53,7 @@ class _MaskedLoss(MaskedLmLoss):
 class Pretraining(Stage):
     """A plain RoBERTa of the size `settings.model`; its last model is kept.
 
-    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt. `identity`: see `pretrain`.
+    `data` holds {train,valid}.{bin,idx}, sentences as ids, and `weights` dict.txt; `identity`: see `pretrain`
     """
 
     settings: PretrainingRun
