@@ -23,7 +23,7 @@ from synmask.config.base import DIRECTION, LANGUAGE
 from synmask.config.sections import DEMO_LANGUAGES
 from synmask.corpora.tasks import SUBMISSION
 from synmask.files import UserError
-from synmask.workflow import hours, terminal
+from synmask.workflow import hours, slurm, terminal
 from synmask.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.workflow.paths import any_of
 from synmask.workflow.targets import Targets
@@ -58,6 +58,11 @@ def is_there(path):
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: exists(path)).result()
 
+
+if workflow.is_main_process:
+    slurm.adopt()
+elif "SLURM_JOB_ID" in os.environ:
+    shell.prefix(slurm.setup())
 
 JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, PUBLISHED, is_there)

@@ -37,12 +37,14 @@ class _Workflow:
         hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
         targets: all targets that have a name.
         corpora, systems: their names.
+        on_slurm: whether jobs go to SLURM (workflow/slurm.py).
     """
 
     hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
     targets: list[str] = field(default_factory=list)
     corpora: list[str] = field(default_factory=list)
     systems: list[str] = field(default_factory=list)
+    on_slurm: bool = False
 
 
 WORKFLOW = _Workflow()
@@ -223,7 +225,8 @@ def last_lines(path: str, since: float = 0.0) -> list[str]:
 
 def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, since: float = 0.0) -> str:
     """The message on a failed job: its rule, the ends of its logs, how to see its command."""
-    lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"] + ([said] if said else [])
+    lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"]
+    lines += [f"         {line}" for line in said.splitlines()] if said else []
     for log in logs:
         if end := last_lines(log, since)[-END:]:
             lines += [f"         the end of {log}:", *end]

@@ -1,0 +1,338 @@
+"""The workflow on SLURM: the site's settings, how jobs are submitted and watched, what would be submitted.
+
+Snakemake's SLURM plugin does the work; `adopt` makes good what it lacks (docs/slurm.md, "What we change of the plugin").
+"""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from synmask.config import Fault, fault, read_yaml
+from synmask.config.base import Count, Line, Section, matching
+from synmask.config.faults import validated
+from synmask.files import UserError
+from synmask.workflow import terminal
+from synmask.workflow.hours import TRAININGS
+
+FILE = Path("slurm.local.yaml")  # in the project, ignored by git
+WARNING = 300  # seconds from SIGTERM to the time limit of a training
+GONE = 600  # seconds for which sbatch may find no controller
+AGAIN = 15  # seconds between two attempts then
+SAVED, BEFORE = "stopped by a signal, and saved", "stopped by a signal before"  # how a training's log ends
+AWAY = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
+# A part of what sbatch says when it refuses a job → the settings to look at: keys of FILE, or others.
+REFUSALS = {
+    "partition name specified": "partition",
+    "partition specified": "partition",
+    "account or account/partition": "`account` in {file} (and whether it may use the partition {partition})",
+    "account": "`account` in {file}",
+    "qos": "`qos` in {file}",
+    "SubmitJob": "`jobs` in {file}: fewer jobs at once",
+    "job submit limit": "`jobs` in {file} (fewer jobs at once), or `qos`: {asked}",
+    "time limit": "`longest` in {file}, or for trainings `resources.runtime` in config.yaml: {asked}",
+    "gres": "`resources.gpus` in config.yaml, `gpu_partition` or `gpu_model` in {file}: {asked}",
+    "emory": "`resources.mem_mb` in config.yaml: {asked}",
+    "CPU count": "`resources.threads` in config.yaml: {asked}",
+    "node configuration": "`resources` in config.yaml, or the partition in {file}: no node of {partition} has {asked}",
+    "unrecognized option": "`extra` in {file}",
+    "constraint": "`extra` in {file}",
+    "feature": "`extra` in {file}",
+}
+Name = Annotated[str, AfterValidator(matching(r"[\w.,:@+-]+", "a name"))]
+
+
+class Site(Section):
+    """What a site calls things, and what it allows. `FILE` holds the keys that differ from these.
+
+    Attributes:
+        partition, gpu_partition: for jobs without and with a GPU; trainings, decoding, parsing and
+            fine-tuning need the latter.
+        gpu_model: a kind of GPU, such as a100.
+        extra: other options of sbatch, for every job.
+        setup: lines of bash that run before each step, such as "module load gcc".
+        jobs: the most jobs in the queue at once.
+        longest: the most minutes that a job asks for, trainings apart.
+        latency_wait: seconds that a file written on a node may take to appear here.
+        status: the command that is asked how jobs are.
+    """
+
+    partition: Name = "main"
+    gpu_partition: Name = "gpu"
+    gpu_model: Name | None = None
+    account: Name | None = None
+    qos: Name | None = None
+    extra: Line | Literal[""] = ""
+    setup: tuple[Line, ...] = ()
+    jobs: Annotated[int, Field(ge=1, le=10000)] = 100
+    longest: Annotated[int, Field(ge=10)] = 240
+    latency_wait: Count = 60
+    status: Literal["squeue", "sacct"] = "squeue"
+
+    def resources(self, **others: Any) -> dict[str, Any]:
+        """The profile's default resources: words for the plugin, and `others`."""
+        words = {"slurm_partition": self.partition, "slurm_account": self.account, "qos": self.qos}
+        words["slurm_extra"] = self.extra
+        return {name: repr(word) for name, word in words.items() if word} | others
+
+    def on_gpus(self) -> dict[str, Any]:
+        """The resources of rules that use a GPU."""
+        words = {"slurm_partition": self.gpu_partition, "gpu_model": self.gpu_model}
+        return {name: repr(word) for name, word in words.items() if word}
+
+
+def read_site(path: Path = FILE) -> Site:
+    """The site's settings; those of `Site` without such a file.
+
+    Raises:
+        UserError: an unknown key or a wrong value (one line).
+    """
+    if not path.exists():
+        return Site()
+    values = read_yaml(path)
+    try:
+        return validated(Site, values)
+    except Fault as found:
+        raise fault(found.path, str(found), values, [path]) from None
+
+
+def profile_site() -> Site:
+    """`read_site` for the profile, which Snakemake reads before all else."""
+    try:
+        return read_site()
+    except UserError as error:
+        sys.exit(str(error))
+
+
+def setup() -> str:
+    """The lines of bash that the site wants before each step."""
+    return "".join(f"{line}\n" for line in read_site().setup)
+
+
+# ---- jobs, as Snakemake has them -------------------------------------------------------------------------------
+
+
+def rules_of(job: Any) -> list[str]:
+    return sorted(job.rules) if job.is_group() else [job.rule.name]
+
+
+def kind_of(job: Any) -> str:
+    """What the docs call this kind of job: its group, or its rule."""
+    return job.groupid if job.is_group() else job.rule.name
+
+
+def title(job: Any) -> str:
+    """What a person calls this job, such as synmask/iwslt14/de-en/grammar/seed3:train."""
+    folder = os.path.commonpath([os.path.dirname(path) or "." for path in job.output])
+    return f"synmask/{folder.removeprefix('results/')}:{kind_of(job)}"
+
+
+def is_training(job: Any) -> bool:
+    return not job.is_group() and job.rule.name in TRAININGS
+
+
+def minutes_of(job: Any, site: Site) -> int:
+    """The time that a job asks for: less than `longest`, except for trainings, which resume."""
+    minutes = int(job.resources.get("runtime") or 0)
+    return minutes if is_training(job) else min(minutes, site.longest)
+
+
+def asked(job: Any, site: Site) -> str:
+    """What a job asks for, in words."""
+    amounts = job.resources
+    words = [f"{amounts.get('mem_mb', 0):,} MB", f"{minutes_of(job, site)} minutes", f"{cpus_of(job)} CPUs"]
+    return ", ".join(words + ([f"{amounts['gpu']} GPUs"] if amounts.get("gpu") else []))
+
+
+def cpus_of(job: Any) -> int:
+    return job.resources.get("cpus_per_task") or job.threads
+
+
+# ---- the plugin, put right -------------------------------------------------------------------------------------
+
+
+def adopt() -> None:
+    """Have Snakemake submit by the plugin as it is put right here."""
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    registry = ExecutorPluginRegistry()
+    if registry.is_installed("slurm"):
+        import snakemake_executor_plugin_slurm as plugin
+
+        if not hasattr(plugin.Executor, "site"):
+            plugin.query_job_status = _patient(plugin.query_job_status)
+            plugin.get_submit_command = _named(plugin.get_submit_command)
+            plugin.Executor = _executor(plugin)
+        registry.get_plugin("slurm").executor = plugin.Executor
+
+
+def _named(get_submit_command: Any) -> Any:
+    """The same call of sbatch with a comment that people understand, our limit, and a training's warning."""
+
+    def command(job: Any, params: dict[str, Any], **how: Any) -> str:
+        site = read_site()
+        call = get_submit_command(job, params | {"comment_str": title(job)}, **how)
+        call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
+        if not is_training(job):
+            return call
+        return f"{call} --signal=TERM@{min(WARNING, minutes_of(job, site) * 15)}"  # a quarter of a short limit
+
+    return command
+
+
+def _patient(query: Any) -> Any:
+    """The same query of states, but a failed one says nothing instead of having the plugin forget all jobs.
+
+    It also has `CANCELLED by …`, which the plugin does not know, and PREEMPTED, if it stays, as cancelled.
+    """
+    preempted: Counter[str] = Counter()
+    away: list[float] = []
+
+    async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
+        found, seconds = await query(command, logger)
+        if found is None:
+            if not away:
+                logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
+                away.append(time.monotonic())
+            return {}, 0.0
+        if away:
+            logger.warning(f"SLURM answers again, after {terminal.duration(time.monotonic() - away.pop())}")
+        for job, state in found.items():
+            preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
+            if state.startswith("CANCELLED") or preempted[job] > 2:
+                found[job] = "CANCELLED"
+        return found, seconds
+
+    return states
+
+
+def check_commands() -> None:
+    """
+    Raises:
+        UserError: SLURM's commands are not on PATH.
+    """
+    if missing := [name for name in ("sbatch", "squeue", "scancel") if shutil.which(name) is None]:
+        raise UserError(
+            f"no {', '.join(missing)} on PATH: give this command on a login node of the cluster, where SLURM's "
+            "module is loaded (`module load slurm`); without a cluster, leave out --profile slurm"
+        )
+
+
+def refusal(msg: str, job: Any, site: Site) -> str:
+    """What sbatch said when it refused a job, and which key to change."""
+    found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
+    said = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
+    facts = {"file": FILE, "asked": f"this job asks for {asked(job, site)}"}
+    facts["partition"] = job.resources.get("slurm_partition", "")
+    for part, where in REFUSALS.items():
+        if part.lower() in said.lower():
+            if where == "partition":
+                key = "gpu_partition" if facts["partition"] == site.gpu_partition != site.partition else where
+                where = f"`{key}` in {{file}}; `sinfo -s` lists the cluster's"
+            return f"{said}\nchange {where.format(**facts)}"
+    return said
+
+
+def ended(msg: str, job: Any, site: Site) -> str:
+    """How SLURM says that a job ended."""
+    found = re.search(r"SLURM-job '(\S+)' failed.*?SLURM status is: '(\S+)'", msg, re.S)
+    if not found:
+        return msg
+    why = {"TIMEOUT": "it needs more time", "OUT_OF_MEMORY": "it needs more memory"}.get(found[2], "")
+    return f"SLURM job {found[1]}: {found[2]}{f' ({why} than {asked(job, site)})' if why else ''}"
+
+
+def _executor(plugin: Any) -> type:
+    from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+
+    class Executor(plugin.Executor):
+        """The plugin's, with errors of groups reported, refusals not repeated, and trainings that go on."""
+
+        site: Site
+
+        def __init__(self, workflow: Any, logger: Any) -> None:
+            try:
+                check_commands()
+                self.site = read_site()
+            except UserError as error:
+                sys.exit(str(error))
+            self.refusals: set[str] = set()
+            self.waits: Counter[Any] = Counter()
+            self.leaving = False
+            terminal.WORKFLOW.on_slurm = True
+            super().__init__(workflow, logger)
+
+        def run_job(self, job: Any) -> None:
+            if job.attempt > 1:
+                said = f"{title(job)}: attempt {job.attempt} of {job.restart_times + 1}"
+                self.logger.warning(f"{said} asks for {asked(job, self.site)}")
+            try:
+                plugin.validate_slurm_extra(job)
+                super().run_job(job)
+            except Exception as error:  # which the plugin fails to report for groups (its issue 456)
+                cause = error.__context__ or error
+                self._report_job_error_threadsafe(SubmittedJobInfo(job), str(cause))
+
+        def get_account_arg(self, job: Any) -> Iterator[str]:
+            """The account as given: the plugin guesses one and asks three commands, and may hang or fail there."""
+            account = job.resources.get("slurm_account")
+            yield f" -A {shlex.quote(str(account))}" if account else ""
+
+        def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
+            """A job that could not be submitted: if there was no controller, submit it again."""
+            if any(words in msg for words in AWAY) and self._wait(job_info.job):
+                return self.run_job(job_info.job)
+            return super()._report_job_error_threadsafe(job_info, msg)
+
+        def _wait(self, job: Any) -> bool:
+            """Wait for a controller that does not answer → whether to try again."""
+            self.waits[job] += 1
+            if self.waits[job] == 1:
+                self.logger.warning("SLURM's controller does not answer; jobs are submitted as soon as it does")
+            for _ in range(AGAIN):
+                if self.leaving:
+                    return False
+                time.sleep(1)
+            return self.waits[job] * AGAIN < GONE
+
+        def report_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
+            """Say why a job failed, and decide whether it may be tried again.
+
+            `_attempt`, not `attempt`: Snakemake still has to free the resources of this attempt.
+            """
+            job, final = job_info.job, job_info.job.restart_times + 1
+            if job_info.external_jobid is None:
+                said, job._attempt = refusal(msg or "", job, self.site), final
+                if said in self.refusals:
+                    how["brief"] = f"FAILED   {title(job)}: refused in the same way"
+                self.refusals.add(said)
+            else:
+                said, end = ended(msg or "", job, self.site), self._end_of_training(job)
+                if SAVED in end and final > 1 and "CANCELLED" not in said:
+                    job._attempt -= 1  # it got on, so this does not count
+                    how["brief"] = f"{title(job)}: stopped and saved ({said}); it goes on in the next job"
+                elif BEFORE in end and "CANCELLED" not in said:
+                    job._attempt = final
+                    said += f"\nit had no time to train: raise `resources.runtime` ({asked(job, self.site)})"
+            if job.is_group():  # which Snakemake reports without a reason
+                how["said"] = said
+            self.logger.info(said)  # for the log
+            super().report_job_error(job_info, msg=said, **how)
+
+        @staticmethod
+        def _end_of_training(job: Any) -> str:
+            return "\n".join(terminal.last_lines(job.log[0])[-1:]) if is_training(job) and job.log else ""
+
+        def shutdown(self) -> None:
+            self.leaving = True
+            super().shutdown()
+
+    return Executor
