@@ -92,11 +92,16 @@ wildcard_constraints:
     number="(test-)?[0-9]+",
 
 
+def more(amount):
+    """An amount of memory or minutes that further attempts ask for two and three times."""
+    return lambda wildcards, attempt: JOBS.more(amount(wildcards) if callable(amount) else amount, attempt)
+
+
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
 # another number of threads gives other bytes.
 TRAINING = {
     "cpus_per_task": JOBS.need("threads"),
-    "mem_mb": JOBS.need("mem_mb"),
+    "mem_mb": more(JOBS.need("mem_mb")),
     "runtime": JOBS.need("runtime"),
     "gpu": JOBS.need("gpus"),
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
@@ -105,7 +110,7 @@ TRAINING = {
 # Resources of the steps that use a model.
 USING = {
     "cpus_per_task": JOBS.need("threads"),
-    "mem_mb": JOBS.need("mem_mb"),
+    "mem_mb": more(JOBS.need("mem_mb")),
     "gpu": lambda wildcards: min(1, JOBS.resources(wildcards).gpus),
 }
 

@@ -44,6 +44,7 @@ REFUSALS = {
     "CPU count": "`resources.threads` in config.yaml: {asked}",
     "node configuration": "`resources` in config.yaml, or the partition in {file}: no node of {partition} has {asked}",
     "unrecognized option": "`extra` in {file}",
+    "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
     "constraint": "`extra` in {file}",
     "feature": "`extra` in {file}",
 }
@@ -83,10 +84,10 @@ class Site(Section):
         words["slurm_extra"] = self.extra
         return {name: repr(word) for name, word in words.items() if word} | others
 
-    def on_gpus(self) -> dict[str, Any]:
-        """The resources of rules that use a GPU."""
+    def on_gpus(self, **others: Any) -> dict[str, Any]:
+        """The resources of rules that use a GPU, and `others`."""
         words = {"slurm_partition": self.gpu_partition, "gpu_model": self.gpu_model}
-        return {name: repr(word) for name, word in words.items() if word}
+        return {name: repr(word) for name, word in words.items() if word} | others
 
 
 def read_site(path: Path = FILE) -> Site:
