@@ -89,7 +89,7 @@ class Jobs:
             return self._clock.number_of_pairs(wildcards.corpus, language) or UNKNOWN_PAIRS
 
         def minutes(wildcards: Wildcards, attempt: int) -> int:
-            return self.more(5 + pairs(wildcards) // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""]), attempt)
+            return self.more(3 + pairs(wildcards) // PAIRS_A_MINUTE.get(rule, PAIRS_A_MINUTE[""]), attempt)
 
         def memory(wildcards: Wildcards, attempt: int) -> int:
             stanford = rule == "tokenise" and self.tokeniser(wildcards) == "stanford"

@@ -319,7 +319,7 @@ def _executor(plugin: Any) -> type:
                 said, end = ended(msg or "", job, self.site), self._end_of_training(job)
                 if SAVED in end and final > 1 and "CANCELLED" not in said:
                     job._attempt -= 1  # it got on, so this does not count
-                    how["brief"] = f"{title(job)}: stopped and saved ({said}); it goes on in the next job"
+                    how["brief"] = f"{title(job)}: stopped and saved (SLURM job {job_info.external_jobid}); it goes on in the next job"
                 elif BEFORE in end and "CANCELLED" not in said:
                     job._attempt = final
                     said += f"\nit had no time to train: raise `resources.runtime` ({asked(job, self.site)})"
@@ -337,3 +337,58 @@ def _executor(plugin: Any) -> type:
             super().shutdown()
 
     return Executor
+
+
+# ---- what would be submitted -----------------------------------------------------------------------------------
+
+
+def table(workflow: Any) -> list[str]:
+    """The lines of a dry run: SLURM's jobs by kind, and what each asks for; none without the profile."""
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    registry, dry = ExecutorPluginRegistry(), workflow._executor_plugin
+    if not workflow.dag or not registry.is_installed("slurm"):
+        return []
+    try:
+        workflow._executor_plugin = registry.get_plugin("slurm")  # in a dry run all jobs count as local
+        return _table(workflow.dag)
+    finally:
+        workflow._executor_plugin = dry
+
+
+def _table(dag: Any) -> list[str]:
+    site = read_site()
+    chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
+    jobs = {id(one): one for one in (dag.get_job_group(job) or job for job in chosen)}.values()
+    for job in jobs:
+        job._resources = None  # those of a dry run's groups, which count otherwise
+    if not any(job.resources.get("slurm_partition") for job in jobs):
+        return []
+    kinds: dict[str, list[Any]] = {}
+    for job in jobs:
+        kinds.setdefault(kind_of(job), []).append(job)
+    rows = [("job", "how many", "partition", "CPUs", "GPUs", "MB", "minutes")]
+    for kind, some in sorted(kinds.items()):
+        amounts = [
+            [cpus_of(job), job.resources.get("gpu", 0), job.resources.get("mem_mb"), minutes_of(job, site)]
+            for job in some
+        ]
+        partitions = ", ".join(sorted({str(job.resources.get("slurm_partition")) for job in some}))
+        rows.append((kind, f"{len(some):,}", partitions, *map(_range, zip(*amounts, strict=True))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    hours = sum(minutes_of(job, site) for job in jobs) / 60
+    return [
+        "",
+        "SLURM would get these jobs; each number is of one job:",
+        *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
+        f"at most {hours:,.{hours < 10:d}f} node-hours, if each job took all its time; trainings may take several jobs",
+    ]
+
+
+def _range(amounts: tuple[Any, ...]) -> str:
+    """One number, or the least and the greatest."""
+    known = [amount for amount in amounts if isinstance(amount, int)]
+    if not known:
+        return "?"
+    least, most = min(known), max(known)
+    return f"{least:,}" if least == most else f"{least:,}–{most:,}"

@@ -37,6 +37,7 @@ class _Workflow:
         hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
         targets: all targets that have a name.
         corpora, systems: their names.
+        submitted: the lines of a dry run on the jobs of SLURM.
         on_slurm: whether jobs go to SLURM (workflow/slurm.py).
     """
 
@@ -44,6 +45,7 @@ class _Workflow:
     targets: list[str] = field(default_factory=list)
     corpora: list[str] = field(default_factory=list)
     systems: list[str] = field(default_factory=list)
+    submitted: Callable[[], list[str]] | None = None
     on_slurm: bool = False
 
 
@@ -253,6 +255,8 @@ def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], r
     for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
         if reason not in ("input files updated by another job", "output files have to be generated"):
             yield f"{reason}: {rules}"
+    if WORKFLOW.submitted:
+        yield from WORKFLOW.submitted()
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 
 
