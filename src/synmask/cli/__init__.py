@@ -22,6 +22,7 @@ TRAIN = ("train", "finetune", "pretrain", "continue-pretraining")
 VERBS = {
     "For people": (
         "planning:plan",
+        "planning:doctor",
         "models:translate",
         "trees:tree",
         "evaluation:parse",
@@ -171,7 +172,9 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def _too_early(*_: object) -> NoReturn:
     """SIGTERM before a training listens to it (`training.stopping.Stop`): nothing has been written."""
-    line = f"synmask {sys.argv[1]}: stopped by a signal before its first update; the same command begins again\n"
+    line = (
+        f"synmask {sys.argv[1]}: stopped by a signal before its first update; the same command begins again\n"
+    )
     os.write(2, line.encode())
     os._exit(TryAgain.EXIT_CODE)
 

@@ -1,6 +1,6 @@
 """The workflow on SLURM: the site's settings, how jobs are submitted and watched, what would be submitted.
 
-Snakemake's SLURM plugin does the work; `adopt` makes good what it lacks (docs/slurm.md, "What we change of the plugin").
+Snakemake's SLURM plugin does the work; `adopt` makes good what it lacks (docs/slurm.md).
 """
 
 import os
@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,7 +42,7 @@ REFUSALS = {
     "gres": "`resources.gpus` in config.yaml, `gpu_partition` or `gpu_model` in {file}: {asked}",
     "emory": "`resources.mem_mb` in config.yaml: {asked}",
     "CPU count": "`resources.threads` in config.yaml: {asked}",
-    "node configuration": "`resources` in config.yaml, or the partition in {file}: no node of {partition} has {asked}",
+    "node configuration": "`resources` in config.yaml, or {file}: no node of {partition} has {asked}",
     "unrecognized option": "`extra` in {file}",
     "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
     "constraint": "`extra` in {file}",
@@ -118,7 +118,7 @@ def setup() -> str:
     return "".join(f"{line}\n" for line in read_site().setup)
 
 
-# ---- jobs, as Snakemake has them -------------------------------------------------------------------------------
+# ---- jobs, as Snakemake has them ---------------------------------------------------------------------------
 
 
 def rules_of(job: Any) -> list[str]:
@@ -148,16 +148,20 @@ def minutes_of(job: Any, site: Site) -> int:
 
 def asked(job: Any, site: Site) -> str:
     """What a job asks for, in words."""
-    amounts = job.resources
-    words = [f"{amounts.get('mem_mb', 0):,} MB", f"{minutes_of(job, site)} minutes", f"{cpus_of(job)} CPUs"]
-    return ", ".join(words + ([f"{amounts['gpu']} GPUs"] if amounts.get("gpu") else []))
+    amounts = {"MB": job.resources.get("mem_mb", 0), "minute": minutes_of(job, site), "CPU": cpus_of(job)}
+    amounts["GPU"] = job.resources.get("gpu") or 0
+    return ", ".join(
+        f"{amount:,} {unit}{'s' * (amount != 1 and unit != 'MB')}"
+        for unit, amount in amounts.items()
+        if amount
+    )
 
 
 def cpus_of(job: Any) -> int:
     return job.resources.get("cpus_per_task") or job.threads
 
 
-# ---- the plugin, put right -------------------------------------------------------------------------------------
+# ---- the plugin, put right ---------------------------------------------------------------------------------
 
 
 def adopt() -> None:
@@ -184,7 +188,9 @@ def _named(get_submit_command: Any) -> Any:
         call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
         if not is_training(job):
             return call
-        return f"{call} --signal=TERM@{min(WARNING, minutes_of(job, site) * 15)}"  # a quarter of a short limit
+        return (
+            f"{call} --signal=TERM@{min(WARNING, minutes_of(job, site) * 15)}"  # a quarter of a short limit
+        )
 
     return command
 
@@ -222,8 +228,8 @@ def check_commands() -> None:
     """
     if missing := [name for name in ("sbatch", "squeue", "scancel") if shutil.which(name) is None]:
         raise UserError(
-            f"no {', '.join(missing)} on PATH: give this command on a login node of the cluster, where SLURM's "
-            "module is loaded (`module load slurm`); without a cluster, leave out --profile slurm"
+            f"no {', '.join(missing)} on PATH: give this command on a login node of the cluster, where "
+            "SLURM's module is loaded (`module load slurm`); without a cluster, leave out --profile slurm"
         )
 
 
@@ -231,24 +237,33 @@ def refusal(msg: str, job: Any, site: Site) -> str:
     """What sbatch said when it refused a job, and which key to change."""
     found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
     said = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
-    facts = {"file": FILE, "asked": f"this job asks for {asked(job, site)}"}
+    facts = {"asked": f"this job asks for {asked(job, site)}"}
     facts["partition"] = job.resources.get("slurm_partition", "")
+    return "\n".join(filter(None, [said, where_to_change(said, site, facts)]))
+
+
+def where_to_change(said: str, site: Site, facts: dict[str, str]) -> str:
+    """Which key of which file to change when sbatch has `said` no; empty if that is not known."""
     for part, where in REFUSALS.items():
         if part.lower() in said.lower():
             if where == "partition":
-                key = "gpu_partition" if facts["partition"] == site.gpu_partition != site.partition else where
-                where = f"`{key}` in {{file}}; `sinfo -s` lists the cluster's"
-            return f"{said}\nchange {where.format(**facts)}"
-    return said
+                own = site.partition != facts["partition"] == site.gpu_partition
+                where = f"`{'gpu_partition' if own else where}` in {{file}}; `sinfo -s` lists the cluster's"
+            return f"change {where.format(file=FILE, **facts)}"
+    return ""
 
 
-def ended(msg: str, job: Any, site: Site) -> str:
-    """How SLURM says that a job ended."""
+def ended(msg: str, said: Iterable[str], job: Any, site: Site) -> str:
+    """How a job ended, by its state and by what SLURM has `said` in its log."""
     found = re.search(r"SLURM-job '(\S+)' failed.*?SLURM status is: '(\S+)'", msg, re.S)
     if not found:
         return msg
-    why = {"TIMEOUT": "it needs more time", "OUT_OF_MEMORY": "it needs more memory"}.get(found[2], "")
-    return f"SLURM job {found[1]}: {found[2]}{f' ({why} than {asked(job, site)})' if why else ''}"
+    number, state = found.groups()
+    over = {"TIMEOUT": "time", "OUT_OF_MEMORY": "memory"}.get(state)
+    if re.search("memory limit|oom.kill|out of memory", " ".join(said), re.I):
+        over = "memory"
+    why = f", over its {over}: it asked for {asked(job, site)}" if over else ""
+    return "\n".join([f"SLURM job {number}: {state}{why}", *said])
 
 
 def _executor(plugin: Any) -> type:
@@ -267,11 +282,13 @@ def _executor(plugin: Any) -> type:
                 sys.exit(str(error))
             self.refusals: set[str] = set()
             self.waits: Counter[Any] = Counter()
+            self.since: dict[Any, float] = {}  # when each job was last submitted
             self.leaving = False
             terminal.WORKFLOW.on_slurm = True
             super().__init__(workflow, logger)
 
         def run_job(self, job: Any) -> None:
+            self.since[job] = time.time()
             if job.attempt > 1:
                 said = f"{title(job)}: attempt {job.attempt} of {job.restart_times + 1}"
                 self.logger.warning(f"{said} asks for {asked(job, self.site)}")
@@ -283,7 +300,7 @@ def _executor(plugin: Any) -> type:
                 self._report_job_error_threadsafe(SubmittedJobInfo(job), str(cause))
 
         def get_account_arg(self, job: Any) -> Iterator[str]:
-            """The account as given: the plugin guesses one and asks three commands, and may hang or fail there."""
+            """The account as given: the plugin would guess one, and may hang at that."""
             account = job.resources.get("slurm_account")
             yield f" -A {shlex.quote(str(account))}" if account else ""
 
@@ -297,7 +314,9 @@ def _executor(plugin: Any) -> type:
             """Wait for a controller that does not answer → whether to try again."""
             self.waits[job] += 1
             if self.waits[job] == 1:
-                self.logger.warning("SLURM's controller does not answer; jobs are submitted as soon as it does")
+                self.logger.warning(
+                    "SLURM's controller does not answer; jobs are submitted as soon as it does"
+                )
             for _ in range(AGAIN):
                 if self.leaving:
                     return False
@@ -309,28 +328,44 @@ def _executor(plugin: Any) -> type:
 
             `_attempt`, not `attempt`: Snakemake still has to free the resources of this attempt.
             """
-            job, final = job_info.job, job_info.job.restart_times + 1
+            job = job_info.job
             if job_info.external_jobid is None:
-                said, job._attempt = refusal(msg or "", job, self.site), final
+                said, job._attempt = refusal(msg or "", job, self.site), job.restart_times + 1
                 if said in self.refusals:
                     how["brief"] = f"FAILED   {title(job)}: refused in the same way"
                 self.refusals.add(said)
             else:
-                said, end = ended(msg or "", job, self.site), self._end_of_training(job)
-                if SAVED in end and final > 1 and "CANCELLED" not in said:
-                    job._attempt -= 1  # it got on, so this does not count
-                    how["brief"] = f"{title(job)}: stopped and saved (SLURM job {job_info.external_jobid}); it goes on in the next job"
-                elif BEFORE in end and "CANCELLED" not in said:
-                    job._attempt = final
-                    said += f"\nit had no time to train: raise `resources.runtime` ({asked(job, self.site)})"
+                said, brief, how["aux_logs"] = self._ended(job_info, msg or "", how.get("aux_logs") or [])
+                how |= {"brief": brief} if brief else {}
             if job.is_group():  # which Snakemake reports without a reason
                 how["said"] = said
             self.logger.info(said)  # for the log
             super().report_job_error(job_info, msg=said, **how)
 
-        @staticmethod
-        def _end_of_training(job: Any) -> str:
-            return "\n".join(terminal.last_lines(job.log[0])[-1:]) if is_training(job) and job.log else ""
+        def _ended(self, job_info: Any, msg: str, logs: list[str]) -> tuple[str, str, list[str]]:
+            """Why a job failed; the one line to say instead; the logs of SLURM to show."""
+            job, name = job_info.job, title(job_info.job)
+            own = [line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")]
+            said = ended(msg, dict.fromkeys(own), job, self.site)
+            written = [path for path in job.log if terminal.last_lines(path, self.since.get(job, 0.0))]
+            if "CANCELLED" not in said and is_training(job) and written:
+                last = terminal.last_lines(written[0])[-1]
+                if SAVED in last and job.restart_times:
+                    job._attempt -= 1  # it got on, so this does not count
+                    number = job_info.external_jobid
+                    return (
+                        said,
+                        f"{name}: SLURM job {number} was stopped, and saved; it goes on in the next job",
+                        [],
+                    )
+                if BEFORE in last:
+                    job._attempt = job.restart_times + 1
+                    return (
+                        f"{said}\nraise `resources.runtime`: {asked(job, self.site)} are too few to train",
+                        "",
+                        [],
+                    )
+            return said, "", [] if written or ", over its " in said else logs
 
         def shutdown(self) -> None:
             self.leaving = True
@@ -339,7 +374,7 @@ def _executor(plugin: Any) -> type:
     return Executor
 
 
-# ---- what would be submitted -----------------------------------------------------------------------------------
+# ---- what would be submitted -------------------------------------------------------------------------------
 
 
 def table(workflow: Any) -> list[str]:
@@ -380,8 +415,12 @@ def _table(dag: Any) -> list[str]:
     return [
         "",
         "SLURM would get these jobs; each number is of one job:",
-        *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows),
-        f"at most {hours:,.{hours < 10:d}f} node-hours, if each job took all its time; trainings may take several jobs",
+        *(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ),
+        f"at most {hours:,.{hours < 10:d}f} node-hours, if each takes all its time; "
+        "a training may take several such jobs",
     ]
 
 
