@@ -3,6 +3,7 @@
 Snakemake's SLURM plugin does the work; `adopt` makes good what it lacks (docs/slurm.md).
 """
 
+import asyncio
 import os
 import re
 import shlex
@@ -26,6 +27,7 @@ from synmask.workflow.hours import TRAININGS
 FILE = Path("slurm.local.yaml")  # in the project, ignored by git
 WARNING = 300  # seconds from SIGTERM to the time limit of a training
 GONE = 600  # seconds for which sbatch may find no controller
+PATIENCE = 60  # seconds for which one question for states is repeated
 AGAIN = 15  # seconds between two attempts then
 SAVED, BEFORE = "stopped by a signal, and saved", "stopped by a signal before"  # how a training's log ends
 AWAY = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
@@ -201,17 +203,22 @@ def _patient(query: Any) -> Any:
     It also has `CANCELLED by …`, which the plugin does not know, and PREEMPTED, if it stays, as cancelled.
     """
     preempted: Counter[str] = Counter()
-    away: list[float] = []
+    told: list[float] = []  # when SLURM began not to answer
 
     async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
-        found, seconds = await query(command, logger)
-        if found is None:
-            if not away:
+        asked_at, found = time.monotonic(), None
+        while found is None:
+            found, seconds = await query(command, logger)
+            away = time.monotonic() - asked_at
+            if found is None and not told:
                 logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
-                away.append(time.monotonic())
-            return {}, 0.0
-        if away:
-            logger.warning(f"SLURM answers again, after {terminal.duration(time.monotonic() - away.pop())}")
+                told.append(asked_at)
+            if found is None and away > PATIENCE:
+                return {}, away
+            if found is None:
+                await asyncio.sleep(3)
+        if told:
+            logger.warning(f"SLURM answers again, after {terminal.duration(time.monotonic() - told.pop())}")
         for job, state in found.items():
             preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
             if state.startswith("CANCELLED") or preempted[job] > 2:

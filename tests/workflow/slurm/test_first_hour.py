@@ -100,4 +100,3 @@ def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
     assert lines[1] == "SLURM does not answer; it is asked again, and jobs go on meanwhile"
     assert lines[2].startswith("SLURM answers again, after ")
     assert "FAILED" not in output
-    assert submitted().count("\n") == submitted().count("COMPLETED") or "synmask" in submitted()
