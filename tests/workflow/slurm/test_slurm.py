@@ -260,7 +260,10 @@ def test_a_job_over_its_time_gets_more(disturbed):
     project = disturbed["over_time"].result()
     assert states(project) == ["TIMEOUT", "COMPLETED"]
     number = jobs(project)[0]["JobId"]
-    assert f"         SLURM job {number}: TIMEOUT, over its time: it asked for 601 MB, 1 minute, 1 CPU\n" in project.said
+    assert (
+        f"         SLURM job {number}: TIMEOUT, over its time: it asked for 601 MB, 1 minute, 1 CPU\n"
+        in project.said
+    )
     assert "\nsynmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 2 minutes, 1 CPU\n" in project.said
 
 
