@@ -267,7 +267,6 @@ def test_dry_run_for_slurm_needs_no_cluster(project):
     for rule, gpus in (("train", "2"), ("decode", "1"), ("parse", "0")):  # `parse` uses the GPU of `decode`
         assert asked[rule]["gpu"] == gpus
         assert asked[rule]["cpus_per_task"] == "64"
-    assert asked["train"]["slurm_extra"] == "--signal=TERM@300"
     evaluate = ("average", "decode", "score", "parse", "parseval")
     assert {asked[rule]["slurm_partition"] for rule in ("train", *evaluate)} == {"gpu"}
     assert asked["tokenise"]["slurm_partition"] == "main"

@@ -14,11 +14,11 @@ from synmask.config import load, read_yaml
 from synmask.files import UserError
 from synmask.workflow import doctor
 from synmask.workflow.jobs import Jobs
-from synmask.workflow.slurm import Site, ended, read_site, refusal
+from synmask.workflow.slurm import Site, _named, ended, read_site, refusal
 
 ROOT = Path(__file__).parents[2]
 SLURM = ["-n", "--profile", "slurm"]
-GPU_RULES = "train decode parse score average finetune predict nlu_score pretrain".split()
+GPU_RULES = ("train", "decode", "parse", "score", "average", "finetune", "predict", "nlu_score", "pretrain")
 SITE = """
 partition: short
 gpu_partition: a100
@@ -98,10 +98,22 @@ def test_without_sbatch_it_says_so_at_once(project, monkeypatch, tmp_path_factor
     assert "Traceback" not in output
 
 
-def job(**resources):
+def job(rule="learn_bpe", **resources):
     kept = {"slurm_partition": "gpu", "mem_mb": 2000, "runtime": 30} | resources
-    rule = SimpleNamespace(name="learn_bpe")
-    return SimpleNamespace(resources=kept, threads=2, rule=rule, is_group=lambda: False)
+    output = [f"results/demo/de-en/grammar/seed1/{name}" for name in ("train.json", "logs/x")]
+    rule = SimpleNamespace(name=rule)
+    return SimpleNamespace(resources=kept, threads=2, rule=rule, output=output, is_group=lambda: False)
+
+
+def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_longest():
+    command = _named(
+        lambda job, params: f"sbatch --comment {params['comment_str']} -t {job.resources['runtime']}"
+    )
+    name = "sbatch --comment synmask/demo/de-en/grammar/seed1"
+    assert command(job("train"), {}) == f"{name}:train -t 30 --signal=TERM@300"
+    assert command(job("train", runtime=4), {}) == f"{name}:train -t 4 --signal=TERM@60"
+    assert command(job("train", runtime=4320), {}) == f"{name}:train -t 4320 --signal=TERM@300"
+    assert command(job(runtime=480), {}) == f"{name}:learn_bpe -t 240"
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,10 @@ def submitted():
     [
         (
             {"partition": "batch"},
-            ["sbatch: error: invalid partition specified: batch"]
-            + ["sbatch: error: Batch job submission failed: Invalid partition name specified"],
+            [
+                "sbatch: error: invalid partition specified: batch",
+                "sbatch: error: Batch job submission failed: Invalid partition name specified",
+            ],
             "change `partition` in slurm.local.yaml; `sinfo -s` lists the cluster's",
         ),
         (
