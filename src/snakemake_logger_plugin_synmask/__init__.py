@@ -178,7 +178,7 @@ class LogHandler(LogHandlerBase):
         self._say(terminal.failure(rules, outputs, [*logs], said, since), "red")
 
     def _briefly(self, said: str, numbers: list[int], rules: str) -> None:
-        """A failure without its log: a training that goes on, or one like another (workflow/slurm.py)."""
+        """A failure without its log: a training that continues, or one like another (workflow/slurm.py)."""
         if said.startswith("FAILED"):
             self.run.fail(numbers, rules)
         self._say(said)

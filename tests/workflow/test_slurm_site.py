@@ -46,7 +46,7 @@ def test_a_wrong_site_file_is_one_line(tmp_path, monkeypatch, text, said):
 
 
 def asked(project, *targets):
-    """What a dry run says of each job: rule → (partition, account, options of sbatch)."""
+    """Each rule of a dry run: rule → (partition, account, options of sbatch)."""
     found, rule = {}, None
     for line in project.snakemake("-np", "--profile", "slurm", *targets).output.splitlines():
         if began := re.match(r" *rule (\w+):", line):

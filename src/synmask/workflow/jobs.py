@@ -16,12 +16,12 @@ Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
 VOCABULARY = [f"{WEIGHTS}{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
 MODEL = [f"{WEIGHTS}model.pt", *VOCABULARY]  # of a RoBERTa
-# What steps on text ask for. Measured on Multi30k's 29,000 pairs on one core: 4 s or less for a step, 6 s for
+# Steps on text ask for this. Measured on Multi30k's 29,000 pairs on one core: 4 s or less for a step, 6 s for
 # learn_bpe; 40 to 160 MB, 550 MB for binarise. Snakemake itself takes 400 MB in each job.
 PAIRS_A_MINUTE = {"learn_bpe": 10_000, "": 20_000}
 LEAST_MB = {"binarise": 1200, "": 600}
 UNKNOWN_PAIRS = 200_000
-MOST_TIMES = 3  # what later attempts ask for, at most
+MOST_TIMES = 3  # later attempts ask for so many times as much, at most
 PARSES = ("text", "tokens", "trees", "heads")  # one line each per parsed sentence
 
 

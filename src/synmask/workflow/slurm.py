@@ -54,7 +54,7 @@ Name = Annotated[str, AfterValidator(matching(r"[\w.,:@+-]+", "a name"))]
 
 
 class Site(Section):
-    """What a site calls things, and what it allows. `FILE` holds the keys that differ from these.
+    """Names of a site, and its limits. `FILE` holds the keys that differ from these.
 
     Attributes:
         partition, gpu_partition: for jobs without and with a GPU; trainings, decoding, parsing and
@@ -128,12 +128,12 @@ def rules_of(job: Any) -> list[str]:
 
 
 def kind_of(job: Any) -> str:
-    """What the docs call this kind of job: its group, or its rule."""
+    """The name of this kind of job: its group, or its rule."""
     return job.groupid if job.is_group() else job.rule.name
 
 
 def title(job: Any) -> str:
-    """What a person calls this job, such as synmask/iwslt14/de-en/grammar/seed3:train."""
+    """The name of a job for people, such as synmask/iwslt14/de-en/grammar/seed3:train."""
     folder = os.path.commonpath([os.path.dirname(path) or "." for path in job.output])
     return f"synmask/{folder.removeprefix('results/')}:{kind_of(job)}"
 
@@ -149,7 +149,7 @@ def minutes_of(job: Any, site: Site) -> int:
 
 
 def asked(job: Any, site: Site) -> str:
-    """What a job asks for, in words."""
+    """The request of a job, in words."""
     amounts = {"MB": job.resources.get("mem_mb", 0), "minute": minutes_of(job, site), "CPU": cpus_of(job)}
     amounts["GPU"] = job.resources.get("gpu") or 0
     return ", ".join(
@@ -241,7 +241,7 @@ def check_commands() -> None:
 
 
 def refusal(msg: str, job: Any, site: Site) -> str:
-    """What sbatch said when it refused a job, and which key to change."""
+    """The words of sbatch when it refused a job, and the key to change."""
     found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
     said = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
     facts = {"asked": f"this job asks for {asked(job, site)}"}
@@ -277,7 +277,7 @@ def _executor(plugin: Any) -> type:
     from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
     class Executor(plugin.Executor):
-        """The plugin's, with errors of groups reported, refusals not repeated, and trainings that go on."""
+        """The plugin's, with errors of groups reported, refusals not repeated, trainings that continue."""
 
         site: Site
 
@@ -355,14 +355,15 @@ def _executor(plugin: Any) -> type:
             own = [line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")]
             said = ended(msg, dict.fromkeys(own), job, self.site)
             written = [path for path in job.log if terminal.last_lines(path, self.since.get(job, 0.0))]
-            if "CANCELLED" not in said and is_training(job) and written:
+            cancelled = said.splitlines()[0].endswith(": CANCELLED")
+            if is_training(job) and written and not cancelled:
                 last = terminal.last_lines(written[0])[-1]
                 if SAVED in last and job.restart_times:
                     job._attempt -= 1  # it got on, so this does not count
                     number = job_info.external_jobid
                     return (
                         said,
-                        f"{name}: SLURM job {number} was stopped, and saved; it goes on in the next job",
+                        f"{name}: SLURM job {number} was stopped, and saved; it continues in the next job",
                         [],
                     )
                 if BEFORE in last:
@@ -381,7 +382,7 @@ def _executor(plugin: Any) -> type:
     return Executor
 
 
-# ---- what would be submitted -------------------------------------------------------------------------------
+# ---- the table of a dry run --------------------------------------------------------------------------------
 
 
 def table(workflow: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a new user of a cluster meets: wrong names, too little memory, a controller that is away."""
+"""The first hour of a new user of a cluster: wrong names, too little memory, a controller that is away."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def first(project, command):
 
 
 def told(output):
-    """What the terminal showed, without the lines of Snakemake about its profiles, and of the log."""
+    """The lines of the terminal, without the lines of Snakemake about its profiles, and of the log."""
     return [line for line in output.splitlines() if not line.startswith(("Using profiles", "log  "))]
 
 

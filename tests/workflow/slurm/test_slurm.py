@@ -251,7 +251,7 @@ def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_j
     assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
     assert last == "COMPLETED"
     brief = f"synmask/demo/de-en/grammar/seed1:train: SLURM job {jobs(project)[-2]['JobId']} was stopped, and saved;"
-    assert f"\n{brief} it goes on in the next job\n" in project.said
+    assert f"\n{brief} it continues in the next job\n" in project.said
     assert "FAILED" not in project.said
     assert went_on(project)
 
