@@ -61,7 +61,7 @@ def is_there(path):
 
 if workflow.is_main_process:
     slurm.adopt()
-elif "SLURM_JOB_ID" in os.environ:
+elif "SLURM_JOB_ID" in os.environ and slurm.setup():
     shell.prefix(slurm.setup())
 
 JOBS = Jobs(CONFIG)

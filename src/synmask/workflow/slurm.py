@@ -116,8 +116,9 @@ def profile_site() -> Site:
 
 
 def setup() -> str:
-    """The lines of bash that the site wants before each step."""
-    return "".join(f"{line}\n" for line in read_site().setup)
+    """The prefix of each step: the site's lines of bash, then Snakemake's own; empty without such."""
+    lines = [line.replace("{", "{{").replace("}", "}}") for line in read_site().setup]  # Snakemake formats it
+    return "\n".join([*lines, "set -euo pipefail; "]) if lines else ""
 
 
 # ---- jobs, as Snakemake has them ---------------------------------------------------------------------------
