@@ -350,6 +350,10 @@ def _executor(plugin: Any) -> type:
             self.logger.info(said)  # for the log
             super().report_job_error(job_info, msg=said, **how)
 
+        def print_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
+            """Without the plugin's sentence that details are elsewhere."""
+            job_info.job.log_error(msg, **how)
+
         def _ended(self, job_info: Any, msg: str, logs: list[str]) -> tuple[str, str, list[str]]:
             """Why a job failed; the one line to say instead; the logs of SLURM to show."""
             job, name = job_info.job, title(job_info.job)

@@ -1,5 +1,6 @@
 """The first hour of a new user of a cluster: wrong names, too little memory, a controller that is away."""
 
+import re
 import subprocess
 import sys
 import time
@@ -71,6 +72,22 @@ def test_a_refusal_is_shown_with_the_key_to_change_and_not_repeated(cluster, pro
     [log] = (project.folder / ".snakemake/log").glob("*.log")
     assert said[0] in log.read_text()
     subprocess.run(["scontrol", "update", "PartitionName=main", "AllowAccounts=ALL"], check=True)
+
+
+def test_many_refusals_are_shown_once(cluster, project):
+    """Two trainings, which are no groups, with the name of their partition wrong."""
+    site(project, gpu_partition="a100")
+    trainings = [f"results/demo/de-en/transformer/seed{seed}/train.json" for seed in (1, 2)]
+    project.snakemake("results/demo/de-en/bin/dict.de.txt")
+    output = project.snakemake(*trainings, *SLURM, check=False).output
+    first = r"FAILED   train: results/demo/de-en/transformer/seed\d/train.json\n"
+    said = "         sbatch: error: invalid partition specified: a100\n"
+    said += "         sbatch: error: Batch job submission failed: Invalid partition name specified\n"
+    change = "         change `gpu_partition` in slurm.local.yaml; `sinfo -s` lists the cluster's\n"
+    assert re.search(first + re.escape(said + change), output)
+    assert output.count("sbatch: error: invalid partition") == 1
+    again = r"\nFAILED   synmask/demo/de-en/transformer/seed\d:train: refused in the same way\n"
+    assert len(re.findall(again, output)) == 1
 
 
 def test_a_job_over_its_memory_gets_more(cluster, project):
