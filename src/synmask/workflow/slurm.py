@@ -177,6 +177,8 @@ def adopt() -> None:
 
         if not hasattr(plugin.Executor, "site"):
             plugin.query_job_status = _patient(plugin.query_job_status)
+            age = plugin.get_min_job_age  # None without an answer; then the plugin would change to sacct
+            plugin.get_min_job_age = lambda: age() or sys.maxsize
             plugin.get_submit_command = _named(plugin.get_submit_command)
             plugin.Executor = _executor(plugin)
         registry.get_plugin("slurm").executor = plugin.Executor

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import time
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_a_job_over_its_memory_gets_more(cluster, project):
 
 
 def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
-    """While a job runs and ends; and while a job is submitted."""
+    """While a job runs, and perhaps ends."""
     first(project, "sleep 12")
     running = project.start(TEXT, *SLURM)
     while not (project.folder / "done-once").exists():
@@ -109,13 +110,11 @@ def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
         time.sleep(0.1)
     controller = int((cluster / "slurmctld.pid").read_text())
     subprocess.run(["kill", str(controller)], check=True)
-    while Path(f"/proc/{controller}/environ").exists():
-        time.sleep(0.1)
-    time.sleep(15)
+    said = "SLURM does not answer; it is asked again, and jobs go on meanwhile\n"
+    before = [*takewhile(said.__ne__, running.stdout)]  # until then it stays away
     subprocess.run([CLUSTER, "up", cluster, "slurmctld"], check=True)
     output = running.communicate(timeout=120)[0]
     assert running.returncode == 0, output
-    lines = told(output)
-    assert lines[1] == "SLURM does not answer; it is asked again, and jobs go on meanwhile"
-    assert lines[2].startswith("SLURM answers again, after ")
+    assert told("".join(before)) == ["1 job"]
+    assert told(output)[0].startswith("SLURM answers again, after ")
     assert "FAILED" not in output
