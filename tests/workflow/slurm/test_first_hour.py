@@ -103,7 +103,7 @@ def test_a_job_over_its_memory_gets_more(cluster, project):
 
 def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
     """While a job runs, and perhaps ends."""
-    first(project, "sleep 12")
+    first(project, "sleep 5")
     running = project.start(TEXT, *SLURM)
     while not (project.folder / "done-once").exists():
         assert running.poll() is None
