@@ -101,6 +101,7 @@ def test_a_job_over_its_memory_gets_more(cluster, project):
     assert any(line.startswith("done     1 job") for line in lines)
 
 
+@pytest.mark.cluster  # 50 to 100 s, of which most is waiting: `make cluster`
 def test_a_controller_that_is_away_holds_nothing_up(cluster, project):
     """While a job runs, and perhaps ends."""
     first(project, "sleep 5")
