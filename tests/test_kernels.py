@@ -1,5 +1,10 @@
 """C++ operators are used only if they were built from the present source."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from synmask import kernels
@@ -15,7 +20,7 @@ def source(tmp_path):
 
 def test_operators_of_another_source_are_not_used(monkeypatch, source):
     module = type("kernel", (), {"SOURCE": "another"})
-    monkeypatch.setattr(kernels, "import_module", lambda name: module)
+    monkeypatch.setattr(kernels, "_module", lambda name: module)
     with pytest.warns(UserWarning, match="of synmask.search are out of date: build them anew with `make`"):
         assert not kernels.load("synmask.search", source)
     module.SOURCE = kernels.sha256(source.read_bytes()).hexdigest()
@@ -26,6 +31,28 @@ def test_without_operators_nothing_is_said(monkeypatch, source, recwarn):
     def missing(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(kernels, "import_module", missing)
+    monkeypatch.setattr(kernels, "_module", missing)
     assert not kernels.load("synmask.search", source)
     assert not recwarn
+
+
+def test_operators_of_an_image_are_found_behind_the_sources_of_a_clone(tmp_path):
+    """The image installs them, and PYTHONPATH puts the mounted clone before it (Dockerfile)."""
+    package = Path(kernels.__file__).parent
+    built = [*package.glob("induction/kernel.*.so")]
+    if not built:
+        pytest.skip("no operators are built here")
+    shutil.copytree(package, tmp_path / "clone/synmask", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    (tmp_path / "image/synmask/induction").mkdir(parents=True)
+    program = "import torch; from synmask import kernels; print(kernels.load('synmask.induction', kernels.Path('SOURCE')), kernels.__file__)"
+    program = program.replace("SOURCE", str(tmp_path / "clone/synmask/induction/kernel.cpp"))
+    environment = {"PYTHONPATH": f"{tmp_path}/clone:{tmp_path}/image", "PATH": "/usr/bin:/bin"}
+
+    def said():
+        run = [sys.executable, "-c", program]
+        return subprocess.run(run, env=environment, text=True, capture_output=True, check=True).stdout
+
+    where = tmp_path / "clone/synmask/kernels.py"
+    assert said().endswith(f"{where}\n")
+    shutil.copy(built[0], tmp_path / "image/synmask/induction")
+    assert said() == f"True {where}\n"

@@ -125,6 +125,8 @@ class LogHandler(LogHandlerBase):
         elif text.startswith(INTERRUPTED):
             self.run.interrupted = True
             self._say("stopping: trainings save where they are")
+        elif text.startswith("Trying to restart") and terminal.WORKFLOW.on_slurm:
+            pass  # workflow/slurm.py says it with what the job then asks for
         elif record.levelno < WARNING and self.executing and not text.startswith(TOLD):
             pass
         elif text and not text.startswith((*SILENT, *OTHERWISE)):
@@ -161,6 +163,8 @@ class LogHandler(LogHandlerBase):
     def _failed(self, record: Any) -> None:
         if getattr(record, "indent", False) or self.run.interrupted:
             return  # `_group_failed` reports jobs of a group; or Ctrl-C ended it
+        if brief := record.aux.get("brief"):
+            return self._briefly(brief, [record.jobid], record.rule_name)
         since = self.run.fail([record.jobid], record.rule_name)
         rule, logs = record.rule_name, list(record.log)
         self._say(terminal.failure(rule, list(record.output), logs, record.rule_msg, since), "red")
@@ -168,10 +172,20 @@ class LogHandler(LogHandlerBase):
     def _group_failed(self, record: Any) -> None:
         infos = record.job_error_info
         rules = ", ".join(dict.fromkeys(info["rule_name"] for info in infos))
-        since = self.run.fail([info["jobid"] for info in infos], rules)
+        numbers = [info["jobid"] for info in infos]
+        if brief := getattr(record, "brief", None):
+            return self._briefly(brief, numbers, rules)
+        since = self.run.fail(numbers, rules)
         logs = dict.fromkeys([*record.aux_logs, *(log for info in infos for log in info["log"])])
         outputs = [path for info in infos for path in info["output"]]
-        self._say(terminal.failure(rules, outputs, [*logs], record.getMessage(), since), "red")
+        said = getattr(record, "said", record.getMessage())  # workflow/slurm.py
+        self._say(terminal.failure(rules, outputs, [*logs], said, since), "red")
+
+    def _briefly(self, said: str, numbers: list[int], rules: str) -> None:
+        """A failure without its log: a training that continues, or one like another (workflow/slurm.py)."""
+        if said.startswith("FAILED"):
+            self.run.fail(numbers, rules)
+        self._say(said)
 
     def _exception(self, record: Any) -> None:
         """Print an exception, unless a command failed: `_failed` reports that with its log."""

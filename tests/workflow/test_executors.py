@@ -46,9 +46,9 @@ def test_jobs_go_to_another_scheduler_with_what_the_profile_says_and_a_failed_on
     verb.chmod(0o755)
     project.snakemake(TEXT, *GENERIC)
     queued = (project.folder / "queued").read_text().splitlines()
-    words = "submit -q main -m 2000 -t 20 -c 1 -g 0 "
+    words = ["submit -q main -m 601 -t 3 -c 1 -g 0 ", "submit -q main -m 1202 -t 6 -c 1 -g 0 "]
     assert len(queued) == 2
-    assert all(line.startswith(words) for line in queued)
+    assert all(line.startswith(word) for line, word in zip(queued, words, strict=True))
     assert (project.folder / TEXT).stat().st_size
 
 

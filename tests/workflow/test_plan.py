@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from synmask.pipeline.workflow.hours import TRAININGS
+
 ROOT = Path(__file__).parents[2]
 SEEDS = [3, 8]  # Snakemake plans 2,759 jobs of the paper's five seeds in 40 s
 
@@ -265,7 +267,6 @@ def test_dry_run_for_slurm_needs_no_cluster(project):
     for rule, gpus in (("train", "2"), ("decode", "1"), ("parse", "0")):  # `parse` uses the GPU of `decode`
         assert asked[rule]["gpu"] == gpus
         assert asked[rule]["cpus_per_task"] == "64"
-    assert asked["train"]["slurm_extra"] == "--signal=TERM@300"
     evaluate = ("average", "decode", "score", "parse", "parseval")
     assert {asked[rule]["slurm_partition"] for rule in ("train", *evaluate)} == {"gpu"}
     assert asked["tokenise"]["slurm_partition"] == "main"
@@ -283,17 +284,18 @@ def test_the_log_of_a_failed_job_is_shown(project):
 
 
 def test_profiles_name_rules_that_exist(project):
-    import yaml
+    import yte
 
     rules = set(project.snakemake("--list-rules").output.split())
     for path in ROOT.glob("workflow/profiles/*/profile.yaml"):
-        named = set(yaml.safe_load(path.read_text()).get("set-resources", {}))
+        with path.open() as file:
+            named = set(yte.process_yaml(file, require_use_yte=True).get("set-resources", {}))
         assert named <= rules
 
 
 def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
     """Where a rule uses a GPU, and one for all rules of a group: else Snakemake refuses to submit it."""
-    import yaml
+    import yte
 
     rules = "".join(path.read_text() for path in sorted(ROOT.glob("workflow/rules/*.smk")))
     kinds, groups = {}, {}
@@ -301,12 +303,12 @@ def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
         kinds[name] = re.search(r"\*\*(TRAINING|USING)", text)
         if group := re.search(r'group:\n\s+"(.*)"', text):
             groups.setdefault(group[1], []).append(name)
-    asked = yaml.safe_load((ROOT / "workflow/profiles/slurm/profile.yaml").read_text())["set-resources"]
+    with (ROOT / "workflow/profiles/slurm/profile.yaml").open() as file:
+        asked = yte.process_yaml(file, require_use_yte=True)["set-resources"]
     for name, kind in kinds.items():
         if kind:
-            assert asked.get(name, {}).get("slurm_partition") == "gpu", name
-        if kind and kind[1] == "TRAINING":
-            assert asked[name]["slurm_extra"] == "'--signal=TERM@300'", name
+            assert asked.get(name, {}).get("slurm_partition") == "'gpu'", name
+            assert kind[1] == "USING" or name in TRAININGS  # which SLURM warns before their time limit
     assert "probe" in groups["evaluate"]
     for members in groups.values():
         assert len({asked.get(name, {}).get("slurm_partition") for name in members}) == 1, members

@@ -17,7 +17,7 @@ rule tokenise:
         "../envs/synmask.yaml"
     threads: 2
     resources:
-        mem_mb=lambda w: 6000 if JOBS.tokeniser(w) == "stanford" else 2000,
+        **JOBS.preparing("tokenise"),
     params:
         code=JOBS.code("tokenise"),
         settings=JOBS.section("text", include={"tokeniser", "lowercase"}),
@@ -43,6 +43,8 @@ rule clean:
         "text"
     conda:
         "../envs/synmask.yaml"
+    resources:
+        **JOBS.preparing("clean"),
     params:
         code=JOBS.code("clean"),
         settings=JOBS.section("text", exclude={"tokeniser", "lowercase"}),
@@ -71,6 +73,8 @@ rule learn_bpe:
         "text"
     conda:
         "../envs/synmask.yaml"
+    resources:
+        **JOBS.preparing("learn_bpe"),
     params:
         code=JOBS.code("learn-bpe"),
         merges=lambda wildcards: JOBS.corpus(wildcards).bpe.merges,
@@ -97,6 +101,8 @@ rule apply_bpe:
     conda:
         "../envs/synmask.yaml"
     threads: 2
+    resources:
+        **JOBS.preparing("apply_bpe"),
     params:
         code=JOBS.code("apply-bpe"),
         threshold=lambda wildcards: JOBS.corpus(wildcards).bpe.vocabulary_threshold,
@@ -129,6 +135,8 @@ rule binarise:
         "text"
     conda:
         "../envs/synmask.yaml"
+    resources:
+        **JOBS.preparing("binarise"),
     params:
         code=JOBS.code("binarise"),
         text=folder_of("input"),
@@ -155,6 +163,8 @@ rule annotate:
         "annotate"
     conda:
         "../envs/synmask.yaml"
+    resources:
+        **JOBS.preparing("annotate"),
     params:
         code=JOBS.code("annotate"),
         trees=lambda wildcards, input: option("trees", input.get("trees")),

@@ -23,7 +23,7 @@ from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
-from synmask.pipeline.workflow import hours, terminal
+from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.paths import any_of
 from synmask.pipeline.workflow.targets import Targets
@@ -59,6 +59,11 @@ def is_there(path):
         return thread.submit(lambda: exists(path)).result()
 
 
+if workflow.is_main_process:
+    slurm.adopt()
+elif "SLURM_JOB_ID" in os.environ and slurm.setup():
+    shell.prefix(slurm.setup())
+
 JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, PUBLISHED, is_there)
 TRAINED = ("train", "valid")  # the splits that training reads
@@ -87,11 +92,16 @@ wildcard_constraints:
     number="(test-)?[0-9]+",
 
 
+def more(amount):
+    """An amount of memory or minutes that further attempts ask for two and three times."""
+    return lambda wildcards, attempt: JOBS.more(amount(wildcards) if callable(amount) else amount, attempt)
+
+
 # Resources of a training. It uses `cpus_per_task`, not `threads`, which Snakemake reduces to the available cores:
 # another number of threads gives other bytes.
 TRAINING = {
     "cpus_per_task": JOBS.need("threads"),
-    "mem_mb": JOBS.need("mem_mb"),
+    "mem_mb": more(JOBS.need("mem_mb")),
     "runtime": JOBS.need("runtime"),
     "gpu": JOBS.need("gpus"),
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
@@ -100,7 +110,7 @@ TRAINING = {
 # Resources of the steps that use a model.
 USING = {
     "cpus_per_task": JOBS.need("threads"),
-    "mem_mb": JOBS.need("mem_mb"),
+    "mem_mb": more(JOBS.need("mem_mb")),
     "gpu": lambda wildcards: min(1, JOBS.resources(wildcards).gpus),
 }
 

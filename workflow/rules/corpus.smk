@@ -19,6 +19,8 @@ rule demo_corpus:
         "text"
     conda:
         "../envs/synmask.yaml"
+    resources:
+        **JOBS.preparing("demo_corpus"),
     params:
         code=JOBS.code("demo-corpus"),
         settings=JOBS.section("generate"),
@@ -67,6 +69,9 @@ rule prepare:
     conda:
         "../envs/synmask.yaml"
     threads: JOBS.need("threads")
+    resources:
+        mem_mb=more(8000),
+        runtime=more(240),
     params:
         code=JOBS.code("prepare"),
         format=lambda wildcards: JOBS.corpus(wildcards).format,
@@ -92,6 +97,8 @@ rule text:
         "text"
     conda:
         "../envs/synmask.yaml"
+    resources:
+        **JOBS.preparing("text"),
     params:
         code=JOBS.code("text"),
         pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),

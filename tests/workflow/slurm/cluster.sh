@@ -61,7 +61,10 @@ SlurmdLogFile=$folder/%n.log
 # no cgroups
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
+# a job whose processes use more memory than it asked for is killed
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=2
+JobAcctGatherParams=OverMemoryKill
 AccountingStorageType=accounting_storage/$storage
 MpiDefault=none
 SelectType=select/cons_tres
@@ -78,6 +81,8 @@ MinJobAge=3600
 ReturnToService=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
+# refuse at once what no node or limit allows
+EnforcePartLimits=ALL
 # the nodes have what is said here, whatever the machine has
 SlurmdParameters=config_overrides
 CONF

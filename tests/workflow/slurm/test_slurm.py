@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.xdist_group("slurm")
 RUN = "results/demo/de-en/grammar/seed1"
@@ -22,6 +23,10 @@ TABLES = ["results/tables/demo.md", "results/tables/demo-parsing.md"]
 SPY = f"""#!/bin/sh
 echo "$1 $$ ${{CUDA_VISIBLE_DEVICES-none}}" >> calls
 if [ "$1" = decode ] && [ ! -e failed ]; then touch failed; exit 1; fi
+exec {Path(sys.executable).parent}/synmask "$@"
+"""
+SLEEPY = f"""#!/bin/sh
+if [ ! -e slept ]; then touch slept; sleep 300; fi
 exec {Path(sys.executable).parent}/synmask "$@"
 """
 EPOCHS = 25
@@ -78,7 +83,11 @@ def test_the_demo_runs_from_text_to_tables(demo):
 
 def test_text_training_and_evaluation_are_a_job_each_and_a_failed_one_is_retried(demo):
     submitted = jobs(demo)
-    assert [job["Comment"].split("_")[1] for job in submitted] == ["text", "train", "evaluate", "evaluate"]
+    assert [job["Comment"] for job in submitted] == [
+        "synmask/demo:text",
+        "synmask/demo/de-en/grammar/seed1:train",
+        *["synmask/demo/de-en/grammar/seed1:evaluate"] * 2,
+    ]
     assert states(demo) == ["COMPLETED", "COMPLETED", "FAILED", "COMPLETED"]
     verbs = [verb for verb, *_ in calls(demo)]
     assert [verbs.count(verb) for verb in ("train", "average", "decode", "score-run")] == [1, 2, 2, 1]
@@ -88,7 +97,8 @@ def test_jobs_ask_for_what_the_profile_and_the_configuration_say(demo):
     text, train, *evaluate = jobs(demo)
     assert [job["Partition"] for job in (text, train, *evaluate)] == ["main", "gpu", "gpu", "gpu"]
     assert train["TimeLimit"] == "00:30:00"
-    assert "mem=2000M" in train["TRES"]
+    assert "mem=3000M" in train["TRES"]
+    assert int(text["TimeLimit"][1]) < 2  # hours, for 200 pairs
     assert train["TresPerJob"] == "gres:gpu:2"
     assert [job["TresPerJob"] for job in evaluate] == ["gres:gpu:1"] * 2  # decoding and parsing share one
     assert "TresPerJob" not in text
@@ -130,23 +140,22 @@ def went_on(project):
     return f"epoch 1/{EPOCHS} " not in log and f"epoch {EPOCHS}/{EPOCHS} done" in log
 
 
-def change_profile(project, old, new):
-    profile = project.folder / "workflow/profiles/slurm/profile.yaml"
-    assert old in profile.read_text()
-    profile.write_text(profile.read_text().replace(old, new))
+def site(project, **settings):
+    """Write the site's settings."""
+    (project.folder / "slurm.local.yaml").write_text(yaml.safe_dump(settings))
 
 
 def finish(running, project):
-    output = running.communicate()[0]
-    assert running.returncode == 0, output[-2000:]
+    project.said = running.communicate()[0]
+    assert running.returncode == 0, project.said[-2000:]
     return project
 
 
 def limited(project):
     """A training whose time limit comes in its middle."""
     project.config["corpora"]["demo"]["resources"]["runtime"] = 2
-    change_profile(project, "TERM@300", "TERM@30 --nodelist=node1")
-    running = project.start(*SLURM, f"{RUN}/train.json")
+    site(project, extra="--nodelist=node1")
+    running = project.start(*SLURM, "--retries", "1", f"{RUN}/train.json")
     process = frozen(project)
     status = Path(f"/proc/{process}/status")
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # SLURM may wake it, too
@@ -164,7 +173,7 @@ def queued_again(project):
 
 def bereft(project, cluster):
     """A training whose node dies; and the node."""
-    change_profile(project, "TERM@300", "TERM@300 --exclude=node1")
+    site(project, extra="--exclude=node1")
     running = project.start(*SLURM, "--retries", "0", f"{RUN}/train.json")
     frozen(project)
     node = jobs(project)[-1]["NodeList"]
@@ -175,8 +184,7 @@ def bereft(project, cluster):
 
 def preempted(project, partition):
     """A training that makes room for a job of a partition that goes first."""
-    change_profile(project, "train:\n    slurm_partition: gpu", f"train:\n    slurm_partition: {partition}")
-    change_profile(project, "TERM@300", "TERM@300 --exclude=node1")
+    site(project, gpu_partition=partition, extra="--exclude=node1")
     running = project.start(*SLURM, "--retries", "1", f"{RUN}/train.json")
     frozen(project)
     node = jobs(project)[-1]["NodeList"]
@@ -190,8 +198,9 @@ def preempted(project, partition):
 @pytest.fixture(scope="module")
 def disturbed(demo, cluster, new_project):
     """Trainings that something happens to, while other tests run: on node1, and one after another on the others."""
-    with ThreadPoolExecutor(1) as here, ThreadPoolExecutor(1) as elsewhere:
+    with ThreadPoolExecutor(2) as here, ThreadPoolExecutor(1) as elsewhere:
         yield {
+            "over_time": here.submit(over_time, new_project("over_time")),
             "limited": here.submit(limited, longer(demo, new_project, "limited")),
             **{
                 name: elsewhere.submit(preempted, longer(demo, new_project, name), name)
@@ -199,6 +208,15 @@ def disturbed(demo, cluster, new_project):
             },
             "bereft": elsewhere.submit(bereft, longer(demo, new_project, "bereft"), cluster),
         }
+
+
+def over_time(project):
+    """A job that takes longer than it asked for, in its first attempt."""
+    (project.folder / "bin").mkdir()
+    (project.folder / "bin/synmask").write_text(SLEEPY)
+    (project.folder / "bin/synmask").chmod(0o755)
+    minutes = ["--set-resources", "demo_corpus:runtime=attempt", "--"]
+    return finish(project.start(*SLURM, *minutes, "results/demo/raw/train.de"), project)
 
 
 def average(project):
@@ -215,7 +233,7 @@ def undisturbed(demo, new_project):
 
 def test_a_cancelled_training_goes_on_and_nothing_else_is_done_again(demo, disturbed, new_project):
     project = longer(demo, new_project, "cancelled")
-    change_profile(project, "TERM@300", "TERM@300 --nodelist=node1")
+    site(project, extra="--nodelist=node1")
     running = project.start(*SLURM, "--retries", "0", f"{RUN}/train.json")
     frozen(project)
     subprocess.run(["scancel", jobs(project)[-1]["JobId"]], check=True)
@@ -232,9 +250,21 @@ def test_a_training_longer_than_its_time_limit_is_told_and_goes_on_in_the_next_j
     *stopped, last = states(project)
     assert set(stopped) == {"FAILED"}  # it ended by itself: not TIMEOUT
     assert last == "COMPLETED"
-    said = [path.read_text() for path in (project.folder / ".snakemake/log").glob("*.log")]
-    assert [text for text in said if "stopped by a signal, and saved" in text]
+    brief = f"synmask/demo/de-en/grammar/seed1:train: SLURM job {jobs(project)[-2]['JobId']} was stopped, and saved;"
+    assert f"\n{brief} it continues in the next job\n" in project.said
+    assert "FAILED" not in project.said
     assert went_on(project)
+
+
+def test_a_job_over_its_time_gets_more(disturbed):
+    project = disturbed["over_time"].result()
+    assert states(project) == ["TIMEOUT", "COMPLETED"]
+    number = jobs(project)[0]["JobId"]
+    assert (
+        f"         SLURM job {number}: TIMEOUT, over its time: it asked for 601 MB, 1 minute, 1 CPU\n"
+        in project.said
+    )
+    assert "\nsynmask/demo/raw:text: attempt 2 of 4 asks for 1,202 MB, 2 minutes, 1 CPU\n" in project.said
 
 
 def test_a_training_whose_node_dies_goes_on_elsewhere_to_the_same_model(disturbed, undisturbed):

@@ -18,10 +18,12 @@ from pydantic import ValidationError
 
 from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault
 
+TRAIN = ("train", "finetune", "pretrain", "continue-pretraining")
 # Module and function of each verb, which is imported when it runs.
 VERBS = {
     "For people": (
         "planning:plan",
+        "planning:doctor",
         "models:translate",
         "trees:tree",
         "evaluation:parse",
@@ -151,6 +153,8 @@ def main(words: Sequence[str] | None = None) -> None:
             stream.reconfigure(encoding="utf-8", errors=how)
     if "" in words:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
+    if words and words[0] in TRAIN:
+        signal.signal(signal.SIGTERM, _too_early)
     synmask = app()
     if not words or words[0] in synmask.help_flags:
         synmask.resolved_commands()  # their docstrings are the help
@@ -170,6 +174,15 @@ def main(words: Sequence[str] | None = None) -> None:
         if (line := machine_fault(error)) is None:
             raise
         _leave(words, line, 1)
+
+
+def _too_early(*_: object) -> NoReturn:
+    """SIGTERM before a training listens to it (`training.stopping.Stop`): nothing has been written."""
+    line = (
+        f"synmask {sys.argv[1]}: stopped by a signal before its first update; the same command begins again\n"
+    )
+    os.write(2, line.encode())
+    os._exit(TryAgain.EXIT_CODE)
 
 
 def _usage(error: CycloptsError) -> str:

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -60,6 +61,45 @@ def plan(
             *planning.hour_lines(config, rows, tuned, made, gpus),
         ]:
             print(line)
+
+
+def doctor(
+    *target: str,
+    configfile: tuple[Path, ...] = (),
+    profile: Literal["default", "slurm"] = "default",
+    job: bool = False,
+) -> None:
+    """Check whether this machine has what a target needs: one line per check, good or what to do.
+
+    With `--profile slurm`, also whether the cluster takes jobs with the settings of slurm.local.yaml.
+    The exit code is 1 if something is missing.
+
+    For example: `synmask doctor demo --profile slurm --job`
+
+    Args:
+        target: Experiments and tables of the configuration; default: its targets.
+        configfile: Your own files; each overrides config.yaml and the files before it.
+        profile: The profile of Snakemake that you will use.
+        job: Also run a job of some seconds, to see whether the nodes have this folder.
+    """
+    from synmask.pipeline.config import read_published
+    from synmask.pipeline.translation import plan as planning
+    from synmask.pipeline.workflow import doctor, slurm
+    from synmask.pipeline.workflow.targets import Targets
+
+    own = [path.absolute() for path in configfile]
+    with contextlib.chdir(_checkout(Path.cwd())):
+        config, _, files = laid_over(Path(os.path.relpath(path)) for path in own)
+        targets = target or config.targets
+        _check_targets(config, targets, files)
+        named = Targets(config, read_published(config.published))
+        downloads = sorted({path for name in targets for path in named.downloads(name)})
+        site = slurm.read_site() if profile == "slurm" else None
+        found = [*doctor.check(config, downloads, site, job=job), planning.disk(config, targets)]
+        for good, words in found:
+            print("good  " if good else "TO DO ", words)
+        if not all(good for good, _ in found):
+            sys.exit(1)
 
 
 def _checkout(folder: Path) -> Path:

@@ -290,6 +290,14 @@ def lines(rows: list[Row], results: Path = Path("results")) -> Iterator[str]:
         yield f"WARNING    {results}: not enough space: {_size(free)} free, {needed} needed at least"
 
 
+def disk(config: Config, targets: Iterable[str], results: Path = Path("results")) -> tuple[bool, str]:
+    """Whether the models of `targets` still to come fit onto the disk, one training at a time; in words."""
+    left, free = [row for row in plan(config, targets) if row.left], free_bytes(results)
+    needed = sum(row.kept * row.left for row in left) + max((row.working for row in left), default=0)
+    fits = f"{_size(needed)} of disk are needed for models, {_size(free)} are free"
+    return free >= needed, fits if free >= needed else f"{fits}: make room, or put results/ elsewhere"
+
+
 def _cells(row: Row) -> tuple[str, ...]:
     gpus = any(device != "CPU" for device in row.hours.measured)
     return (

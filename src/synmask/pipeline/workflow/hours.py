@@ -130,7 +130,7 @@ class Clock:
             return here.stat().st_size
         for corpus in self.config.corpora:
             if path.startswith(f"results/{corpus}/raw/train."):
-                pairs = self._number_of_pairs(corpus, path.rpartition(".")[2])
+                pairs = self.number_of_pairs(corpus, path.rpartition(".")[2])
                 return None if pairs is None else pairs * REFERENCE["pretraining"]["line"]
         return None
 
@@ -181,11 +181,11 @@ class Clock:
         if prepared.exists():
             text = prepared.read_bytes()
             return text.count(b" ") + 2 * text.count(b"\n")
-        pairs = self._number_of_pairs(corpus, target)
+        pairs = self.number_of_pairs(corpus, target)
         name = self.config.corpora[corpus].download or corpus
         return None if pairs is None else pairs * REFERENCE["subwords"].get(name, REFERENCE["other"])
 
-    def _number_of_pairs(self, corpus: str, language: str) -> int | None:
+    def number_of_pairs(self, corpus: str, language: str) -> int | None:
         """The number of training pairs: from the configuration, or the lines of the user's own file."""
         if (corpus, language) not in self._pairs:
             entry = self.config.corpora[corpus]

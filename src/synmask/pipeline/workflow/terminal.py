@@ -37,12 +37,16 @@ class _Workflow:
         hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
         targets: all targets that have a name.
         corpora, systems: their names.
+        submitted: the lines of a dry run on the jobs of SLURM.
+        on_slurm: whether jobs go to SLURM (workflow/slurm.py).
     """
 
     hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
     targets: list[str] = field(default_factory=list)
     corpora: list[str] = field(default_factory=list)
     systems: list[str] = field(default_factory=list)
+    submitted: Callable[[], list[str]] | None = None
+    on_slurm: bool = False
 
 
 WORKFLOW = _Workflow()
@@ -231,7 +235,8 @@ def last_lines(path: str, since: float = 0.0) -> list[str]:
 
 def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, since: float = 0.0) -> str:
     """The message on a failed job: its rule, the ends of its logs, how to see its command."""
-    lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"] + ([said] if said else [])
+    lines = [f"FAILED   {rule}: {outputs[0]}" if outputs else f"FAILED   {rule}"]
+    lines += [f"         {line}" for line in said.splitlines()] if said else []
     for log in logs:
         if end := last_lines(log, since)[-END:]:
             lines += [f"         the end of {log}:", *end]
@@ -258,6 +263,8 @@ def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], r
     for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
         if reason not in ("input files updated by another job", "output files have to be generated"):
             yield f"{reason}: {rules}"
+    if WORKFLOW.submitted:
+        yield from WORKFLOW.submitted()
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 
 

@@ -1,0 +1,171 @@
+"""`synmask doctor`: whether this machine, and a cluster, have what the workflow needs."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from synmask import kernels
+from synmask.pipeline.config import Config
+from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow import slurm
+from synmask.pipeline.workflow.slurm import Site
+
+PYTHONS = ((3, 11), (3, 13))
+PATIENCE = 4  # seconds for an answer of a mirror, or of SLURM
+Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
+
+
+def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bool) -> Iterator[Finding]:
+    """Check all, side by side.
+
+    Args:
+        downloads: the files that the targets need from elsewhere.
+        cluster: the settings of a cluster, if its jobs are checked, too.
+        job: also run a short job, to see whether nodes have this folder.
+    """
+    checks: list[Callable[[], Finding]] = [_python, _operators, _torch, lambda: _java(downloads)]
+    checks.append(lambda: _mirrors(config, downloads))
+    if cluster:
+        checks.append(_commands)
+        partitions = dict.fromkeys((cluster.partition, cluster.gpu_partition))
+        checks += [lambda name=name: _accepts(cluster, name) for name in partitions]
+        checks += [lambda: _folder(cluster)] if job else []
+    with ThreadPoolExecutor(len(checks)) as threads:
+        yield from threads.map(lambda one: one(), checks)
+
+
+def _python() -> Finding:
+    version = sys.version_info[:2]
+    said = f"Python {version[0]}.{version[1]}"
+    if PYTHONS[0] <= version <= PYTHONS[1]:
+        return True, said
+    return (
+        False,
+        f"{said}: not tried; take {'.'.join(map(str, PYTHONS[0]))} to {'.'.join(map(str, PYTHONS[1]))}",
+    )
+
+
+def _operators() -> Finding:
+    """The C++ operators of P_D and of beam search; without them PyTorch computes the same, more slowly."""
+    here = Path(kernels.__file__).parent
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        missing = [
+            part
+            for part in ("induction", "pipeline/search")
+            if not kernels.load(f"synmask.{part.replace('/', '.')}", here / part / "kernel.cpp")
+        ]
+    if not missing:
+        return True, "C++ operators are built"
+    do = "run `make`" if shutil.which("g++") else "install g++ and python3-dev, then run `make`"
+    return False, f"C++ operators of {', '.join(missing)} are missing, and PyTorch is slower: {do}"
+
+
+def _torch() -> Finding:
+    import torch
+
+    if count := torch.cuda.device_count():
+        return True, f"PyTorch {torch.__version__} sees {count} GPUs: {torch.cuda.get_device_name(0)}"
+    if shutil.which("nvidia-smi") is None:
+        return True, f"PyTorch {torch.__version__}, no GPU on this machine"
+    return False, f"PyTorch {torch.__version__} sees no GPU, though nvidia-smi is here: see `nvidia-smi`"
+
+
+def _java(downloads: list[str]) -> Finding:
+    if not any(path.endswith(".jar") for path in downloads):
+        return True, "Java is not needed"
+    missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    if missing:
+        return False, f"no {' or '.join(missing)} for CoreNLP: install default-jdk-headless and maven"
+    return True, "Java and Maven are there"
+
+
+def _mirrors(config: Config, downloads: list[str]) -> Finding:
+    """The hosts and folders of what is not downloaded yet."""
+    left = [path for path in downloads if not os.path.exists(path)]
+    if not left:
+        return True, "all downloads are here"
+    places = {config.mirrors.get(Path(path).parent.name) or _url(config, path) for path in left}
+    bad = [place for place, there in _reachable({place for place in places if place}).items() if not there]
+    if bad:
+        do = "download on a machine with a network and copy data/, or set `mirrors`"
+        return False, f"cannot be reached: {', '.join(sorted(bad))}: {do}"
+    return True, f"{len(left)} downloads to come can be reached"
+
+
+def _url(config: Config, path: str) -> str | None:
+    if path.endswith(".jar"):
+        return "https://repo.maven.apache.org"
+    folder, name = Path(path).parts[-2:]
+    url = config.origin(folder, name)[0]
+    return url and "{0.scheme}://{0.netloc}".format(urlsplit(url))
+
+
+def _reachable(places: set[str]) -> dict[str, bool]:
+    import requests
+
+    def there(place: str) -> bool:
+        if "://" not in place:
+            return os.path.isdir(os.path.expanduser(place))
+        try:
+            requests.head(place, timeout=PATIENCE)
+        except requests.RequestException:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as threads:
+        return dict(zip(places, threads.map(there, places), strict=True))
+
+
+def _commands() -> Finding:
+    try:
+        slurm.check_commands()
+    except UserError as error:
+        return False, str(error)
+    return True, "SLURM's commands are there"
+
+
+def _accepts(site: Site, partition: str) -> Finding:
+    """Whether SLURM would take a small job for a partition, with the site's account, QOS and options."""
+    done = _run(_sbatch(site, partition), "--test-only", "--wrap", "true")
+    if done is None:
+        return False, f"partition {partition}: SLURM does not answer"
+    if done.returncode == 0:
+        return True, f"partition {partition} takes jobs"
+    where = slurm.where_to_change(done.stderr, site, {"partition": partition, "asked": "a small job"})
+    said = [f"partition {partition}: {done.stderr.strip()}", where]
+    return False, "; ".join("\n".join(filter(None, said)).splitlines())
+
+
+def _sbatch(site: Site, partition: str) -> list[str]:
+    words = ["sbatch", "-p", partition, "--mem", "100", "-t", "1", *site.extra.split()]
+    words += ["-A", site.account] if site.account else []
+    return words + (["--qos", site.qos] if site.qos else [])
+
+
+def _folder(site: Site) -> Finding:
+    """Whether a node sees what is written here."""
+    with tempfile.NamedTemporaryFile(dir=".") as file:
+        path, wait = os.path.abspath(file.name), ["--wait", "-o", "/dev/null"]
+        done = _run(_sbatch(site, site.partition), *wait, "--wrap", f"test -e '{path}'", patience=120)
+    if done is None:
+        return False, "the short job did not end within 2 minutes: see `squeue --me`"
+    if done.returncode:
+        return False, f"a node does not see {os.getcwd()}: put the project on a file system that nodes share"
+    return True, "a node sees this folder"
+
+
+def _run(command: list[str], *words: str, patience: float = PATIENCE) -> subprocess.CompletedProcess | None:
+    try:
+        return subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=patience, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

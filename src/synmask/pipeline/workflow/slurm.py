@@ -1,0 +1,448 @@
+"""The workflow on SLURM: the site's settings, how jobs are submitted and watched, what would be submitted.
+
+Snakemake's SLURM plugin does the work; `adopt` makes good what it lacks (docs/slurm.md).
+"""
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from synmask.pipeline.config import Fault, fault, read_yaml
+from synmask.pipeline.config.base import Count, Line, Section, matching
+from synmask.pipeline.config.faults import validated
+from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow import terminal
+from synmask.pipeline.workflow.hours import TRAININGS
+
+FILE = Path("slurm.local.yaml")  # in the project, ignored by git
+WARNING = 300  # seconds from SIGTERM to the time limit of a training
+GONE = 600  # seconds for which sbatch may find no controller
+PATIENCE = 60  # seconds for which one question for states is repeated
+AGAIN = 15  # seconds between two attempts then
+SAVED, BEFORE = "stopped by a signal, and saved", "stopped by a signal before"  # how a training's log ends
+AWAY = ("Unable to contact slurm controller", "Connection refused", "timed out", "temporarily unable")
+# A part of what sbatch says when it refuses a job → the settings to look at: keys of FILE, or others.
+REFUSALS = {
+    "partition name specified": "partition",
+    "partition specified": "partition",
+    "SubmitJob": "`jobs` in {file}: fewer jobs at once",
+    "job submit limit": "`jobs` in {file} (fewer jobs at once), or `qos`: {asked}",
+    "account or account/partition": "`account` in {file} (and whether it may use the partition {partition})",
+    "account": "`account` in {file}",
+    "qos": "`qos` in {file}",
+    "time limit": "`longest` in {file}, or for trainings `resources.runtime` in config.yaml: {asked}",
+    "gres": "`resources.gpus` in config.yaml, `gpu_partition` or `gpu_model` in {file}: {asked}",
+    "emory": "`resources.mem_mb` in config.yaml: {asked}",
+    "CPU count": "`resources.threads` in config.yaml: {asked}",
+    "node configuration": "`resources` in config.yaml, or {file}: no node of {partition} fits: {asked}",
+    "unrecognized option": "`extra` in {file}",
+    "slurm_extra": "`extra` in {file}: {file} or config.yaml has a key for that option",
+    "constraint": "`extra` in {file}",
+    "feature": "`extra` in {file}",
+}
+Name = Annotated[str, AfterValidator(matching(r"[\w.,:@+-]+", "a name"))]
+
+
+class Site(Section):
+    """Names of a site, and its limits. `FILE` holds the keys that differ from these.
+
+    Attributes:
+        partition, gpu_partition: for jobs without and with a GPU; trainings, decoding, parsing and
+            fine-tuning need the latter.
+        gpu_model: a kind of GPU, such as a100.
+        extra: other options of sbatch, for every job.
+        setup: lines of bash that run before each step, such as "module load gcc".
+        jobs: the most jobs in the queue at once.
+        longest: the most minutes that a job asks for, trainings apart.
+        latency_wait: seconds that a file written on a node may take to appear here.
+        status: the command that is asked how jobs are.
+    """
+
+    partition: Name = "main"
+    gpu_partition: Name = "gpu"
+    gpu_model: Name | None = None
+    account: Name | None = None
+    qos: Name | None = None
+    extra: Line | Literal[""] = ""
+    setup: tuple[Line, ...] = ()
+    jobs: Annotated[int, Field(ge=1, le=10000)] = 100
+    longest: Annotated[int, Field(ge=10)] = 240
+    latency_wait: Count = 60
+    status: Literal["squeue", "sacct"] = "squeue"
+
+    def resources(self, **others: Any) -> dict[str, Any]:
+        """The profile's default resources: words for the plugin, and `others`."""
+        words = {"slurm_partition": self.partition, "slurm_account": self.account, "qos": self.qos}
+        words["slurm_extra"] = self.extra
+        return {name: repr(word) for name, word in words.items() if word} | others
+
+    def on_gpus(self, **others: Any) -> dict[str, Any]:
+        """The resources of rules that use a GPU, and `others`."""
+        words = {"slurm_partition": self.gpu_partition, "gpu_model": self.gpu_model}
+        return {name: repr(word) for name, word in words.items() if word} | others
+
+
+def read_site(path: Path = FILE) -> Site:
+    """The site's settings; those of `Site` without such a file.
+
+    Raises:
+        UserError: an unknown key or a wrong value (one line).
+    """
+    if not path.exists():
+        return Site()
+    values = read_yaml(path)
+    try:
+        return validated(Site, values)
+    except Fault as found:
+        raise fault(found.path, str(found), values, [path]) from None
+
+
+def profile_site() -> Site:
+    """`read_site` for the profile, which Snakemake reads before all else."""
+    try:
+        return read_site()
+    except UserError as error:
+        sys.exit(str(error))
+
+
+def setup() -> str:
+    """The prefix of each step: the site's lines of bash, then Snakemake's own; empty without such."""
+    lines = [line.replace("{", "{{").replace("}", "}}") for line in read_site().setup]  # Snakemake formats it
+    return "\n".join([*lines, "set -euo pipefail; "]) if lines else ""
+
+
+# ---- jobs, as Snakemake has them ---------------------------------------------------------------------------
+
+
+def rules_of(job: Any) -> list[str]:
+    return sorted(job.rules) if job.is_group() else [job.rule.name]
+
+
+def kind_of(job: Any) -> str:
+    """The name of this kind of job: its group, or its rule."""
+    return job.groupid if job.is_group() else job.rule.name
+
+
+def title(job: Any) -> str:
+    """The name of a job for people, such as synmask/iwslt14/de-en/grammar/seed3:train."""
+    folder = os.path.commonpath([os.path.dirname(path) or "." for path in job.output])
+    return f"synmask/{folder.removeprefix('results/')}:{kind_of(job)}"
+
+
+def is_training(job: Any) -> bool:
+    return not job.is_group() and job.rule.name in TRAININGS
+
+
+def minutes_of(job: Any, site: Site) -> int:
+    """The time that a job asks for: less than `longest`, except for trainings, which resume."""
+    minutes = int(job.resources.get("runtime") or 0)
+    return minutes if is_training(job) else min(minutes, site.longest)
+
+
+def asked(job: Any, site: Site) -> str:
+    """The request of a job, in words."""
+    amounts = {"MB": job.resources.get("mem_mb", 0), "minute": minutes_of(job, site), "CPU": cpus_of(job)}
+    amounts["GPU"] = job.resources.get("gpu") or 0
+    return ", ".join(
+        f"{amount:,} {unit}{'s' * (amount != 1 and unit != 'MB')}"
+        for unit, amount in amounts.items()
+        if amount
+    )
+
+
+def cpus_of(job: Any) -> int:
+    return job.resources.get("cpus_per_task") or job.threads
+
+
+# ---- the plugin, put right ---------------------------------------------------------------------------------
+
+
+def adopt() -> None:
+    """Have Snakemake submit by the plugin as it is put right here."""
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    registry = ExecutorPluginRegistry()
+    if registry.is_installed("slurm"):
+        import snakemake_executor_plugin_slurm as plugin
+
+        if not hasattr(plugin.Executor, "site"):
+            plugin.query_job_status = _patient(plugin.query_job_status)
+            age = plugin.get_min_job_age  # None without an answer; then the plugin would change to sacct
+            plugin.get_min_job_age = lambda: age() or sys.maxsize
+            plugin.get_submit_command = _named(plugin.get_submit_command)
+            plugin.Executor = _executor(plugin)
+        registry.get_plugin("slurm").executor = plugin.Executor
+
+
+def _named(get_submit_command: Any) -> Any:
+    """The same call of sbatch with a comment that people understand, our limit, and a training's warning."""
+
+    def command(job: Any, params: dict[str, Any], **how: Any) -> str:
+        site = read_site()
+        call = get_submit_command(job, params | {"comment_str": title(job)}, **how)
+        call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
+        if not is_training(job):
+            return call
+        return (
+            f"{call} --signal=TERM@{min(WARNING, minutes_of(job, site) * 15)}"  # a quarter of a short limit
+        )
+
+    return command
+
+
+def _patient(query: Any) -> Any:
+    """The same query of states, but a failed one says nothing instead of having the plugin forget all jobs.
+
+    It also has `CANCELLED by …`, which the plugin does not know, and PREEMPTED, if it stays, as cancelled.
+    """
+    preempted: Counter[str] = Counter()
+    told: list[float] = []  # when SLURM began not to answer
+
+    async def states(command: str, logger: Any) -> tuple[dict[str, str], float]:
+        asked_at, found = time.monotonic(), None
+        while found is None:
+            found, seconds = await query(command, logger)
+            away = time.monotonic() - asked_at
+            if found is None and not told:
+                logger.warning("SLURM does not answer; it is asked again, and jobs go on meanwhile")
+                told.append(asked_at)
+            if found is None and away > PATIENCE:
+                return {}, away
+            if found is None:
+                await asyncio.sleep(3)
+        if told:
+            logger.warning(f"SLURM answers again, after {terminal.duration(time.monotonic() - told.pop())}")
+        for job, state in found.items():
+            preempted[job] = preempted[job] + 1 if state == "PREEMPTED" else 0
+            if state.startswith("CANCELLED") or preempted[job] > 2:
+                found[job] = "CANCELLED"
+        return found, seconds
+
+    return states
+
+
+def check_commands() -> None:
+    """
+    Raises:
+        UserError: SLURM's commands are not on PATH.
+    """
+    if missing := [name for name in ("sbatch", "squeue", "scancel") if shutil.which(name) is None]:
+        raise UserError(
+            f"no {', '.join(missing)} on PATH: give this command on a login node of the cluster, where "
+            "SLURM's module is loaded (`module load slurm`); without a cluster, leave out --profile slurm"
+        )
+
+
+def refusal(msg: str, job: Any, site: Site) -> str:
+    """The words of sbatch when it refused a job, and the key to change."""
+    found = re.search(r"The error message was '(.*?)'\.\n    sbatch call", msg, re.S)
+    said = (found[1] if found else msg.removeprefix("Job submission failed with exception: ")).strip()
+    facts = {"asked": f"this job asks for {asked(job, site)}"}
+    facts["partition"] = job.resources.get("slurm_partition", "")
+    return "\n".join(filter(None, [said, where_to_change(said, site, facts)]))
+
+
+def where_to_change(said: str, site: Site, facts: dict[str, str]) -> str:
+    """Which key of which file to change when sbatch has `said` no; empty if that is not known."""
+    for part, where in REFUSALS.items():
+        if part.lower() in said.lower():
+            if where == "partition":
+                own = site.partition != facts["partition"] == site.gpu_partition
+                where = f"`{'gpu_partition' if own else where}` in {{file}}; `sinfo -s` lists the cluster's"
+            return f"change {where.format(file=FILE, **facts)}"
+    return ""
+
+
+def ended(msg: str, said: Iterable[str], job: Any, site: Site) -> str:
+    """How a job ended, by its state and by what SLURM has `said` in its log."""
+    found = re.search(r"SLURM-job '(\S+)' failed.*?SLURM status is: '(\S+)'", msg, re.S)
+    if not found:
+        return msg
+    number, state = found.groups()
+    over = {"TIMEOUT": "time", "OUT_OF_MEMORY": "memory"}.get(state)
+    if re.search("memory limit|oom.kill|out of memory", " ".join(said), re.I):
+        over = "memory"
+    why = f", over its {over}: it asked for {asked(job, site)}" if over else ""
+    return "\n".join([f"SLURM job {number}: {state}{why}", *said])
+
+
+def _executor(plugin: Any) -> type:
+    from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+
+    class Executor(plugin.Executor):
+        """The plugin's, with errors of groups reported, refusals not repeated, trainings that continue."""
+
+        site: Site
+
+        def __init__(self, workflow: Any, logger: Any) -> None:
+            try:
+                check_commands()
+                self.site = read_site()
+            except UserError as error:
+                sys.exit(str(error))
+            self.refusals: set[str] = set()
+            self.waits: Counter[Any] = Counter()
+            self.since: dict[Any, float] = {}  # when each job was last submitted
+            self.leaving = False
+            terminal.WORKFLOW.on_slurm = True
+            super().__init__(workflow, logger)
+
+        def run_job(self, job: Any) -> None:
+            self.since[job] = time.time()
+            if job.attempt > 1:
+                said = f"{title(job)}: attempt {job.attempt} of {job.restart_times + 1}"
+                self.logger.warning(f"{said} asks for {asked(job, self.site)}")
+            try:
+                plugin.validate_slurm_extra(job)
+                super().run_job(job)
+            except Exception as error:  # which the plugin fails to report for groups (its issue 456)
+                cause = error.__context__ or error
+                self._report_job_error_threadsafe(SubmittedJobInfo(job), str(cause))
+
+        def get_account_arg(self, job: Any) -> Iterator[str]:
+            """The account as given: the plugin would guess one, and may hang at that."""
+            account = job.resources.get("slurm_account")
+            yield f" -A {shlex.quote(str(account))}" if account else ""
+
+        def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
+            """A job that could not be submitted: if there was no controller, submit it again."""
+            if any(words in msg for words in AWAY) and self._wait(job_info.job):
+                return self.run_job(job_info.job)
+            return super()._report_job_error_threadsafe(job_info, msg)
+
+        def _wait(self, job: Any) -> bool:
+            """Wait for a controller that does not answer → whether to try again."""
+            self.waits[job] += 1
+            if self.waits[job] == 1:
+                self.logger.warning(
+                    "SLURM's controller does not answer; jobs are submitted as soon as it does"
+                )
+            for _ in range(AGAIN):
+                if self.leaving:
+                    return False
+                time.sleep(1)
+            return self.waits[job] * AGAIN < GONE
+
+        def report_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
+            """Say why a job failed, and decide whether it may be tried again.
+
+            `_attempt`, not `attempt`: Snakemake still has to free the resources of this attempt.
+            """
+            job = job_info.job
+            if job_info.external_jobid is None:
+                said, job._attempt = refusal(msg or "", job, self.site), job.restart_times + 1
+                if said in self.refusals:
+                    how["brief"] = f"FAILED   {title(job)}: refused in the same way"
+                self.refusals.add(said)
+            else:
+                said, brief, how["aux_logs"] = self._ended(job_info, msg or "", how.get("aux_logs") or [])
+                how |= {"brief": brief} if brief else {}
+            if job.is_group():  # which Snakemake reports without a reason
+                how["said"] = said
+            self.logger.info(said)  # for the log
+            super().report_job_error(job_info, msg=said, **how)
+
+        def print_job_error(self, job_info: Any, msg: str | None = None, **how: Any) -> None:
+            """Without the plugin's sentence that details are elsewhere."""
+            job_info.job.log_error(msg, **how)
+
+        def _ended(self, job_info: Any, msg: str, logs: list[str]) -> tuple[str, str, list[str]]:
+            """Why a job failed; the one line to say instead; the logs of SLURM to show."""
+            job, name = job_info.job, title(job_info.job)
+            own = [line for log in logs for line in terminal.last_lines(log) if line.startswith("slurmstepd")]
+            said = ended(msg, dict.fromkeys(own), job, self.site)
+            written = [path for path in job.log if terminal.last_lines(path, self.since.get(job, 0.0))]
+            cancelled = said.splitlines()[0].endswith(": CANCELLED")
+            if is_training(job) and written and not cancelled:
+                last = terminal.last_lines(written[0])[-1]
+                if SAVED in last and job.restart_times:
+                    job._attempt -= 1  # it got on, so this does not count
+                    number = job_info.external_jobid
+                    return (
+                        said,
+                        f"{name}: SLURM job {number} was stopped, and saved; it continues in the next job",
+                        [],
+                    )
+                if BEFORE in last:
+                    job._attempt = job.restart_times + 1
+                    return (
+                        f"{said}\nraise `resources.runtime`: {asked(job, self.site)} are too few to train",
+                        "",
+                        [],
+                    )
+            return said, "", [] if written or ", over its " in said else logs
+
+        def shutdown(self) -> None:
+            self.leaving = True
+            super().shutdown()
+
+    return Executor
+
+
+# ---- the table of a dry run --------------------------------------------------------------------------------
+
+
+def table(workflow: Any) -> list[str]:
+    """The lines of a dry run: SLURM's jobs by kind, and what each asks for; none without the profile."""
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    registry, dry = ExecutorPluginRegistry(), workflow._executor_plugin
+    if not workflow.dag or not registry.is_installed("slurm"):
+        return []
+    try:
+        workflow._executor_plugin = registry.get_plugin("slurm")  # in a dry run all jobs count as local
+        return _table(workflow.dag)
+    finally:
+        workflow._executor_plugin = dry
+
+
+def _table(dag: Any) -> list[str]:
+    site = read_site()
+    chosen = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_local]
+    jobs = {id(one): one for one in (dag.get_job_group(job) or job for job in chosen)}.values()
+    for job in jobs:
+        job._resources = None  # those of a dry run's groups, which count otherwise
+    if not any(job.resources.get("slurm_partition") for job in jobs):
+        return []
+    kinds: dict[str, list[Any]] = {}
+    for job in jobs:
+        kinds.setdefault(kind_of(job), []).append(job)
+    rows = [("job", "how many", "partition", "CPUs", "GPUs", "MB", "minutes")]
+    for kind, some in sorted(kinds.items()):
+        amounts = [
+            [cpus_of(job), job.resources.get("gpu", 0), job.resources.get("mem_mb"), minutes_of(job, site)]
+            for job in some
+        ]
+        partitions = ", ".join(sorted({str(job.resources.get("slurm_partition")) for job in some}))
+        rows.append((kind, f"{len(some):,}", partitions, *map(_range, zip(*amounts, strict=True))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    hours = sum(minutes_of(job, site) for job in jobs) / 60
+    return [
+        "",
+        "SLURM would get these jobs; each number is of one job:",
+        *(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ),
+        f"at most {hours:,.{hours < 10:d}f} node-hours, if each takes all its time; "
+        "a training may take several such jobs",
+    ]
+
+
+def _range(amounts: tuple[Any, ...]) -> str:
+    """One number, or the least and the greatest."""
+    known = [amount for amount in amounts if isinstance(amount, int)]
+    if not known:
+        return "?"
+    least, most = min(known), max(known)
+    return f"{least:,}" if least == most else f"{least:,}–{most:,}"

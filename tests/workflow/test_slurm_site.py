@@ -1,0 +1,174 @@
+"""The slurm profile without a cluster: the site's file, what would be submitted, what doctor says."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.files import UserError
+from synmask.pipeline.workflow import doctor
+from synmask.pipeline.workflow.jobs import Jobs
+from synmask.pipeline.workflow.slurm import Site, _named, ended, read_site, refusal
+
+ROOT = Path(__file__).parents[2]
+SLURM = ["-n", "--profile", "slurm"]
+GPU_RULES = ("train", "decode", "parse", "score", "average", "finetune", "predict", "nlu_score", "pretrain")
+SITE = """
+partition: short
+gpu_partition: a100
+account: lab
+extra: --exclude=node7
+longest: 60
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("partion: x", "slurm.local.yaml, line 1: partion: unknown key 'partion'; did you mean 'partition'?"),
+        ("jobs: many", "slurm.local.yaml, line 1: jobs: must be a whole number (given: 'many')"),
+        ("partition: a b", "slurm.local.yaml, line 1: partition: must be a name (given: 'a b')"),
+        ("[main]", "slurm.local.yaml: expected keys and values, found a list"),
+    ],
+)
+def test_a_wrong_site_file_is_one_line(tmp_path, monkeypatch, text, said):
+    monkeypatch.chdir(tmp_path)
+    Path("slurm.local.yaml").write_text(text)
+    with pytest.raises(UserError) as raised:
+        read_site()
+    assert str(raised.value) == said
+
+
+def asked(project, *targets):
+    """Each rule of a dry run: rule → (partition, account, options of sbatch)."""
+    found, rule = {}, None
+    for line in project.snakemake("-np", "--profile", "slurm", *targets).output.splitlines():
+        if began := re.match(r" *rule (\w+):", line):
+            rule = began[1]
+        elif line.strip().startswith("resources: "):
+            words = dict(word.partition("=")[::2] for word in line.split(": ", 1)[1].split(", "))
+            found[rule] = tuple(words.get(f"slurm_{name}") for name in ("partition", "account", "extra"))
+    return found
+
+
+def test_the_site_file_is_laid_over_the_profile(project):
+    without = asked(project, "demo", "nlu-demo")
+    assert {rule for rule in GPU_RULES if without[rule] == ("gpu", None, None)} == {*GPU_RULES}
+    (project.folder / "slurm.local.yaml").write_text(SITE)
+    found = asked(project, "demo", "nlu-demo")
+    assert {found[rule] for rule in GPU_RULES} == {("a100", "lab", "--exclude=node7")}
+    assert found["learn_bpe"] == ("short", "lab", "--exclude=node7")
+    ignored = subprocess.run(["git", "check-ignore", "-q", "slurm.local.yaml"], cwd=ROOT, check=False)
+    assert ignored.returncode == 0
+
+
+def test_a_dry_run_says_what_slurm_would_get(project):
+    (project.folder / "slurm.local.yaml").write_text(SITE)
+    project.config["experiments"]["demo"]["seeds"] = [1, 2, 3]
+    lines = project.snakemake(*SLURM, "demo").output.splitlines()
+    table = lines[lines.index("SLURM would get these jobs; each number is of one job:") + 1 :]
+    rows = {line.split()[0]: line.split() for line in table}
+    assert rows["train"] == ["train", "6", "a100", "1", "0", "3,000", "30"]
+    assert rows["text"][1:3] == ["1", "short"]
+    assert rows["evaluate"][1:3] == ["6", "a100"]
+    assert rows["evaluate"][-1] == "60"  # `longest`
+    numbers = [(int(row[1]), int(row[-1])) for row in rows.values() if len(row) == 7 and row[-1].isdigit()]
+    hours = sum(count * minutes for count, minutes in numbers) / 60
+    assert f"at most {hours:.0f} node-hours" in "\n".join(table)
+    assert "SLURM" not in project.snakemake("-n", "demo").output
+
+
+def test_without_sbatch_it_says_so_at_once(project, monkeypatch, tmp_path_factory):
+    bare = tmp_path_factory.mktemp("bare")
+    for name in ("bash", "sh", "env", "git", "uname", "which"):
+        (bare / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(bare))
+    done = project.start("--profile", "slurm", "results/demo/raw/train.de")
+    output = done.communicate(timeout=60)[0]
+    assert done.returncode == 1
+    assert output.splitlines()[-1].startswith(
+        "no sbatch, squeue, scancel on PATH: give this command on a login node"
+    )
+    assert "Traceback" not in output
+
+
+def job(rule="learn_bpe", **resources):
+    kept = {"slurm_partition": "gpu", "mem_mb": 2000, "runtime": 30} | resources
+    output = [f"results/demo/de-en/grammar/seed1/{name}" for name in ("train.json", "logs/x")]
+    rule = SimpleNamespace(name=rule)
+    return SimpleNamespace(resources=kept, threads=2, rule=rule, output=output, is_group=lambda: False)
+
+
+def test_a_training_is_warned_before_its_limit_and_other_jobs_stay_under_the_longest():
+    command = _named(
+        lambda job, params: f"sbatch --comment {params['comment_str']} -t {job.resources['runtime']}"
+    )
+    name = "sbatch --comment synmask/demo/de-en/grammar/seed1"
+    assert command(job("train"), {}) == f"{name}:train -t 30 --signal=TERM@300"
+    assert command(job("train", runtime=4), {}) == f"{name}:train -t 4 --signal=TERM@60"
+    assert command(job("train", runtime=4320), {}) == f"{name}:train -t 4320 --signal=TERM@300"
+    assert command(job(runtime=480), {}) == f"{name}:learn_bpe -t 240"
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("sbatch: error: invalid partition specified: gpu", "`gpu_partition` in slurm.local.yaml"),
+        ("Batch job submission failed: Invalid account or account/partition combination specified", "`account`"),
+        ("Batch job submission failed: Invalid qos specification", "`qos` in slurm.local.yaml"),
+        ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", "`jobs`"),
+        ("sbatch: error: AssocMaxSubmitJobLimit", "`jobs` in slurm.local.yaml"),
+        ("Requested time limit is invalid (missing or exceeds some limit)", "this job asks for 2,000 MB, 30 minutes"),
+        ("Requested node configuration is not available", "no node of gpu fits: this job asks for 2,000 MB, 30 minutes, 2 CPUs"),
+        ("Memory specification can not be satisfied", "`resources.mem_mb` in config.yaml"),
+        ("Invalid generic resource (gres) specification", "`resources.gpus` in config.yaml"),
+        ("sbatch: unrecognized option '--foo'", "`extra` in slurm.local.yaml"),
+    ],
+)  # fmt: skip
+def test_what_sbatch_says_comes_with_the_key_to_change(said, key):
+    message = f"SLURM sbatch failed. The error message was '{said}'.\n    sbatch call:\n        sbatch …\n"
+    first, *rest = refusal(message, job(), Site()).splitlines()
+    assert first == said
+    assert key in rest[0]
+
+
+def test_a_lost_job_says_how_it_ended():
+    message = "SLURM-job '7' failed, SLURM status is: 'FAILED'. Detailed failure reason unavailable"
+    assert ended(message, [], job(), Site()) == "SLURM job 7: FAILED"
+    killed = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0"
+    assert "over its memory: it asked for 2,000 MB" in ended(message, [killed], job(), Site())
+
+
+def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
+    jobs = Jobs(load(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"]))
+    asks = jobs.preparing("learn_bpe")
+    small, large = (SimpleNamespace(corpus=name, source="de") for name in ("demo", "nc11"))
+    assert asks["runtime"](small, attempt=1) == 3
+    assert 20 < asks["runtime"](large, attempt=1) < 60
+    assert asks["mem_mb"](large, attempt=1) > asks["mem_mb"](small, attempt=1)
+    assert [asks["mem_mb"](small, attempt=n) // asks["mem_mb"](small, attempt=1) for n in (2, 3, 9)] == [
+        2,
+        3,
+        3,
+    ]
+
+
+def test_doctor_names_what_is_missing(monkeypatch):
+    config = load(read_yaml(ROOT / "config.yaml") | {"mirrors": {"multi30k": "/nowhere"}}, [])
+    downloads = ["data/multi30k/train.de.gz", "data/corenlp/x.jar"]
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(
+        doctor, "_reachable", lambda places: {place: os.path.isdir(place) for place in places}
+    )
+    found = [*doctor.check(config, downloads, Site(partition="main"), job=False)]
+    bad = [words for good, words in found if not good]
+    assert [words.split(":")[0] for words in bad if "CoreNLP" in words] == ["no java or mvn for CoreNLP"]
+    assert any(words.startswith("cannot be reached: /nowhere, https://repo.maven") for words in bad)
+    assert any(words.startswith("no sbatch, squeue, scancel on PATH") for words in bad)
+    assert (True, f"Python {sys.version_info[0]}.{sys.version_info[1]}") in found
