@@ -48,7 +48,7 @@ for entry in workflow.rules:
 @pytest.fixture
 def standing_in(project):
     (project.folder / "stand-ins.smk").write_text(STAND_INS)
-    (project.folder / "workflow/profiles/default/profile.yaml").open("a").write("snakefile: stand-ins.smk\n")
+    (project.folder / "profiles/default/profile.yaml").open("a").write("snakefile: stand-ins.smk\n")
     return project
 
 

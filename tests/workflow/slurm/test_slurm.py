@@ -131,7 +131,7 @@ def went_on(project):
 
 
 def change_profile(project, old, new):
-    profile = project.folder / "workflow/profiles/slurm/profile.yaml"
+    profile = project.folder / "slurm/profile.yaml"
     assert old in profile.read_text()
     profile.write_text(profile.read_text().replace(old, new))
 
