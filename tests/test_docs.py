@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md"]
 CHANGES = ROOT / "CHANGELOG.md"
 CODE = [
-    *(ROOT / name for name in ("Snakefile", "workflow/Snakefile", "config.yaml", "Makefile", "setup.py")),
+    *(ROOT / name for name in ("Snakefile", "config.yaml", "Makefile", "setup.py")),
     *sorted(
         path
-        for folder in ("src", "tests", "benchmarks", "workflow")
+        for folder in ("src", "tests", "benchmarks", "workflow", "profiles", "slurm")
         for path in (ROOT / folder).rglob("*.*")
         if path.suffix in (".py", ".smk", ".yaml")
     ),

@@ -1,6 +1,10 @@
 """The description of the machine in a score file."""
 
 import platform
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,3 +35,80 @@ def test_where_linux_does_not_tell_python_may(tmp_path, monkeypatch):
     assert provenance.processor() == "arm"
     monkeypatch.setattr(platform, "processor", lambda: "")
     assert provenance.processor() == "unknown processor"
+
+
+def git(folder, *words):
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main")
+    return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True).stdout
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A repository with a copy of the file that asks, and the commit."""
+    source, folder = Path(provenance.__file__), tmp_path / "clone/src/synmask/pipeline"
+    folder.mkdir(parents=True)
+    for name in ("provenance.py", "commit.txt"):
+        shutil.copy(source.with_name(name), folder)
+    shutil.copy(source.parents[3] / ".gitattributes", tmp_path / "clone")
+    for words in (("init",), ("add", "-A"), ("commit", "-m", "x")):
+        git(tmp_path / "clone", *words)
+    place(monkeypatch, folder)
+    return tmp_path / "clone", git(tmp_path / "clone", "rev-parse", "--short=12", "HEAD").decode().strip()
+
+
+def place(monkeypatch, folder):
+    monkeypatch.setattr(provenance, "HERE", folder / "provenance.py")
+    monkeypatch.setattr(provenance, "ARCHIVED", folder / "commit.txt")
+
+
+def test_a_clone_has_its_commit_and_a_mark_when_a_file_differs(clone):
+    folder, commit = clone
+    assert provenance.commit() == commit
+    (folder / ".gitattributes").write_text("")
+    assert provenance.commit() == f"{commit}+"
+
+
+def test_an_archive_has_its_own_commit_inside_another_repository(clone, tmp_path, monkeypatch):
+    folder, commit = clone
+    other = tmp_path / "other"
+    (other / "unpacked").mkdir(parents=True)
+    git(other, "init")
+    git(other, "commit", "--allow-empty", "-m", "another")
+    packed = git(folder, "archive", "HEAD")
+    subprocess.run(["tar", "-x", "-C", other / "unpacked"], input=packed, check=True)
+    place(monkeypatch, other / "unpacked/src/synmask/pipeline")
+    assert provenance.commit() == commit
+    shutil.copy(
+        folder / "src/synmask/pipeline/commit.txt", other / "unpacked/src/synmask/pipeline"
+    )  # a copy without a commit
+    assert provenance.commit() == "unknown (git does not track this copy)"
+    shutil.rmtree(other / ".git")
+    assert provenance.commit() == "unknown (neither a clone nor an archive of git's)"
+
+
+def test_another_users_clone_has_its_commit_if_its_code_is_theirs_too(clone, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own switch
+    with pytest.raises(subprocess.CalledProcessError):
+        git(clone[0], "rev-parse", "HEAD")
+    assert provenance.commit() == clone[1]
+    monkeypatch.setattr(provenance, "HERE", Strange(provenance.HERE))
+    assert provenance.commit().startswith("unknown (git does not trust this clone")
+
+
+class Strange(type(Path())):
+    """The path of a Python file that belongs to somebody else."""
+
+    def stat(self, **how):
+        return SimpleNamespace(st_uid=-1) if self.suffix == ".py" else super().stat(**how)
+
+
+def test_without_git_it_is_said(clone, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert provenance.commit() == "unknown (git is not installed)"
+
+
+def test_the_repository_has_no_symbolic_links():
+    """Archives are unpacked without them on some systems."""
+    root = Path(provenance.__file__).parents[2]
+    if (root / ".git").exists():
+        assert not [line for line in git(root, "ls-files", "-s").splitlines() if line.startswith(b"120000")]

@@ -6,13 +6,16 @@ of a rule, has ended. Failures are printed with the ends of their logs. With `-p
 logger.
 """
 
+import getpass
 import os
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from logging import WARNING, LogRecord
 from typing import Any
 
+from snakemake.common import get_appdirs
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
@@ -30,6 +33,28 @@ INTERRUPTED = "Terminating processes on user request"
 UNREADABLE = ("FileNotFoundError", "IsADirectoryError", "PermissionError", "UnicodeDecodeError")
 # The summary says this.
 OTHERWISE = ("Exiting because a job execution failed", "At least one job did not complete")
+
+
+def settle() -> None:
+    """Set what Snakemake needs where the user's id has no name, or the home folder cannot be written.
+
+    Containers on shared machines often lack both; Snakemake ends in a traceback then. It loads this module
+    before it looks.
+    """
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = str(os.getuid())
+    cache = get_appdirs().user_cache_dir
+    with suppress(OSError):
+        if os.path.isabs(cache):  # not "~/…" where nobody knows what ~ is
+            os.makedirs(cache, exist_ok=True)
+    if not (os.path.isabs(cache) and os.access(cache, os.W_OK | os.X_OK)):
+        os.environ["XDG_CACHE_HOME"] = os.path.abspath(".snakemake/cache")
+        os.environ.setdefault("MPLCONFIGDIR", os.path.abspath(".snakemake/cache/matplotlib"))
+
+
+settle()
 
 
 class LogHandler(LogHandlerBase):

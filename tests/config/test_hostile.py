@@ -163,7 +163,14 @@ NOBODY_MEANS = [
     ({"data_dir": "data/.."}, "data_dir: 'data/..' is the project's folder"),
     ({"data_dir": "results"}, "data_dir: 'results' lies in results/"),
     ({"data_dir": "data/../results/x"}, "lies in results/"),
-    ({"data_dir": "~/data"}, "data_dir: ~ means nothing here; write the folder out"),
+    ({"data_dir": "~nobody-here/data"}, "data_dir: ~nobody-here stands for nothing on this machine; set it"),
+    ({"data_dir": "$NOT_SET/data"}, "data_dir: $NOT_SET stands for nothing on this machine; set it, or write the folder out"),
+    ({"data_dir": "/data/${NOT_SET}"}, "data_dir: ${NOT_SET} stands for nothing on this machine"),
+    ({"corpora": {"multi30k": {"url": "https://example.org/{x}"}}}, "corpora.multi30k.url: no braces in a URL; write %7B and %7D"),
+    ({"benchmarks": {"glue": {"tasks": {"rte": {"urls": ["https://example.org/."]}}}}}, "tasks.rte.urls.0: ends in a dot; name the file or folder"),
+    ({"benchmarks": {"glue": {"tasks": {"rte": {"urls": ["https://example.org/a/.."]}}}}}, "tasks.rte.urls.0: ends in a dot"),
+    ({"mirrors": {"multi30k": "https://example.org/{x}"}}, "mirrors.multi30k: no braces in a URL"),
+    ({"mirrors": {"multi30k": "ftp://example.org"}}, "mirrors.multi30k: must be an http, https or file URL"),
     ({"training": {"lr": float("inf")}}, "training.lr: must be a finite number (given: inf)"),
     ({"training": {"lr": ".inf"}}, "training.lr: must be a"),
     ({"decoding": {"length_penalty": float("nan")}}, "decoding.length_penalty: must be a finite number (given: nan)"),
@@ -248,6 +255,37 @@ def test_what_nobody_can_mean(small, over, said):
     line = refusal(path, merge(values, over))
     assert line is not None
     assert said in line
+
+
+@pytest.mark.parametrize(
+    "login", ["me:s3cret@", "s3cret@", "me:s3/cret@", "me:" + "s3cret" * 20 + "@", "me:s3cret/"]
+)
+@pytest.mark.parametrize("place", ["url", "mirrors", "twice", "list", "command"])
+def test_a_password_in_a_url_is_refused_and_not_said(small, login, place):
+    path, values = small
+    url = f"https://{login}example.org/x"
+    over = {
+        "url": {"corpora": {"multi30k": {"url": url}}},
+        "mirrors": {"mirrors": {"multi30k": url}},
+        "twice": {"benchmarks": {"glue": {"tasks": {"rte": {"urls": [url, url]}}}}},
+        "list": {"corpora": {"multi30k": {"url": [url]}}},
+        "command": {"targets": [url]},
+    }[place]
+    line = refusal(path, merge(values, over))
+    assert line is not None
+    assert "s3cr" not in line or not login.endswith("@")
+    assert place in ("list", "command") or ".netrc" in line
+
+
+def test_variables_in_paths_are_expanded(small, monkeypatch):
+    path, values = small
+    monkeypatch.setenv("SCRATCH", "/scratch/me")
+    monkeypatch.setenv("HOME", "/home/me")
+    over = {"data_dir": "${SCRATCH}/data", "mirrors": {"multi30k": "~/m", "corenlp": "$SCRATCH/m"}}
+    config = load(merge(values, over), [path])
+    assert config.data_dir == "/scratch/me/data"
+    assert config.mirrors == {"multi30k": "/home/me/m", "corenlp": "/scratch/me/m"}
+    load(merge(values, {"corpora": {"multi30k": {"url": "http://[::1]:80/x"}}}), [path])
 
 
 def test_the_line_is_that_of_the_key(small, tmp_path):

@@ -1,9 +1,13 @@
 import contextlib
 import hashlib
+import os
 import random
 import re
 import socket
+import subprocess
+import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -25,6 +29,10 @@ class Server(ThreadingHTTPServer):
     broken = 0  # so many answers break off in the middle
     faults = 0  # so many answers are 503
     kind = "application/octet-stream"
+    tag = None  # ETag
+    short = 0  # bytes that answers lack at their end without a word: no length is given
+    hold = None  # an event that answers wait for after 30 kB
+    reply = None  # what is sent after the first answer, if it is another file
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -35,7 +43,12 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         server, wanted = self.server, self.headers.get("Range")
+        hold, short = server.hold, server.short
         server.asked.append(wanted)
+        if len(server.asked) > 1 and server.reply is not None:
+            server.content, server.tag = server.reply, server.tag and '"another"'
+        if self.headers.get("If-Range") not in (None, server.tag):
+            wanted = None
         body, size = server.content, len(server.content)
         if self.path.endswith("/missing"):
             return self.send_error(404)
@@ -54,12 +67,19 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
             body = body[start:]
         self.send_header("Content-Type", server.kind)
-        self.send_header("Content-Length", str(len(body)))
+        if server.tag:
+            self.send_header("ETag", server.tag)
+        if not short:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if server.broken:
             server.broken -= 1
             body = body[: len(body) // 2]
-        self.wfile.write(body)
+        body = body[: len(body) - short]
+        for place in range(0, len(body), 30_000):
+            self.wfile.write(body[place : place + 30_000])
+            if hold:
+                hold.wait(60)
 
     def log_message(self, *args):
         pass
@@ -75,6 +95,12 @@ def server(monkeypatch):
         yield running
         running.shutdown()
         thread.join()
+
+
+def left_over(path):
+    """Where a process of this machine that was killed has left what it had of a file."""
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname())
+    return path.with_name(f".{path.name}.{host}-0a1b2c3d.part")
 
 
 def one_line(error, *parts):
@@ -114,14 +140,14 @@ def test_starts_again_when_the_server_sends_another_range(server, tmp_path):
 
 
 def test_takes_up_the_part_of_an_earlier_run(server, tmp_path):
-    (tmp_path / "x.part").write_bytes(CONTENT[:1000])
+    left_over(tmp_path / "x").write_bytes(CONTENT[:1000])
     fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == ["bytes=1000-"]
 
 
 def test_a_complete_part_is_not_fetched_again(server, tmp_path):
-    (tmp_path / "x.part").write_bytes(CONTENT)
+    left_over(tmp_path / "x").write_bytes(CONTENT)
     fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [f"bytes={len(CONTENT)}-"]
@@ -129,14 +155,14 @@ def test_a_complete_part_is_not_fetched_again(server, tmp_path):
 
 @pytest.mark.parametrize("size", [1000, 400_000])
 def test_a_part_of_something_else_is_dropped(server, tmp_path, size):
-    (tmp_path / "x.part").write_bytes(bytes(size))
+    left_over(tmp_path / "x").write_bytes(bytes(size))
     fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [f"bytes={size}-", None]
 
 
 def test_without_a_checksum_an_old_part_is_not_trusted(server, tmp_path):
-    (tmp_path / "x.part").write_bytes(bytes(1000))
+    left_over(tmp_path / "x").write_bytes(bytes(1000))
     fetch("toy", f"{server.url}/x", tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [None]
@@ -211,7 +237,7 @@ def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
     checksum = hashlib.sha256(server.content).hexdigest()
     assert record.read_text() == f"{checksum}  a.tgz\n"
     path.unlink()
-    (tmp_path / "a.tgz.part").write_bytes(server.content[:1000])
+    left_over(tmp_path / "a.tgz").write_bytes(server.content[:1000])
     fetch("toy", f"{server.url}/a.tgz", path)  # continues, since the checksum tells whether it fits
     assert server.asked == [None, "bytes=1000-"]
     server.content = b"\x1f\x8b" + CONTENT[::-1]
@@ -283,4 +309,155 @@ def test_a_full_disk_names_the_file(server, tmp_path, mirrored, full_disk):
     full_disk()
     with pytest.raises(OSError, match="too large") as error:
         fetch("toy", f"{server.url}/x", tmp_path / "x", mirror=tmp_path / "mirror" if mirrored else None)
-    assert machine_fault(error.value) == f"{tmp_path}/x.part: File too large"
+    assert machine_fault(error.value) == f"{tmp_path}/x: File too large"
+
+
+FETCH = """
+import sys
+from synmask.pipeline.cli import main
+from synmask.pipeline.corpora import download
+download.CHUNK = 30_000  # bytes that are written together
+main(["download", "--name", "toy", *sys.argv[1:]])
+"""
+
+
+def start(*words):
+    return subprocess.Popen([sys.executable, "-c", FETCH, *words], stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_two_processes_fetch_one_file_at_once(server, tmp_path, known):
+    server.hold = threading.Event()
+    words = [
+        "--url",
+        f"{server.url}/x",
+        "--output",
+        str(tmp_path / "x"),
+        *(["--sha256", SUM] if known else []),
+    ]
+    both = [start(*words), start(*words)]
+    wait_for(lambda: len(server.asked) == 2)
+    assert len([*tmp_path.glob(".x.*.part")]) == 2  # one name each
+    server.hold.set()
+    for process in both:
+        assert process.communicate()[1].count("\n") == 1
+        assert process.returncode == 0
+    assert server.asked == [None, None]  # neither took what the other one wrote
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", *([] if known else ["x.sha256"])]
+
+
+def test_without_a_checksum_the_first_of_two_wins(server, tmp_path):
+    """The other one, here cut short by a server that gives no length, does not replace it."""
+    output = tmp_path / "x"
+    server.hold, server.short = (held := threading.Event()), 1
+    slow = start("--url", f"{server.url}/x", "--output", str(output))
+    wait_for(lambda: server.asked)
+    server.hold, server.short = None, 0
+    fetch("toy", f"{server.url}/x", output)
+    held.set()
+    said = slow.communicate()[1]
+    assert slow.returncode == 1
+    assert said.count("\n") == 1
+    assert f"expected sha256 {SUM} (of another process that has just fetched it" in said
+    assert output.read_bytes() == CONTENT
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "x.sha256"]
+
+
+def test_what_a_killed_process_left_is_taken_up_and_what_a_living_one_writes_is_not(server, tmp_path):
+    server.hold = held = threading.Event()
+    words = ["--url", f"{server.url}/x", "--output", str(tmp_path / "x"), "--sha256", SUM]
+    process = start(*words)
+    wait_for(lambda: any(path.stat().st_size >= 30_000 for path in tmp_path.glob(".x.*.part")))
+    server.hold = None
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert server.asked == [None, None]
+    process.kill()
+    process.communicate()
+    held.set()
+    (tmp_path / "x").unlink()
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert server.asked[2] == "bytes=30000-"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "pipe"])
+def test_what_somebody_put_in_the_place_of_a_part_is_left_alone(server, tmp_path, kind):
+    precious, planted = tmp_path / "precious", left_over(tmp_path / "x")
+    precious.write_text("precious")
+    {"symbolic": planted.symlink_to, "hard": planted.hardlink_to, "pipe": lambda _: os.mkfifo(planted)}[kind](
+        precious
+    )
+    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    assert precious.read_text() == "precious"
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert not (tmp_path / "x").is_symlink()
+
+
+@pytest.mark.parametrize("tag", [None, '"first"'])
+def test_another_version_on_the_server_is_not_appended(server, tmp_path, tag):
+    server.broken, server.tag = 1, tag
+    server.reply = CONTENT[::-1] if tag else CONTENT[::-1][:299_999]
+    fetch("toy", f"{server.url}/x", tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == server.reply
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "said"),
+    [
+        ("train.de", b"", "text/plain", "an empty file"),
+        ("train.de", b" \n\n", "text/plain", "an empty file"),
+        ("train.de", b"\xef\xbb\xbf\n<!DOCTYPE HTML>\n<title>Sign in</title>", "text/plain", "a web page"),
+        ("train.de", b"<p>Sign in</p>", "application/xhtml+xml; charset=utf-8", "a web page"),
+        ("train.de", b"<?xml version='1.0'?><Error><Code>NoSuchKey", "binary/octet-stream", "a web page"),
+        ("train.de", b'{"message": "rate limit"}', "text/plain", "a message in JSON"),
+        ("train.de", b"[1]", "application/problem+json", "application/problem+json, not the file"),
+        ("encoder.json", b'{"error": {"code": 403}}', "application/json", "a message in JSON"),
+        (
+            "train.de",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0",
+            "text/plain",
+            "a pointer of Git LFS",
+        ),
+    ],
+)
+def test_without_a_checksum_other_things_than_the_file_are_refused(
+    server, tmp_path, name, content, kind, said
+):
+    server.content, server.kind = content, kind
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{server.url}/{name}", tmp_path / name)
+    one_line(error, "toy", f"{server.url}/{name}: {said}", "mirrors")
+    assert not list(tmp_path.iterdir())
+    fetch("toy", f"{server.url}/{name}", tmp_path / name, sha256=hashlib.sha256(content).hexdigest())
+    assert (tmp_path / name).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("train.de", b"{Ein Satz}\n"), ("encoder.json", b'{"a": 0}'), ("x.jsonl", b'{"error": 1}\n'), ("x.tmx", b"<?xml version='1.0'?><tmx>")],
+)  # fmt: skip
+def test_text_that_only_looks_like_a_message_is_taken(server, tmp_path, name, content):
+    server.content = content
+    fetch("toy", f"{server.url}/{name}", tmp_path / name)
+    assert (tmp_path / name).read_bytes() == content
+
+
+@pytest.mark.parametrize("place", ["missing", "x", "nowhere", "ftp"])
+def test_a_password_is_never_said(server, tmp_path, place):
+    login = server.url.replace("://", "://me:s3cr%40t@")
+    with contextlib.closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        closed = login.replace(str(server.server_port), str(free.getsockname()[1]))
+    url = {"ftp": "ftp://me:s3cr%40t@example.org/x", "nowhere": f"{closed}/x"}.get(place, f"{login}/{place}")
+    with pytest.raises(UserError) as error:
+        fetch("toy", f"{url}?token=s3cr", tmp_path / "x", sha256="0" * 64)
+    one_line(error, "://***@")
+    assert "s3cr" not in str(error.value)

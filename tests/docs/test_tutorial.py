@@ -14,7 +14,7 @@ COMMANDS = {"python": ("python", "-c"), "bash": ("bash", "-euo", "pipefail", "-c
 
 
 def copy_of_the_project(folder):
-    for name in ("src/synmask", "workflow", "tests/guides"):
+    for name in ("src/synmask", "workflow", "profiles", "tests/guides"):
         shutil.copytree(ROOT / name, folder / name)
     for name in (
         "Snakefile",
@@ -25,7 +25,6 @@ def copy_of_the_project(folder):
         "tests/warm.py",
     ):
         shutil.copy(ROOT / name, folder / name)
-    (folder / "profiles").symlink_to("workflow/profiles")
 
 
 def run(folder, programs, *command):

@@ -52,9 +52,8 @@ class Project:
         shutil.copytree(
             ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
-        shutil.copytree(ROOT / "workflow", folder / "workflow")
-        (folder / "profiles").symlink_to("workflow/profiles")
-        (folder / "slurm").symlink_to("workflow/profiles/slurm")
+        for name in ("workflow", "profiles", "slurm"):
+            shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "Snakefile", folder)
         self.config = yaml.safe_load((ROOT / "config.yaml").read_text())
         self.config["corpora"]["demo"].update(copy.deepcopy(TINY))

@@ -48,8 +48,32 @@ for entry in workflow.rules:
 @pytest.fixture
 def standing_in(project):
     (project.folder / "stand-ins.smk").write_text(STAND_INS)
-    (project.folder / "workflow/profiles/default/profile.yaml").open("a").write("snakefile: stand-ins.smk\n")
+    (project.folder / "profiles/default/profile.yaml").open("a").write("snakefile: stand-ins.smk\n")
     return project
+
+
+@pytest.mark.parametrize("home", ["/proc/nobody", None])
+def test_it_runs_for_a_user_without_name_and_home(project, monkeypatch, home):
+    """As in containers on shared machines."""
+    project.snakemake("-n")  # writes config.yaml
+    for name in ("USER", "LOGNAME", "LNAME", "USERNAME", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    if home:
+        monkeypatch.setenv("HOME", home)
+    program = (
+        "import os, pwd\n"
+        "def unknown(*_): raise KeyError('uid not found')\n"
+        "pwd.getpwuid = unknown\n"
+        "from snakemake.cli import main\n"
+        "main(['-n', 'demo'])"
+    )
+    how = {"cwd": project.folder, "env": project.environment(warm=False), "text": True}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, **how)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "This was a dry run" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project.folder / "~").exists()
+    assert (project.folder / ".snakemake/cache/snakemake").is_dir()
 
 
 def said(output):

@@ -34,8 +34,21 @@ UNREADABLE = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO, errno.E
 class UserError(Exception):
     """A fault the user can fix. Its text is one line: what is wrong, where, and what to do.
 
-    The command line prints it without a traceback and exits with 1.
+    The command line prints it without a traceback and exits with 1. No URL in it has a password.
     """
+
+    def __init__(self, text: object = "") -> None:
+        super().__init__(without_passwords(str(text)))
+
+
+def without_passwords(text: str) -> str:
+    """Text in whose URLs neither a name and a password nor what follows "?" is to be seen.
+
+    >>> without_passwords("cannot fetch https://me:secret@example.org/a.tgz?key=1 (no answer)")
+    'cannot fetch https://***@example.org/a.tgz?*** (no answer)'
+    """
+    text = re.sub(r"(\w://)([^\s/@]*:\S*|[^\s/@]*)@", r"\1***@", text)  # a password may have slashes
+    return re.sub(r"(\w://[^\s?#]*\?)[^\s;,)']+", r"\1***", text)
 
 
 class TryAgain(UserError):

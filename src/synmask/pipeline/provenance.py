@@ -1,5 +1,6 @@
 """Where a result comes from: versions, commit, machine."""
 
+import os
 import platform
 import re
 import subprocess
@@ -9,6 +10,12 @@ from pathlib import Path
 PACKAGES = (
     "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
 )  # fmt: skip
+HERE = Path(__file__).resolve()
+ARCHIVED = HERE.with_name("commit.txt")
+REFUSED = {  # words of git's → why the commit is unknown
+    "did not match any file": "git does not track this copy",
+    "dubious ownership": "git does not trust this clone of another user's: docs/slurm.md",
+}
 CPUS = Path("/proc/cpuinfo")
 INSTRUCTIONS = {  # from the widest
     "amx_bf16": "AMX", "avx512_bf16": "AVX-512 with bf16", "avx512f": "AVX-512", "avx2": "AVX2",
@@ -39,14 +46,38 @@ def processor() -> str:
 
 
 def commit() -> str:
-    """The commit of the source tree, with "+" behind it when tracked files differ; "unknown" outside git."""
-    folder = Path(__file__).parent
+    """The commit of this copy, with "+" behind it when tracked files differ; "unknown" and, in brackets, why.
 
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+    Git is asked only if it tracks this very file: around an unpacked archive there may be another repository.
+    An archive that `git archive` made names its commit in commit.txt (.gitattributes).
+    """
+    root = next((folder for folder in HERE.parents if (folder / ".git").exists()), None)
+    known = ARCHIVED.read_text().strip() if ARCHIVED.exists() else "$Format"
+    why = "neither a clone nor an archive of git's"
+    if root is not None:
+        try:
+            _git(root, "ls-files", "--error-unmatch", str(HERE))
+            changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+            return _git(root, "rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+        except FileNotFoundError:
+            why = "git is not installed"
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.partition("\n")[0]
+            why = next((meant for words, meant in REFUSED.items() if words in said), said[:100])
+    return f"unknown ({why})" if known.startswith("$Format") else known[:12]
 
-    try:
-        changed = git("status", "--porcelain", "--untracked-files=no").strip()
-        return git("rev-parse", "--short=12", "HEAD").strip() + ("+" if changed else "")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+
+def _git(root: Path, *words: str) -> str:
+    """The answer of git about the repository at `root`.
+
+    Git refuses another user's repository, whose settings may name programs. If this file belongs to the same
+    user, that user's code runs already: then it is opened by name, for which git has no such rule.
+    """
+    place = ["-C", root]
+    if (root / ".git").stat().st_uid == HERE.stat().st_uid:
+        place = [f"--git-dir={root / '.git'}", f"--work-tree={root}"]
+    environment = os.environ | {"LC_ALL": "C"}
+    done = subprocess.run(
+        ["git", *place, *words], cwd=root, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()

@@ -1,6 +1,7 @@
 """Types that the sections of config.yaml share: names, paths, numbers."""
 
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -189,22 +190,40 @@ def looks(label: str) -> str:
 
 
 def _plain_path(path: str) -> str:
-    """Snakemake would read other braces in a path as wildcards."""
+    """A path with ~ and $VARIABLES expanded. Snakemake would read braces in it as wildcards."""
+    path = os.path.expandvars(os.path.expanduser(path))
+    if path.startswith("~") or (found := re.search(r"\$(\w+|\{\w+\})", path)):
+        name = path.partition("/")[0] if path.startswith("~") else found[0]
+        raise ValueError(f"{name} stands for nothing on this machine; set it, or write the folder out")
     if re.search(r"[{}]", path.replace("{language}", "")):
         raise ValueError("no braces in a path but {language}")
-    if path.startswith("~"):
-        raise ValueError("~ means nothing here; write the folder out")
-    return path
+    return _one_line(path)
+
+
+def _plain_url(url: str) -> str:
+    """Snakemake would read braces as wildcards, and cannot make a file `.`; commands appear in logs."""
+    if not re.fullmatch(r"(https?|file)://.*[^/?#]", url):
+        raise ValueError("must be an http, https or file URL of a file or folder")
+    if re.search(r"[{}]", url):
+        raise ValueError("no braces in a URL; write %7B and %7D")
+    if re.search(r"/\.{1,2}$", url):
+        raise ValueError("ends in a dot; name the file or folder")
+    if re.search(r"://([^/]*@|[^/:\[]*:(?!\d*(/|$)))", url):  # what follows ":" is no port
+        advice = "put both into ~/.netrc: machine HOST login NAME password PASSWORD"
+        raise ValueError(f"a name and a password in a URL are seen by others, in logs, too; {advice}")
+    return url
+
+
+def _mirror(place: str) -> str:
+    return _plain_url(place.rstrip("/")) if "://" in place else _plain_path(place)
 
 
 Name = Annotated[str, AfterValidator(_plain_name)]
 SystemName = Annotated[str, AfterValidator(_system_name)]
 Line = Annotated[str, AfterValidator(_one_line)]
 PathText = Annotated[Line, AfterValidator(_plain_path)]
-Url = Annotated[
-    Line,
-    AfterValidator(matching(r"(https?|file)://.*[^/?#]", "an http, https or file URL of a file or folder")),
-]
+Url = Annotated[Line, AfterValidator(_plain_url)]
+Mirror = Annotated[Line, AfterValidator(_mirror)]
 Language = Annotated[
     str,
     AfterValidator(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from synmask.pipeline.config.yaml_source import holds
+from synmask.pipeline.files import without_passwords
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -138,9 +139,14 @@ def _shown(value: Any) -> str:
     """A value as YAML writes it, truncated."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    short = reprlib.Repr()
+    short = _Short()
     short.maxstring = short.maxother = short.maxlong = 80
     return short.repr(value)
+
+
+class _Short(reprlib.Repr):
+    def repr_str(self, text: str, level: int) -> str:
+        return super().repr_str(without_passwords(text), level)
 
 
 def _section_of(annotation: Any) -> type[BaseModel] | None:

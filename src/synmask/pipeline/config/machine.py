@@ -65,7 +65,7 @@ def _pairs(config: Config, words: Iterable[str], targets: Iterable[str]) -> dict
 def _check_mirrors(config: Config, names: Iterable[str]) -> None:
     for name in sorted({*config.mirrors} & {*names}):
         folder = config.mirrors[name]
-        there = "://" in folder or os.path.isdir(os.path.expanduser(folder))
+        there = "://" in folder or os.path.isdir(folder)
         if not there and not os.path.exists(f"{config.data_dir}/{name}"):
             raise Fault(("mirrors", name), f"{folder}: no such folder")
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from synmask.pipeline.config.base import (
     WITH_JARS,
     Distinct,
-    Line,
+    Mirror,
     Name,
     PathText,
     Section,
@@ -57,7 +57,7 @@ GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 class Config(Section):
     targets: Distinct[Name] = Field(min_length=1)
     data_dir: PathText = "data"
-    mirrors: dict[Name, Line] = {}
+    mirrors: dict[Name, Mirror] = {}
     seeds: Distinct[Seed] = Field(min_length=1)
     training: Training = Field(default_factory=Training)
     decoding: Decoding = Field(default_factory=Decoding)

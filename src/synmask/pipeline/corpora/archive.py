@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import json
 import lzma
 import re
 import shutil
@@ -11,6 +12,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
@@ -29,6 +31,8 @@ BROKEN = (
     OverflowError,
 )
 LIMIT = 4 << 30  # bytes that an archive may unpack to
+SNIFFED = 1 << 16  # bytes that show what a file is
+ERRORS = {"error", "errors", "message", "detail"}  # keys of a server's messages in JSON
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # first bytes of files with these suffixes
 
 
@@ -91,6 +95,35 @@ def check_recorded(path: Path) -> None:
         expected = recorded(record)
         if (got := sha256(path)) != expected:
             raise UserError(f"{path}: changed since it was fetched: sha256 {got}, not {expected}; delete it")
+
+
+def mistaken(path: Path, name: str, kind: str) -> str | None:
+    """Why a file without a known checksum is not what its name says; None if it may be.
+
+    Args:
+        kind: the type that the server gave; "" for a copy.
+    """
+    with open(path, "rb") as handle:
+        start = handle.read(SNIFFED)
+    text, suffix = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower(), Path(name).suffix.lower()
+    if not text:
+        return "an empty file"
+    if not start.startswith(MAGIC.get(suffix, b"")):
+        return what_is_wrong(path)
+    if text.startswith(b"version https://git-lfs"):
+        return "a pointer of Git LFS, not the file"
+    page = text.startswith((b"<!doctype html", b"<html", b"<head"))
+    page |= text.startswith(b"<?xml") and bool(re.search(rb"<(html|error)\b", text))
+    if suffix not in (".html", ".htm") and (page or "html" in kind):
+        return "a web page, not the file"
+    if suffix not in (".json", ".jsonl") and "json" in kind:
+        return f"{kind}, not the file"
+    if len(start) < SNIFFED and suffix != ".jsonl" and text.startswith((b"{", b"[")):
+        with suppress(ValueError):  # it is no JSON
+            found = json.loads(start.decode("utf-8-sig"))
+            if suffix != ".json" or (isinstance(found, dict) and ERRORS & {*found}):
+                return "a message in JSON, not the file"
+    return None
 
 
 def what_is_wrong(path: Path) -> str:

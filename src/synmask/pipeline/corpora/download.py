@@ -1,10 +1,13 @@
 """Fetch a corpus' files from their publisher, or from a mirror that the user names."""
 
+import hashlib
 import os
+import re
 import shutil
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import url2pathname
 
@@ -13,7 +16,8 @@ import urllib3
 from tqdm import tqdm
 
 from synmask.pipeline import files
-from synmask.pipeline.corpora.archive import MAGIC, recorded, what_is_wrong
+from synmask.pipeline.corpora.archive import mistaken, recorded
+from synmask.pipeline.corpora.part import recorded_first, written_alone
 from synmask.pipeline.files import UserError
 
 ATTEMPTS = 4
@@ -36,11 +40,12 @@ def fetch(
 ) -> None:
     """Fetch `url` (https, http or file) as `output`, whole or not at all, with progress on stderr.
 
-    A failed download is retried a few times and resumes where it stopped. The file `output`.part of an
-    interrupted run is also resumed, if there is a checksum to verify the result.
+    A failed download is retried a few times and resumes where it stopped. The part that a killed process
+    of this machine left is also resumed, if there is a checksum to verify the result. Processes that fetch
+    one file at the same time do not disturb each other: see `corpora.part`.
 
-    If the publisher gives no checksum, the first download is trusted (but a file with an archive's name must
-    look like one): its checksum is written to `output`.sha256, and later downloads must match it.
+    If the publisher gives no checksum, the first download is trusted, unless it is empty or not of the kind
+    that its name says: its checksum is written to `output`.sha256, and later downloads must match it.
 
     Args:
         name: the corpus, for messages and as the key of `mirrors` in config.yaml.
@@ -55,7 +60,6 @@ def fetch(
             checksum differs.
     """
     output = Path(output)
-    part = output.with_name(output.name + ".part")
     record = output.with_name(output.name + ".sha256")
     output.parent.mkdir(parents=True, exist_ok=True)
     advice = ""
@@ -63,41 +67,36 @@ def fetch(
     if sha256 is None and not first:
         sha256 = recorded(record)
         advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
-    if sha256 is None:
-        part.unlink(missing_ok=True)
-    else:
-        sha256 = sha256.lower()
-    left_over = part.exists()
     place, hint = _place(name, url, output.name, mirror)
-    with files.named_errors(part):
+    with written_alone(output, resumed=not first) as part, files.named_errors(output):
+        kind, left_over = "", part.seek(0, os.SEEK_END)
         if isinstance(place, Path):
             _copy(name, place, part, hint)
         else:
-            _download(name, place, part, hint)
-            if left_over and files.sha256(part) != sha256:  # it was part of another file
-                part.unlink()
-                _download(name, place, part, hint)
-    if sha256 is not None and (got := files.sha256(part)) != sha256:
-        part.unlink()
-        raise UserError(
-            f"{name}: wrong checksum of {place}: expected sha256 {sha256}{advice}, got {got}; {hint}"
-        )
-    if first:
-        _check_kind(name, place, part, output.suffix, hint)
-        with files.writing(record) as handle:
-            handle.write(f"{files.sha256(part)}  {output.name}\n")  # as sha256sum -c reads it
-    os.replace(part, output)
+            kind = _download(name, place, part, hint)
+            if left_over and _sha256(part) != sha256.lower():  # it was part of another file
+                part.truncate(0)
+                kind = _download(name, place, part, hint)
+        part.flush()
+        os.fsync(part.fileno())  # some file systems say only here that they are full
+        got = _sha256(part)
+        if first:
+            if wrong := mistaken(Path(part.name), output.name, kind):
+                raise UserError(f"{name}: {place}: {wrong}; {hint}")
+            sha256 = recorded_first(record, got, output.name)
+            advice = f" (of another process that has just fetched it; if that one is wrong, delete {record})"
+        if got != sha256.lower():
+            part.truncate(0)
+            expected = f"expected sha256 {sha256.lower()}{advice}, got {got}"
+            raise UserError(f"{name}: wrong checksum of {place}: {expected}; {hint}")
+        os.replace(part.name, output)
     if not sys.stderr.isatty():
         print(f"{name}: fetched {output}, {output.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
 
 
-def _check_kind(name: str, place: str | Path, part: Path, suffix: str, hint: str) -> None:
-    with open(part, "rb") as handle:
-        start = handle.read(2)
-    if not start.startswith(MAGIC.get(suffix, b"")):
-        wrong = what_is_wrong(part)
-        part.unlink()
-        raise UserError(f"{name}: {place}: {wrong}; {hint}")
+def _sha256(part: BinaryIO) -> str:
+    part.seek(0)
+    return hashlib.file_digest(part, "sha256").hexdigest()
 
 
 def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:
@@ -121,21 +120,25 @@ def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -
     return url, hint
 
 
-def _copy(name: str, source: Path, part: Path, hint: str) -> None:
+def _copy(name: str, source: Path, part: BinaryIO, hint: str) -> None:
     if not source.parent.is_dir():
         raise UserError(f"{name}: {source.parent}: no such folder; {hint}")
     if not source.is_file():
         raise UserError(f"{name}: {source}: no such file; {hint}")
-    with open(source, "rb") as whole, open(part, "wb") as copy:
-        shutil.copyfileobj(whole, copy)  # copyfile says of a full disk that `source` is on it
+    part.truncate(0)
+    part.seek(0)
+    with open(source, "rb") as whole:
+        shutil.copyfileobj(whole, part)  # copyfile says of a full disk that `source` is on it
 
 
-def _download(name: str, url: str, part: Path, hint: str) -> None:
+def _download(name: str, url: str, part: BinaryIO, hint: str) -> str:
+    """Fetch the rest of a file → its type, as the server says."""
+    seen: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(BACK_OFF * 2 ** (attempt - 1))
         try:
-            return _attempt(name, url, part, hint)
+            return _attempt(name, url, part, hint, seen)
         except (_Interrupted, requests.RequestException, urllib3.exceptions.HTTPError) as error:
             cause = error
             while cause.__context__ is not None:  # the root cause, such as "Connection refused"
@@ -143,39 +146,48 @@ def _download(name: str, url: str, part: Path, hint: str) -> None:
     raise UserError(f"{name}: cannot fetch {url} ({cause}); {hint}")
 
 
-def _attempt(name: str, url: str, part: Path, hint: str) -> None:
-    offset = part.stat().st_size if part.exists() else 0
+def _attempt(name: str, url: str, part: BinaryIO, hint: str, seen: dict[str, str]) -> str:
+    """Fetch the rest of a file; `seen`: its tag (ETag) and size so far, to know another version."""
+    offset = part.seek(0, os.SEEK_END)
     headers = {"Accept-Encoding": "identity"}  # the file's own bytes
     if offset:
         headers["Range"] = f"bytes={offset}-"
+        headers |= {"If-Range": seen["tag"]} if seen.get("tag") else {}
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
         status, reply = response.status_code, response.headers
         if status == 416 and reply.get("Content-Range") == f"bytes */{offset}":
-            return  # the part is the whole file
-        if status == 416 or (
-            status == 206 and not reply.get("Content-Range", "").startswith(f"bytes {offset}-")
-        ):
-            part.unlink(missing_ok=True)
+            return ""  # the part is the whole file
+        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", reply.get("Content-Range", ""))
+        if status == 416 or (status == 206 and not (found and int(found[1]) == offset)):
+            part.truncate(0)
             raise _Interrupted("the server cannot resume")
         if status >= 500 or status == 429:
             raise _Interrupted(f"{status} {response.reason}")
         if status not in (200, 206):
             raise UserError(f"{name}: {url} answers {status} {response.reason}; {hint}")
-        if reply.get("Content-Type", "").startswith("text/html") and not url.endswith((".html", ".htm")):
+        kind = reply.get("Content-Type", "").partition(";")[0].strip().lower()
+        if kind == "text/html" and not url.endswith((".html", ".htm")):
             raise UserError(f"{name}: {url} answers with a web page, not the file; {hint}")
+        size = found[2] if status == 206 else reply.get("Content-Length", "")
+        if status == 206 and seen.get("size", size) != size:
+            part.truncate(0)
+            raise _Interrupted("the file has changed on the server")
+        tag = reply.get("ETag", "")
+        seen |= {"size": size, "tag": "" if tag.startswith("W/") else tag}
         start = offset if status == 206 else 0
-        length = reply.get("Content-Length")
-        with (
-            open(part, "ab" if start else "wb") as handle,
-            tqdm(
-                desc=name,
-                initial=start,
-                total=start + int(length) if length else None,
-                unit="B",
-                unit_scale=True,
-                disable=not sys.stderr.isatty(),
-            ) as bar,
-        ):
+        part.truncate(start)
+        part.seek(start)
+        with tqdm(
+            desc=name,
+            initial=start,
+            total=int(size) if size.isdecimal() else None,
+            unit="B",
+            unit_scale=True,
+            disable=not sys.stderr.isatty(),
+        ) as bar:
             for chunk in response.raw.stream(CHUNK, decode_content=False):
-                handle.write(chunk)
+                part.write(chunk)
                 bar.update(len(chunk))
+        if size.isdecimal() and part.tell() != int(size):
+            raise _Interrupted(f"it ended after {part.tell():,} of {int(size):,} bytes")
+        return kind

@@ -53,4 +53,6 @@ def fetch_jar(coordinates: str, output: str | Path, *, sha256: str, mirror: str 
                 f"corenlp: wrong checksum of {coordinates}: expected sha256 {sha256}, got {got}; "
                 "delete it from Maven's repository (~/.m2), or fix corenlp in config.yaml"
             )
+        with open(found[0], "rb") as handle:
+            os.fsync(handle.fileno())
         os.replace(found[0], output)
