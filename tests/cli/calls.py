@@ -97,7 +97,7 @@ annotate --subwords IN/bpe/valid.de --output OUT/syntax.npy --trees IN/raw/valid
 templates --source IN/bpe/valid.en --target IN/bpe/valid.de --trees IN/raw/valid.de.trees --settings @cut --output OUT/templates --source-out OUT/templated.de --templates-out OUT/templated.en
 train --data IN/bin --run OUT/run --source de --target en --settings @settings --seed 1 --keep 1 --restart
 average --run IN/run --last 1 --data IN/bin --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --source de --target en --text @tokens --settings @settings --output OUT/run/average.pt
-decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --settings @decoding
+decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --references IN/bpe/valid.en --settings @decoding
 predict-templates --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/predicted --settings @decoding
 score-templates --splits valid --predicted IN/templates --gold IN/templates --run @run --train IN/run/train.json --output OUT/template_scores.json
 parse --model IN/run/average.pt --threads 1

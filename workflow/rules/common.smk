@@ -173,6 +173,12 @@ def lowercase(wildcards):
     return "--lowercase" if JOBS.corpus(wildcards).text.lowercase else ""
 
 
+def named_sets(wildcards, input):
+    """The options that name the sets of a corpus' test set, if it has several."""
+    names = JOBS.corpus(wildcards).test_sets
+    return f"--sets {shlex.join(names)} --set-files {shlex.join(input.sets)}" if names else ""
+
+
 # For figures, by the wildcards `experiment` and, of some, `direction`:
 
 

@@ -79,8 +79,8 @@ rule prepare:
 
 rule text:
     input:
-        source=lambda w: CONFIG.raw_file(w.corpus, w.split, w.source),
-        target=lambda w: CONFIG.raw_file(w.corpus, w.split, w.target),
+        source=lambda w: CONFIG.raw_files(w.corpus, w.split, w.source),
+        target=lambda w: CONFIG.raw_files(w.corpus, w.split, w.target),
     output:
         source="results/{corpus}/{source}-{target}/text/{split}.{source}",
         target="results/{corpus}/{source}-{target}/text/{split}.{target}",

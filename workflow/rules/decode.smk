@@ -14,10 +14,11 @@ rule decode:
     input:
         model="results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
         sources=[f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{{source}}" for split in DECODED],
+        references=[f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{{target}}" for split in DECODED],
         annotations=JOBS.annotations(*DECODED),
         templates=JOBS.if_templated(*TEMPLATES),
     output:
-        [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json")],
+        [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json", "forced.csv")],
     log:
         "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/decode.{source}-{target}.log",
     benchmark:
@@ -35,7 +36,7 @@ rule decode:
         outputs=HYPOTHESES,
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
-        " --annotations {input.annotations:q} --templates {input.templates:q} --settings {params.settings:q}"
+        " --references {input.references:q} --annotations {input.annotations:q} --templates {input.templates:q} --settings {params.settings:q}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
@@ -48,6 +49,7 @@ rule score:
             f"results/{{corpus}}/{{source}}-{{target}}/tokens/{split}.{{target}}" for split in DECODED
         ],
         source="results/{corpus}/{source}-{target}/bpe/test.{source}",
+        sets=JOBS.test_set_files,
     output:
         scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
         sentences="results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
@@ -64,9 +66,10 @@ rule score:
         run=JOBS.decoded_run,
         lowercase=lowercase,
         splits=DECODED,
+        sets=named_sets,
         hypotheses=HYPOTHESES,
     shell:
         "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
         " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"
-        " {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
+        " {params.sets} {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
         " --sentences {output.sentences:q} 2> {log:q}"

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from synmask.pipeline.cli.options import CountOption, Json, Some, Threads
+from synmask.pipeline.cli.options import CountOption, Json, Some, Threads, together
 from synmask.pipeline.config.base import Format, Split
 from synmask.pipeline.config.benchmarks import GenerateTask, GenerateText
 from synmask.pipeline.config.sections import Generate, Pairs
@@ -98,13 +98,13 @@ def prepare(
 def text(
     *,
     name: str,
-    source_in: Path,
+    source_in: Some[Path],
     source_out: Path,
-    target_in: Path,
+    target_in: Some[Path],
     target_out: Path,
     pairs: Json[Pairs | None] = None,
 ) -> None:
-    """Check two aligned raw files (.gz or plain) and write them as plain text.
+    """Check aligned raw files (.gz or plain) and write them as plain text; several are joined in their order.
 
     Args:
         name: The corpus' name, for messages.
@@ -116,6 +116,7 @@ def text(
     """
     from synmask.pipeline.corpora.plain import write_pair
 
+    together(source_in=source_in, target_in=target_in)
     files = (source_in, target_in, source_out, target_out)
     count = write_pair(*files, name, split=source_out.stem, expected=pairs)
     print(f"{name}: {count:,} pairs", file=sys.stderr)

@@ -53,26 +53,37 @@ def score_run(
     references: Some[Path],
     reference_tokens: Some[Path],
     source: Path,
+    sets: tuple[str, ...] = (),
+    set_files: tuple[Path, ...] = (),
     lowercase: Lowercase = False,
     run: Json[TranslationInfo],
     train: TrainJson,
     output: Path,
     sentences: Path,
 ) -> None:
-    """Score a run: its scores on each split, and BLEU's counts of each sentence of the last split.
+    """Score a run: its scores on each split, and counts and log-probabilities by sentence of the last split.
 
     Args:
         splits: Names of the splits, such as valid and test.
-        hypotheses: Prefix of `decode`'s output for each.
+        hypotheses: Prefix of `decode`'s output for each, made with --references.
         references: Plain reference text of each.
         reference_tokens: Tokenised reference of each.
         source: Source sentences of the last split in BPE.
+        sets: Names of the sets that the last split is made of, which are also scored apart.
+        set_files: Raw text of each set, in one language: its lines are counted.
         run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
         sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
             split words of the source.
     """
-    from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, read_decoded, score, sentence_counts
+    from synmask.pipeline.evaluation.bleu import read_decoded, score
+    from synmask.pipeline.evaluation.run_scores import (
+        members,
+        perplexity,
+        read_probabilities,
+        score_sets,
+        sentence_rows,
+    )
 
     found, how = {}, {"lowercase": lowercase, "language": run.target}
     parts = together(
@@ -80,12 +91,17 @@ def score_run(
     )
     for split, hypothesis, reference, tokens in parts:
         plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
-        found[split] = score(plain, tokenised, **how) | read_object(f"{hypothesis}.json")
-    scores = _of_run(run, train, _by_split(found))
-    counts = sentence_counts(plain, source, **how)  # of the last split
+        probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
+        probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}
+        found[split] = score(plain, tokenised, **how) | probability | read_object(f"{hypothesis}.json")
+    scores = _by_split(found)
+    of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
+    if sets:
+        scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **how)}
+    rows = [*sentence_rows(plain, source, probable, of_sets, **how)]
     with all_writing([output, sentences]) as (scored, counted):
-        scored.write(json_text(scores))
-        csv.writer(counted, lineterminator="\n").writerows([[*COUNTS, *SOURCE], *counts])
+        scored.write(json_text(_of_run(run, train, scores)))
+        csv.writer(counted, lineterminator="\n").writerows(rows)
 
 
 def score_templates(

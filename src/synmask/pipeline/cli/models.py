@@ -139,6 +139,7 @@ def decode(
     model: Path,
     inputs: Some[Path],
     outputs: Some[Path],
+    references: tuple[Path, ...] = (),
     annotations: tuple[Path, ...] = (),
     templates: tuple[Path, ...] = (),
     settings: Json[Decoding],
@@ -150,7 +151,9 @@ def decode(
     Args:
         model: A model file of `average`.
         inputs: Source sentences in BPE.
-        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time).
+        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time), .forced.csv (with
+            --references).
+        references: Reference translations of each in BPE, whose log-probabilities the model gives.
         annotations: Output of `annotate` for each, for systems that read it.
         templates: Output of `predict-templates` for each, for systems that read it.
         settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000, "precision": "fp32"}'.
@@ -158,8 +161,8 @@ def decode(
     from synmask.pipeline.translation.decode import decode_files
 
     with lease(gpus):
-        syntax = {"annotations": annotations, "templates": templates}
-        decode_files(model, inputs, outputs, settings, threads=threads, **syntax)
+        given = {"references": references, "annotations": annotations, "templates": templates}
+        decode_files(model, inputs, outputs, settings, threads=threads, **given)
 
 
 def predict_templates(

@@ -23,7 +23,7 @@ RESULTS = ("benchmarks", "figures", "logs", "speed", "tables", "weights")
 DIRECTION = ("benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens")
 PROJECT = {
     *("benchmarks", "build", "config", "data", "docs", "downloads", "profiles", "report", "results", "site"),
-    *("slurm", "src", "tests", "workflow"),
+    *("slurm", "src", "studies", "tests", "workflow"),
 }
 
 

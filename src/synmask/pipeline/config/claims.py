@@ -8,6 +8,7 @@ from synmask.pipeline.config.base import Distinct, Line, Name, Section, SystemNa
 from synmask.pipeline.config.faults import Fault, check_known
 from synmask.pipeline.config.schema import Config
 
+OF_TRANSLATIONS = ("sacrebleu", "perplexity")  # metrics of the test set
 OF_HEADS = {  # metrics of heads.json: what knows nothing of the parser → the row that does
     "attachment": {"best rule": "induced"},
     "probe": {"position": "position and parser", "position and length": "position, length and parser"},
@@ -25,15 +26,15 @@ class Contrast(Section):
     system: SystemName
     baseline: SystemName | None = None
     trivial: Line | None = None
-    metric: Literal["sacrebleu", "f1_words", "f1_paper", "attachment", "probe"]
+    metric: Literal["sacrebleu", "perplexity", "f1_words", "f1_paper", "attachment", "probe"]
     gain: dict[Line, float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _against_one(self) -> "Contrast":
         if (self.baseline is None) == (self.trivial is None):
             raise ValueError("give either a baseline or trivial trees")
-        if self.trivial is not None and self.metric == "sacrebleu":
-            raise ValueError("trivial trees have no sacreBLEU; give f1_words or f1_paper")
+        if self.trivial is not None and self.metric in OF_TRANSLATIONS:
+            raise ValueError("trivial trees have no sacreBLEU or perplexity; give f1_words or f1_paper")
         if self.probed and self.trivial not in OF_HEADS[self.metric]:
             raise ValueError(f"{self.metric}: give as trivial {' or '.join(OF_HEADS[self.metric])}")
         return self
@@ -92,7 +93,7 @@ def _check_contrast(config: Config, claims: Claims, contrast: Contrast, path: tu
     sides = {key: name for key in ("system", "baseline") if (name := getattr(contrast, key)) is not None}
     for key, name in sides.items():
         check_known((*path, key), "system of the claims' experiments,", name, run)
-    if contrast.metric == "sacrebleu":
+    if contrast.metric in OF_TRANSLATIONS:
         return
     kind, gold = ("heads", config.gold_heads) if contrast.probed else ("trees", config.gold_trees)
     inducing = config.inducing(run, "heads" if contrast.probed else "distances")

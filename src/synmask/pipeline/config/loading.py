@@ -103,6 +103,11 @@ def _inherit(values: Mapping[str, Any]) -> dict:
         inherited, own = resolve(base, (*chain, name)), entry.get("url")
         if own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
             inherited = {**inherited, "download": name, "sha256": {}}
+        if isinstance(own_files := entry.get("files"), Mapping):  # neither the base's files nor their sizes
+            for key in ("files", "pairs"):
+                if isinstance(inherited.get(key), Mapping):
+                    kept = {split: said for split, said in inherited[key].items() if split not in own_files}
+                    inherited = {**inherited, key: kept}
         return merge(inherited, {k: v for k, v in entry.items() if k != "based_on"})
 
     values["corpora"] = {name: resolve(name, ()) for name in corpora}

@@ -71,10 +71,10 @@ def _check_texts(config: Config, corpus: str, direction: str) -> None:
     entry = config.corpora[corpus]
     for split in SPLITS if entry.files and not entry.url else ():
         for language in direction.split("-"):
-            path = config.raw_file(corpus, split, language)
             made = f"results/{corpus}/{direction}/text/{split}.{language}"
-            if not os.path.exists(path) and not os.path.exists(made):
-                raise Fault(("corpora", corpus, "files", split), f"{path}: no such file")
+            for path in config.raw_files(corpus, split, language):
+                if not os.path.exists(path) and not os.path.exists(made):
+                    raise Fault(("corpora", corpus, "files", split), f"{path}: no such file")
     for split in entry.trees if isinstance(entry.trees, dict) else ():
         path = config.gold_trees(corpus, split, direction.split("-")[0])
         if not os.path.exists(path):

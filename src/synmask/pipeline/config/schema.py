@@ -3,6 +3,7 @@
 Slices are JSON with sorted keys, so that a change reruns only the steps that it concerns.
 """
 
+import itertools
 import json
 from collections.abc import Iterable
 from functools import cached_property
@@ -124,15 +125,15 @@ class Config(Section):
         """Those of `systems` that induce `what`: distances (trees), or heads, too (P_D)."""
         return [name for name in systems if what in self.systems[name].kind.induces]
 
-    def raw_file(self, corpus: str, split: str, language: str) -> str:
-        """Path of a corpus' raw text file: downloaded, generated or given by the user."""
+    def raw_files(self, corpus: str, split: str, language: str) -> list[str]:
+        """Paths of a split's raw text (downloaded, generated or the user's): one, or one per test set."""
         entry = self.corpora[corpus]
         if entry.generate is not None:
-            return f"results/{corpus}/raw/{split}.{language}"
+            return [f"results/{corpus}/raw/{split}.{language}"]
         if entry.format is not None:
-            return f"results/{corpus}/raw/{'-'.join(entry.languages)}/{split}.{language}"
-        name = entry.files[split].replace("{language}", language)
-        return f"{self.data_dir}/{entry.download}/{name}" if entry.url else name
+            return [f"results/{corpus}/raw/{'-'.join(entry.languages)}/{split}.{language}"]
+        names = [name.replace("{language}", language) for name in entry.file_names(split)]
+        return [f"{self.data_dir}/{entry.download}/{name}" if entry.url else name for name in names]
 
     def downloads(self, corpus: str, languages: Iterable[str] = ()) -> list[str]:
         """Paths of a corpus' downloads: its archives, or its files of `languages`."""
@@ -141,7 +142,8 @@ class Config(Section):
             return [f"{self.data_dir}/{entry.download}/{archive}" for archive in entry.archives]
         if entry.url is None:
             return []
-        return [self.raw_file(corpus, split, language) for split in SPLITS for language in languages]
+        places = itertools.product(SPLITS, languages)
+        return [path for split, language in places for path in self.raw_files(corpus, split, language)]
 
     def task_sources(self, benchmark: str, task: str, *, test: bool = False) -> list[str]:
         """Paths of a task's sources: its downloads (`test`: also its test sets'), or its folder here."""
@@ -257,7 +259,7 @@ class Config(Section):
         They cover all lines of the text; `clean` records which lines are in the training data.
         """
         if self.corpora[corpus].generate is not None:
-            stem = self.raw_file(corpus, split, language)
+            [stem] = self.raw_files(corpus, split, language)
         elif pair := self.parsed_pair(corpus, language):
             stem = f"results/{corpus}/{pair}/syntax/{split}.{language}"
         else:

@@ -29,6 +29,7 @@ from synmask.pipeline.config.base import (
     Url,
     Weight,
     Width,
+    distinct,
     matching,
 )
 from synmask.pipeline.config.faults import nearest, one_line
@@ -308,7 +309,7 @@ class Corpus(Section):
 
     languages: Distinct[Language] = Field(min_length=2)
     generate: Generate | None = None
-    files: dict[Split, PathText] | None = None
+    files: dict[Split, PathText | dict[Name, PathText]] | None = None
     format: Format | None = None
     archives: Distinct[FileName] = ()
     url: Url | None = None
@@ -352,12 +353,33 @@ class Corpus(Section):
         if self.files is not None:
             if missing := [split for split in SPLITS if split not in self.files]:
                 raise ValueError(f"files: no entry for {', '.join(missing)}")
-            for split, template in self.files.items():
-                if "{language}" not in template:
-                    raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
-                if self.url and "/" in template:
-                    raise ValueError(f"files.{split}: {template!r} has a folder in it; it belongs to `url`")
+            for split, given in self.files.items():
+                self._check_files(split, given if isinstance(given, dict) else {"": given})
+                if split != "test" and isinstance(given, dict):
+                    raise ValueError(f"files.{split}: give one file; only `test` may have several, named")
         return self
+
+    def _check_files(self, split: str, templates: dict[str, str]) -> None:
+        if not templates:
+            raise ValueError(f"files.{split}: no file")
+        distinct([*templates.values()])
+        for name, template in templates.items():
+            key = f"files.{split}.{name}".rstrip(".")
+            if "{language}" not in template:
+                raise ValueError(f"{key}: {template!r} has no {{language}} in it")
+            if self.url and "/" in template:
+                raise ValueError(f"{key}: {template!r} has a folder in it; it belongs to `url`")
+
+    def file_names(self, split: str) -> list[str]:
+        """The names of a split's `files`: one, or one per test set."""
+        given = self.files[split]
+        return [*given.values()] if isinstance(given, dict) else [given]
+
+    @property
+    def test_sets(self) -> list[str]:
+        """The names of the sets that make up the test set; none if it is a single one."""
+        given = (self.files or {}).get("test")
+        return [*given] if isinstance(given, dict) else []
 
 
 class Sweep(Section):

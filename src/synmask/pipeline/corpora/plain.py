@@ -1,5 +1,6 @@
 """A corpus of two aligned text files, the user's own or downloaded."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from synmask.pipeline.files import UserError, all_writing, read_pairs
@@ -8,8 +9,8 @@ Expected = int | tuple[int, int]  # number of pairs, or the least and the most
 
 
 def write_pair(
-    source_in: str | Path,
-    target_in: str | Path,
+    source_in: Sequence[str | Path],
+    target_in: Sequence[str | Path],
     source_out: str | Path,
     target_out: str | Path,
     name: str,
@@ -17,25 +18,25 @@ def write_pair(
     split: str = "text",
     expected: Expected | None = None,
 ) -> int:
-    """Copy two aligned files (plain or .gz) with white space as single spaces; return the number of lines.
+    """Copy aligned files (plain or .gz) with white space as single spaces; return the number of lines.
 
-    White space is Unicode's: tabs, no-break spaces, line separators; it is stripped from line ends. Both
-    outputs are written, or neither.
+    The files of each side are joined in their order. White space is Unicode's: tabs, no-break spaces, line
+    separators; it is stripped from line ends. Both outputs are written, or neither.
 
     Raises:
-        UserError: a file is missing, damaged, empty or not UTF-8, their line counts differ, or there are not
+        UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, or there are not
             `expected` pairs. `name` is the corpus's and `split` its part, for the message.
     """
     count = 0
     with all_writing([source_out, target_out]) as (source_file, target_file):
-        for source, target in read_pairs(source_in, target_in):
-            source_file.write(" ".join(source.split()) + "\n")
-            target_file.write(" ".join(target.split()) + "\n")
-            count += 1
-        if not count:
-            raise UserError(
-                f"{name}: {source_in} and {target_in} are empty; give files with one sentence per line"
-            )
+        for one, other in zip(source_in, target_in, strict=True):
+            before = count
+            for source, target in read_pairs(one, other):
+                source_file.write(" ".join(source.split()) + "\n")
+                target_file.write(" ".join(target.split()) + "\n")
+                count += 1
+            if count == before:
+                raise UserError(f"{name}: {one} and {other} are empty; give files with one sentence per line")
         check_count(name, split, count, expected)
     return count
 

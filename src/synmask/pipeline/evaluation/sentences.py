@@ -1,7 +1,8 @@
 """BLEU sentence by sentence: confidence intervals, and BLEU of groups of sentences.
 
 BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). One file per run
-holds these ten counts for each test sentence, and the length and number of split words of its source.
+holds these ten counts for each test sentence, the length and number of split words of its source, how
+probable the model finds its reference, and the name of its set, if there are several.
 """
 
 import itertools
@@ -13,10 +14,12 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts
+from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET
 from synmask.pipeline.files import UserError
 
 GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
 SAMPLES = 1000
+_KINDS = dict.fromkeys([*COUNTS, *SOURCE, "tokens"], np.int64) | {"log_probability": np.float64, SET: str}
 
 
 class Run(NamedTuple):
@@ -26,18 +29,20 @@ class Run(NamedTuple):
 
 
 def read_sentences(path: Path) -> pd.DataFrame:
-    """Read a run's sentences.csv: `COUNTS` and `SOURCE` of each sentence.
+    """Read a run's sentences.csv: `COUNTS` and `SOURCE` of each sentence; and `PROBABILITY`, `SET` if known.
 
     Raises:
         UserError: no such file, or of another kind.
     """
     try:
-        rows = pd.read_csv(path, dtype=np.int64)
+        rows = pd.read_csv(path, dtype=_KINDS, keep_default_na=False)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; decode and score this run first") from None
     except ValueError as error:
         raise UserError(f"{path}: not a table of counts ({error}); delete it and rerun") from None
-    if list(rows.columns) != [*COUNTS, *SOURCE] or rows.empty:
+    least = [*COUNTS, *SOURCE]
+    known = (least, [*least, *PROBABILITY], [*least, *PROBABILITY, SET])
+    if list(rows.columns) not in known or rows.empty:
         raise UserError(f"{path}: not a table of counts; delete it and rerun")
     return rows
 

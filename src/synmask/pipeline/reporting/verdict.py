@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.base import DIRECTION
-from synmask.pipeline.config.claims import OF_HEADS, Claims, Contrast
+from synmask.pipeline.config.claims import OF_HEADS, OF_TRANSLATIONS, Claims, Contrast
 from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
 from synmask.pipeline.evaluation.bootstrap import Counts, f1, paired_bootstrap
 from synmask.pipeline.evaluation.contrasts import LEVEL, claim_verdict, effect, holm, seeds_needed, verdict
+from synmask.pipeline.evaluation.run_scores import PROBABILITY, perplexity
 from synmask.pipeline.evaluation.sentences import read_sentences
 from synmask.pipeline.evaluation.significance import TRIALS, seeds_differ
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.files import UserError, read_json, write_lines
 from synmask.pipeline.reporting.layout import arrow, pipes, plain, signed, write_csv
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import (
@@ -35,21 +36,29 @@ from synmask.pipeline.reporting.style import COLOURS, DARK, GREY, in_style, pane
 
 TITLES = {
     "sacrebleu": METRICS["sacrebleu"].label,
+    "perplexity": "Perplexity of the test set (lower is better)",
     "f1_words": "F1 of trees (words)",
     "f1_paper": "F1 of trees (the paper's count)",
     "attachment": "Undirected heads, percentage of words",
     "probe": "Heads found by a linear probe, percentage of words",
 }
 SMALL = 5.0  # a relevant gain in F1 or words, if a claim names none
-SMALL_BLEU = 0.5
+SMALL_OF = {"sacrebleu": 0.5, "perplexity": -0.1}
+UNITS = {"sacrebleu": "", "perplexity": " perplexity"} | dict.fromkeys(OF_HEADS, " points")  # else F1
 LABELS = 5  # kinds of constituents in the table of recalls
 SHOWN = {
     "valid_sacrebleu": f"{METRICS['sacrebleu'].label}, validation",
     "sacrebleu": f"{METRICS['sacrebleu'].label}, test",
     "chrf": f"{METRICS['chrf'].label}, test",
 }
+OF_SETS = ("sacrebleu", "chrf")
 OF_RUN = ["device", "commit", "valid_perplexity", "valid_sacrebleu", "sacrebleu", "f1_words"]
 OF_RUN += ["minutes", "tokens_per_second"]
+AXES = {
+    "sacrebleu": "Difference in sacreBLEU (test set)",
+    "perplexity": "Difference in perplexity (test set)",
+}
+OF_SENTENCES = {"sacrebleu": (COUNTS, bleu_of_counts), "perplexity": (PROBABILITY, perplexity)}
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
 
@@ -78,6 +87,11 @@ class Found:
     p: float = 1.0  # the larger p, adjusted for the number of contrasts
     p_gain: float | None = None  # likewise, for the number of contrasts with a gain; 1 if it is reached
     verdict: str = ""
+
+    @property
+    def sign(self) -> int:
+        """-1 if lower is better."""
+        return -1 if self.metric == "perplexity" else 1
 
 
 class _Runs:
@@ -120,8 +134,8 @@ class _Runs:
         """sacreBLEU of the test set per seed."""
         return [*self.scores(direction, system)["sacrebleu"]]
 
-    def sentences(self, direction: str, system: str) -> list[np.ndarray]:
-        """BLEU's counts (10, N) of the N test sentences per seed.
+    def sentences(self, direction: str, system: str, columns: Sequence[str]) -> list[np.ndarray]:
+        """These D columns (D, N) of the N test sentences per seed: BLEU's counts, or log-probabilities.
 
         Raises:
             UserError: a run has none, or they are damaged.
@@ -129,7 +143,16 @@ class _Runs:
         paths = [
             path.with_name("sentences.csv") for path in self.seeds(direction, system, "scores.json").values()
         ]
-        return [read_sentences(path)[COUNTS].to_numpy().T for path in paths]
+        tables = [read_sentences(path) for path in paths]
+        for path, table in zip(paths, tables, strict=True):
+            if lacking := {*columns} - {*table.columns}:
+                raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; decode and score it again")
+        return [table[[*columns]].to_numpy().T for table in tables]
+
+    def test_perplexities(self, direction: str, system: str) -> list[float]:
+        """Of the test set's references, per seed."""
+        sums = [run.sum(axis=1) for run in self.sentences(direction, system, PROBABILITY)]
+        return [float(perplexity(one)) for one in sums]
 
     def perplexities(self, direction: str, system: str) -> list[float]:
         """Of the validation set after the last epoch, per scored seed: not yet of averaged checkpoints."""
@@ -168,7 +191,8 @@ def write_verdict(claims: Claims, results: Path, output: Path, scores: Sequence[
     """
     runs = _Runs(results, claims.corpus, scores)
     found = contrasts(claims, runs)
-    parts = (_summary(claims, found), _details(found), _systems(runs), _heads(runs), _labels(runs))
+    parts = (_summary(claims, found), _details(found), _systems(runs), _sets(runs))
+    parts += (_heads(runs), _labels(runs))
     write_lines(Path(f"{output}.md"), itertools.chain.from_iterable(parts))
     _draw(found, output)
     write_csv(f"{output}.runs", _table(runs))
@@ -187,8 +211,8 @@ def contrasts(claims: Claims, runs: _Runs) -> list[Found]:
         raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
     _adjust(found)
     for one, scores in zip(found, sides, strict=True):
-        one.verdict = verdict(one.difference, one.p, one.p_gain)
-        wanted = one.gain or (SMALL_BLEU if one.metric == "sacrebleu" else SMALL)
+        one.verdict = verdict(one.sign * one.difference, one.p, one.p_gain)
+        wanted = one.gain or SMALL_OF.get(one.metric, SMALL)
         one.needed = seeds_needed(*scores, wanted, LEVEL / len(found))
     return found
 
@@ -199,7 +223,8 @@ def _adjust(found: Sequence[Found]) -> None:
         one.p = p
     claimed = [one for one in found if one.gain is not None]
     smaller = [
-        max(one.p_gain_test_set, one.p_gain_seeds) if one.difference < one.gain else 1.0 for one in claimed
+        max(one.p_gain_test_set, one.p_gain_seeds) if one.sign * (one.difference - one.gain) < 0 else 1.0
+        for one in claimed
     ]
     for one, p in zip(claimed, holm(smaller), strict=True):
         one.p_gain = p
@@ -208,8 +233,9 @@ def _adjust(found: Sequence[Found]) -> None:
 def _counts(contrast: Contrast, direction: str, runs: _Runs) -> tuple[tuple[list, list], Callable]:
     """The counts per sentence of both sides' runs, and the score that follows from their sums."""
     system, rival, metric = contrast.system, contrast.rival, contrast.metric
-    if metric == "sacrebleu":
-        return (runs.sentences(direction, system), runs.sentences(direction, rival)), bleu_of_counts
+    if metric in OF_SENTENCES:
+        columns, score = OF_SENTENCES[metric]
+        return tuple(runs.sentences(direction, side, columns) for side in (system, rival)), score
     ours = runs.counts(direction, system, metric, contrast.own_row)
     if contrast.trivial:  # alike for all runs of the system
         return (ours, runs.counts(direction, system, metric, rival)[:1]), f1
@@ -221,6 +247,8 @@ def _scores(contrast: Contrast, direction: str, runs: _Runs) -> tuple[list[float
     system, rival, metric = contrast.system, contrast.rival, contrast.metric
     if metric == "sacrebleu":
         return runs.bleu(direction, system), runs.bleu(direction, rival)
+    if metric == "perplexity":
+        return runs.test_perplexities(direction, system), runs.test_perplexities(direction, rival)
     ours = runs.percentages(direction, system, metric, contrast.own_row)
     if contrast.trivial and ours:
         return ours, fmean(runs.percentages(direction, system, metric, rival))
@@ -290,7 +318,7 @@ def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:
 
 
 def _told(one: Found) -> str:
-    what = "" if one.metric == "sacrebleu" else " points" if one.metric in OF_HEADS else " F1"
+    what = UNITS.get(one.metric, " F1")
     return f"{arrow(one.direction)} `{one.system}` − `{one.rival}` {signed(one.difference)}{what}"
 
 
@@ -341,6 +369,40 @@ def _systems(runs: _Runs) -> Iterator[str]:
         yield from (f"**{arrow(direction)}, all runs**", "", *table, "")
 
 
+def _sets(runs: _Runs) -> Iterator[str]:
+    """The scores on each test set, if there are several, of all systems that were run."""
+    heads = [
+        "Test set",
+        "Sentences",
+        "System",
+        "Seeds",
+        *(METRICS[name].label for name in OF_SETS),
+        "Perplexity",
+    ]
+    for direction in runs.directions():
+        rows: dict[str, list[tuple[str, ...]]] = {}
+        for system in runs.systems(direction):
+            found = [*map(_of_sets, runs.seeds(direction, system, "scores.json").values())]
+            for name in found[0] if found else ():
+                sets = [one[name] for one in found if name in one]
+                columns = (_spread([one[key] for one in sets]) for key in (*OF_SETS, "perplexity"))
+                size = f"{sets[0]['sentences']:,}"
+                rows.setdefault(name, []).append((name, size, f"`{system}`", str(len(sets)), *columns))
+        if rows:
+            table = pipes(heads, "lrlr" + "r" * (len(heads) - 4), itertools.chain(*rows.values()))
+            yield from (f"**{arrow(direction)}, by test set**", "", *table, "")
+
+
+def _of_sets(path: Path) -> dict[str, dict[str, float]]:
+    """Test set → its number of sentences and scores, the last of all together; {} if there is only one."""
+    run = read_json(path)
+    if not (sets := run.get("test_sets")):
+        return {}
+    whole = {"sentences": sum(one["sentences"] for one in sets.values())}
+    whole |= run["scores"]["test"] | {"perplexity": run["perplexity"]["test"]}
+    return sets | {"together": whole}
+
+
 def _table(runs: _Runs) -> pd.DataFrame:
     """All scored runs, one row each; `commit` is that of the scores."""
     paths = runs.files("scores.json")
@@ -352,7 +414,12 @@ def _table(runs: _Runs) -> pd.DataFrame:
     table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
     table["valid_perplexity"] = [*map(_perplexity, paths)]
     table["minutes"] = table["train_seconds"] / 60
-    return table[[*RUN, *OF_RUN]]
+    columns, more = [*RUN, *OF_RUN], [*map(read_json, paths)]
+    if any("perplexity" in run for run in more):  # else made before it was stored
+        table["perplexity"] = [run.get("perplexity", {}).get("test") for run in more]
+        table["processor"] = [run.get("processor") for run in more]
+        columns += ["perplexity", "processor"]
+    return table[columns]
 
 
 def _perplexity(scores: Path) -> float | None:
@@ -421,7 +488,8 @@ def _spread(values: Sequence[float]) -> str:
 @in_style
 def _draw(found: Sequence[Found], output: Path) -> None:
     """One row per contrast: its interval, the paper's gain as a diamond, the verdict as colour."""
-    kinds = [[one for one in found if (one.metric == "sacrebleu") == bleu] for bleu in (True, False)]
+    kinds = [[one for one in found if one.metric == metric] for metric in OF_TRANSLATIONS]
+    kinds.append([one for one in found if one.metric not in OF_TRANSLATIONS])
     kinds = [rows for rows in kinds if rows]
     figure, axes = panels(1, len(kinds), width=7.2, height=1.4 + 0.27 * max(map(len, kinds)))
     for panel, rows in zip(axes[0], kinds, strict=True):
@@ -435,10 +503,7 @@ def _draw(found: Sequence[Found], output: Path) -> None:
         panel.set(yticks=range(len(rows)), yticklabels=names, ylim=(len(rows) - 0.5, -0.5))
         panel.axvline(0, color=DARK, linewidth=0.8)
         panel.grid(visible=False, axis="y")
-        bleu = rows[0].metric == "sacrebleu"
-        panel.set_xlabel(
-            "Difference in sacreBLEU (test set)" if bleu else "Difference in F1 of trees, or in heads (%)"
-        )
+        panel.set_xlabel(AXES.get(rows[0].metric, "Difference in F1 of trees, or in heads (%)"))
         most = max(abs(x) for one in rows for x in (one.difference, one.gain or 0))
         ends = [max(-one.low, one.high) for one in rows if math.isfinite(one.low)]
         limit = max(2 * most, 1.1 * median_high(ends or [0.0]))  # half of the intervals end inside

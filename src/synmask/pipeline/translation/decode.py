@@ -15,6 +15,7 @@ from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe
 from synmask.pipeline.translation.average import Loaded, load_model
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
+from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
 from synmask.pipeline.translation.inputs import batches, detokenised, encoded
 from synmask.pipeline.translation.task import read_templates
 
@@ -26,15 +27,17 @@ def decode_files(
     settings: Decoding,
     *,
     threads: int,
+    references: Sequence[Path] = (),
     annotations: Sequence[Path] = (),
     templates: Sequence[Path] = (),
 ) -> None:
     """Translate files of source sentences in BPE one by one; the model is loaded once.
 
     Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens) for each of
-    `outputs`, in the order of `sources`.
+    `outputs`, in the order of `sources`; with references also OUTPUT.forced.csv, their log-probabilities.
 
     Args:
+        references: the reference translations of each file, in BPE.
         annotations: the annotations of each file, if the model reads parses.
         templates: the templates of each file (`predict_templates`), if the model reads them.
 
@@ -51,16 +54,21 @@ def decode_files(
         raise UserError(f"{model}: reads templates; give --templates")
     parsed = annotations if task.parsed else [None] * len(sources)
     told = templates if templated else [None] * len(sources)
-    if len({*map(len, (sources, outputs, parsed, told))}) > 1:
-        what = "templates or annotations of each or none"
+    expected = references or [None] * len(sources)
+    if len({*map(len, (sources, outputs, parsed, told, expected))}) > 1:
+        what = "references, templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
     search = BeamSearch([transformer], task.tgt_dict, settings)
-    for source, output, syntax, template in zip(sources, outputs, parsed, told, strict=True):
+    for source, output, syntax, template, wanted in zip(
+        sources, outputs, parsed, told, expected, strict=True
+    ):
         started = time.perf_counter()
         sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
         given = template and read_templates(template, task.template_dictionary, len(sentences))
-        with all_writing([f"{output}.{kind}" for kind in ("tok", "txt", "json")]) as (tok, txt, cost):
+        forced = wanted and encoded_references(wanted, transformer, task, len(sentences))
+        kinds = ("tok", "txt", "json", *(["forced.csv"] if wanted else []))
+        with all_writing([f"{output}.{kind}" for kind in kinds]) as (tok, txt, cost, *probable):
             hypotheses = _translate(transformer, task, search, sentences, settings.max_tokens, rows, given)
             seconds = time.perf_counter() - started
             words = [bpe.join_subwords(line) for line in hypotheses]
@@ -68,6 +76,11 @@ def decode_files(
             txt.writelines(f"{line}\n" for line in detokenised(words, text))
             tokens = sum(len(line.split()) + 1 for line in hypotheses)
             cost.write(json_text({"decode_seconds": round(seconds, 2), "decoded_tokens": tokens}))
+            for handle in probable:
+                values = log_probabilities(
+                    transformer, task, sentences, forced, settings.max_tokens, rows, given
+                )
+                write_probabilities(handle, values, forced)
 
 
 def predict_templates(model: Path, source: Path, output: Path, settings: Decoding, *, threads: int) -> None:

@@ -62,7 +62,7 @@ def batches(
 ) -> Iterator[dict[str, Any]]:
     """Batches of sentences of similar (or equal) length, on the model's device."""
     order = np.argsort(sources.src_sizes, kind="stable")
-    limit = max(max_tokens, int(sources.src_sizes.max()))
+    limit = max(max_tokens, int(np.max(sources.sizes)))  # also those of targets, if there are any
     device = next(model.parameters()).device
     sizes = sources.src_sizes[order]
     borders = np.flatnonzero(np.diff(sizes)) + 1 if equal_lengths else []

@@ -78,14 +78,16 @@ class GuidedTranslation(TranslationTask):
         sentences: list[torch.Tensor],
         syntax: Sequence[np.ndarray] | None = None,
         templates: Sequence[torch.Tensor] | None = None,
+        references: Sequence[torch.Tensor] | None = None,
     ) -> AnnotatedPairs:
         """Source sentences, (n,) ids with `</s>` each, as a data set for decoding or parsing.
 
         Args:
             syntax: their annotations, (n, 3) each, if the model reads parses.
             templates: ids with `</s>` of their templates, if the model reads them; None: all empty.
+            references: their translations, (m,) ids with `</s>` each, for forced decoding.
         """
-        return self._pairs(sentences, None, syntax, templates, training=False)
+        return self._pairs(sentences, references, syntax, templates, training=False)
 
     def _pairs(
         self, source: Any, target: Any, syntax: Any, templates: Any, *, training: bool

@@ -190,7 +190,7 @@ class Clock:
             entry = self.config.corpora[corpus]
             said = entry.generate.train if entry.generate else entry.pairs.get("train")
             if said is None and entry.files:
-                said = _lines(self.config.raw_file(corpus, "train", language))
+                said = _lines(*self.config.raw_files(corpus, "train", language))
             self._pairs[corpus, language] = sum(said) // 2 if isinstance(said, tuple) else said
         return self._pairs[corpus, language]
 

@@ -87,6 +87,11 @@ class Jobs:
         expected = self.corpus(wildcards).pairs.get(wildcards.split)
         return None if expected is None else as_json(expected)
 
+    def test_set_files(self, wildcards: Wildcards) -> list[str]:
+        """The raw text of each of a corpus' test sets; none if it has a single one."""
+        files = self.config.raw_files(wildcards.corpus, "test", wildcards.target)
+        return files if self.corpus(wildcards).test_sets else []
+
     def tokeniser(self, wildcards: Wildcards) -> str:
         return self.corpus(wildcards).text.tokeniser_of(wildcards.language)
 
