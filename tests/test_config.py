@@ -123,6 +123,26 @@ def test_a_based_on_corpus_gives_the_checksums_of_its_own_files(values):
     assert checksum == "0" * 64
 
 
+def test_a_based_on_corpus_may_have_several_test_sets(values):
+    sets = {"old": "test_2016_flickr.{language}.gz", "new": "test_2017_flickr.{language}.gz"}
+    values["corpora"]["mine"] = {"based_on": "multi30k", "files": {"test": sets}}
+    values["corpora"]["less"] = {
+        "based_on": "mine",
+        "files": {"test": {"new": sets["new"]}},
+        "pairs": {"test": 7},
+    }
+    config = load(values, [PATH])
+    mine, less = config.corpora["mine"], config.corpora["less"]
+    assert (mine.test_sets, less.test_sets) == (["old", "new"], ["new"])
+    assert config.corpora["multi30k"].test_sets == []
+    assert mine.pairs == {"train": 29000, "valid": 1014}  # the base's number is not that of these files
+    assert less.pairs == {**mine.pairs, "test": 7}
+    paths = [f"data/multi30k/test_{year}_flickr.de.gz" for year in (2016, 2017)]
+    assert config.raw_files("mine", "test", "de") == paths
+    assert config.downloads("mine", ["de"])[-2:] == paths
+    assert config.raw_files("mine", "valid", "de") == ["data/multi30k/val.de.gz"]
+
+
 def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
     before = load(values, [PATH]).origin("multi30k", "train.de.gz")
     values["corpora"] = {
@@ -256,6 +276,12 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["multi30k"].update(based_on="multi30k-small"), "based_on: 'multi30k' is itself based on 'multi30k-small'; break the circle"),
         (lambda v: v["corpora"]["multi30k"]["files"].pop("test"), "corpora.multi30k: files: no entry for test"),
         (lambda v: v["corpora"]["multi30k"]["files"].update(test="x"), "corpora.multi30k: files.test: 'x' has no {language} in it"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(test={"a": "x.{language}", "b": "x"}), "corpora.multi30k: files.test.b: 'x' has no {language} in it"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(test={"a": "x.{language}", "b": "x.{language}"}), "corpora.multi30k: 'x.{language}' is given twice"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(test={"a": "y/x.{language}"}), "corpora.multi30k: files.test.a: 'y/x.{language}' has a folder in it"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(test={}), "corpora.multi30k: files.test: no file"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(test={"A b": "x.{language}"}), "corpora.multi30k.files.test.A b: use lower-case letters"),
+        (lambda v: v["corpora"]["multi30k"]["files"].update(valid={"a": "x.{language}"}), "corpora.multi30k: files.valid: give one file; only `test` may have several, named"),
         (lambda v: v["corpora"]["iwslt14"].update(files={}), "corpora.iwslt14: give one of `generate`, `files` and `format`"),
         (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
         (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: must be a file name"),

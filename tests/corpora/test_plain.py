@@ -68,3 +68,20 @@ def test_the_number_of_pairs_is_checked(tmp_path):
         write_pair(*paths, "mine", split="train", expected=3)
     with pytest.raises(UserError, match="mine: train has 2 pairs, not 3 to 1,000"):
         write_pair(*paths, "mine", split="train", expected=[3, 1000])
+
+
+def test_several_files_are_joined_in_their_order(tmp_path):
+    names = {"one": b"a  b\nc", "two": b"d\n"}
+    for name, data in names.items():
+        (tmp_path / f"{name}.de.gz").write_bytes(gzip.compress(data))
+        (tmp_path / f"{name}.en").write_bytes(data.upper())
+    sides = [[tmp_path / f"{name}{ending}" for name in names] for ending in (".de.gz", ".en")]
+    outputs = [tmp_path / "test.de", tmp_path / "test.en"]
+    assert write_pair(*sides, *outputs, "mine", split="test", expected=3) == 3
+    assert [path.read_text() for path in outputs] == ["a b\nc\nd\n", "A B\nC\nD\n"]
+    (tmp_path / "two.en").write_bytes(b"")
+    with pytest.raises(UserError, match=r"two\.de\.gz has 1 lines, .*two\.en has 0"):
+        write_pair(*sides, *outputs, "mine")
+    (tmp_path / "two.de.gz").write_bytes(gzip.compress(b""))
+    with pytest.raises(UserError, match=r"mine: .*two\.de\.gz and .*two\.en are empty"):
+        write_pair(*sides, *outputs, "mine")

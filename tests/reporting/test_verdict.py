@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import subprocess
 import sys
 import tarfile
@@ -213,6 +214,90 @@ def test_one_seed_cannot_tell(runs):
     assert "| cannot tell | – |" in page
     assert "(one seed) |" in page
     assert "inf" not in page
+
+
+PERPLEXITY = """
+corpus: demo
+experiments: [demo]
+claims:
+  - name: Lower
+    claim: a finds the references more probable than b.
+    refuted: it does not.
+    contrasts: [{system: a, baseline: b, metric: perplexity, gain: {de-en: -0.5}}]
+"""
+
+
+@pytest.fixture
+def probable(runs):
+    """Writes runs of `a` and `b` whose references have these perplexities by seed; → the claims, the folder."""
+
+    def write(ours, theirs):
+        _, folder = runs([30.0, 30.1, 30.2], [30.0, 30.1, 30.2])
+        for system, values in zip("ab", (ours, theirs), strict=True):
+            for seed, value in enumerate(values, 1):
+                run = folder / f"demo/de-en/{system}/seed{seed}"
+                head, *rows = (run / "sentences.csv").read_text().splitlines()
+                spread = [10 * math.log(value) + (0.1 if number % 2 else -0.1) for number in range(60)]
+                rows = [
+                    f"{row},{-more},10,{'xy'[k % 2]}"
+                    for k, (row, more) in enumerate(zip(rows, spread, strict=True))
+                ]
+                head += ",log_probability,tokens,set"
+                (run / "sentences.csv").write_text("\n".join([head, *rows]) + "\n")
+                found = {"sacrebleu": 30.0, "chrf": 50.0, "perplexity": value, "sentences": 30}
+                more = {
+                    "test_sets": {"x": found, "y": found},
+                    "perplexity": {"test": value},
+                    "processor": "P",
+                }
+                scores = json.loads((run / "scores.json").read_text()) | more
+                (run / "scores.json").write_text(json.dumps(scores))
+        (folder / "claims.yaml").write_text(PERPLEXITY)
+        return read_claims(folder / "claims.yaml"), folder
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([4.0, 4.1, 4.2], [5.0, 5.1, 5.2], "holds"),  # lower is better
+        ([5.0, 5.1, 5.2], [4.0, 4.1, 4.2], "does not hold"),
+        ([5.05, 5.06, 5.07], [5.05, 5.07, 5.06], "does not hold"),  # a gain of 0.5 is excluded
+        ([3.0, 4.0, 7.0], [4.5, 5.0, 5.2], "cannot tell"),
+    ],
+)
+def test_a_lower_perplexity_is_better(probable, ours, theirs, verdict):
+    claims, folder = probable(ours, theirs)
+    found, [row] = verdicts(claims, folder)
+    assert found == {"Lower": verdict}
+    assert float(row["mean"]) == pytest.approx(sum(ours) / 3)
+    assert float(row["difference"]) == pytest.approx((sum(ours) - sum(theirs)) / 3)
+
+
+def test_test_sets_are_shown_apart_and_together(probable):
+    claims, folder = probable([4.0, 4.1, 4.2], [5.0, 5.1, 5.2])
+    write_verdict(claims, folder, folder / "out")
+    page = (folder / "out.md").read_text()
+    table = page.split("**De→En, by test set**\n\n")[1].split("\n\n")[0].splitlines()[2:]
+    assert [row.split(" | ")[:2] for row in table[::2]] == [
+        ["| x", "30"],
+        ["| y", "30"],
+        ["| together", "60"],
+    ]
+    assert table[0] == "| x | 30 | `a` | 3 | 30.00 ± 0.00 | 50.00 ± 0.00 | 4.10 ± 0.10 |"
+    with (folder / "out.runs.csv").open() as handle:
+        rows = list(csv.DictReader(handle))
+    assert [(row["perplexity"], row["processor"]) for row in rows][0] == ("4.0", "P")
+
+
+def test_runs_scored_before_have_no_perplexity(runs):
+    _, folder = runs([30.0, 30.1, 30.2], [30.0, 30.1, 30.2])
+    (folder / "claims.yaml").write_text(PERPLEXITY)
+    with pytest.raises(
+        UserError, match=r"sentences\.csv: no column log_probability, tokens; decode and score"
+    ):
+        write_verdict(read_claims(folder / "claims.yaml"), folder, folder / "out")
 
 
 def test_what_is_missing_or_damaged_is_named(runs):

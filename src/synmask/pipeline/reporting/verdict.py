@@ -414,7 +414,12 @@ def _table(runs: Runs) -> pd.DataFrame:
     table["f1_words"] = [trees.get(run) for run in table[RUN].itertuples(index=False, name=None)]
     table["valid_perplexity"] = [*map(_perplexity, paths)]
     table["minutes"] = table["train_seconds"] / 60
-    return table[[*RUN, *OF_RUN]]
+    columns, more = [*RUN, *OF_RUN], [*map(read_json, paths)]
+    if any("perplexity" in run for run in more):  # else made before it was stored
+        table["perplexity"] = [run.get("perplexity", {}).get("test") for run in more]
+        table["processor"] = [run.get("processor") for run in more]
+        columns += ["perplexity", "processor"]
+    return table[columns]
 
 
 def _perplexity(scores: Path) -> float | None:

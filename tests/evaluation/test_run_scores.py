@@ -1,0 +1,114 @@
+"""Test sets are scored apart as each alone, and together; perplexity follows from the log-probabilities."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+
+from synmask.pipeline.cli.evaluation import score_run
+from synmask.pipeline.config.run_info import TranslationInfo
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, score
+from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET, perplexity, read_probabilities
+from synmask.pipeline.evaluation.sentences import read_sentences
+from synmask.pipeline.files import UserError
+
+REFERENCES = [
+    "the old man walks home today",
+    "a dog sleeps in the green wood",
+    "the wood is green today",
+    "no",
+]
+HYPOTHESES = ["the old man goes home today", "a dog sleeps in the green wood", "the dog is not green", "yes"]
+PROBABLE = [(-8.0, 7), (-2.0, 8), (-9.5, 6), (-4.5, 2)]
+RUN = {"corpus": "c", "direction": "de-en", "system": "s", "seed": 1}
+
+
+def lines(path, texts):
+    path.write_text("".join(f"{text}\n" for text in texts))
+    return path
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """Score a run with these sizes of named sets → its scores.json and sentences.csv."""
+    lines(tmp_path / "h.txt", HYPOTHESES)
+    lines(tmp_path / "h.tok", HYPOTHESES)
+    rows = [PROBABILITY, *PROBABLE]
+    lines(tmp_path / "h.forced.csv", [",".join(map(str, row)) for row in rows])
+    (tmp_path / "h.json").write_text('{"decode_seconds": 1.0}')
+    (tmp_path / "train.json").write_text("{}")
+    text = lines(tmp_path / "text", REFERENCES)
+
+    def make(**sets):
+        files = [lines(tmp_path / name, ["x"] * size) for name, size in sets.items()]
+        given = {"splits": ("test",), "hypotheses": (tmp_path / "h",), "references": (text,)}
+        given |= {"sets": tuple(sets), "set_files": tuple(files), "run": TranslationInfo(**RUN)}
+        score_run(
+            **given,
+            reference_tokens=(text,),
+            source=text,
+            train=tmp_path / "train.json",
+            output=tmp_path / "scores.json",
+            sentences=tmp_path / "sentences.csv",
+        )
+        return json.loads((tmp_path / "scores.json").read_text()), tmp_path / "sentences.csv"
+
+    return make
+
+
+def test_sets_are_scored_as_each_alone_and_together(scored):
+    scores, sentences = scored(news=1, talks=3)
+    assert [*scores["test_sets"]] == ["news", "talks"]
+    for name, part in (("news", slice(0, 1)), ("talks", slice(1, 4))):
+        found, texts = scores["test_sets"][name], (HYPOTHESES[part], REFERENCES[part])
+        assert found.pop("sentences") == len(texts[0])
+        sums = np.sum(PROBABLE[part], axis=0)
+        assert found.pop("perplexity") == pytest.approx(math.exp(-sums[0] / sums[1]))
+        assert found == score(texts, texts, language="en")["scores"]
+    both = (HYPOTHESES, REFERENCES)
+    assert scores["scores"]["test"] == score(both, both, language="en")["scores"]
+    assert scores["perplexity"]["test"] == pytest.approx(math.exp(24 / 23))
+    table = read_sentences(sentences)
+    assert table[SET].tolist() == ["news", "talks", "talks", "talks"]
+    assert table[PROBABILITY].to_numpy().tolist() == [[*row] for row in PROBABLE]
+
+
+def test_a_single_set_is_not_named(scored):
+    scores, sentences = scored()
+    assert "test_sets" not in scores
+    head, *rows = csv.reader(sentences.open())
+    assert head == [*COUNTS, *SOURCE, *PROBABILITY]
+    assert {len(row) for row in rows} == {len(head)}
+    assert len(read_sentences(sentences)) == 4
+
+
+def test_a_set_may_be_called_what_pandas_takes_for_missing(scored):
+    _, sentences = scored(nan=2, null=2)
+    assert read_sentences(sentences)[SET].tolist() == ["nan", "nan", "null", "null"]
+
+
+def test_sets_of_another_size_are_refused(scored, tmp_path):
+    with pytest.raises(UserError, match=r"news, .*talks: 5 lines for 4 sentences"):
+        scored(news=2, talks=3)
+    assert not (tmp_path / "scores.json").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1,2\n", "log_probability,tokens\n-1,2\n", "log_probability,tokens\nx,2\n-1,2\n"]
+)
+def test_damaged_log_probabilities_are_named(tmp_path, text):
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(UserError, match=r"p\.csv: not the log-probabilities of 2 references; decode again"):
+        read_probabilities(tmp_path / "p.csv", 2)
+
+
+def test_runs_without_log_probabilities_are_told_to_decode_again(tmp_path):
+    with pytest.raises(UserError, match=r"p\.csv: no such file"):
+        read_probabilities(tmp_path / "p.csv", 2)
+
+
+def test_perplexity_of_a_uniform_model_is_the_size_of_its_vocabulary():
+    sums = np.array([[-5 * math.log(40), 5], [-3 * math.log(7), 3]])
+    assert perplexity(sums) == pytest.approx([40, 7])
