@@ -288,7 +288,7 @@ def test_test_sets_are_shown_apart_and_together(probable):
     assert table[0] == "| x | 30 | `a` | 3 | 30.00 ± 0.00 | 50.00 ± 0.00 | 4.10 ± 0.10 |"
     with (folder / "out.runs.csv").open() as handle:
         rows = list(csv.DictReader(handle))
-    assert [(row["perplexity"], row["processor"]) for row in rows][0] == ("4.0", "P")
+    assert (rows[0]["perplexity"], rows[0]["processor"]) == ("4.0", "P")
 
 
 def test_runs_scored_before_have_no_perplexity(runs):

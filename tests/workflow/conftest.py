@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import functools
 import json
 import os
 import re
@@ -17,8 +16,7 @@ import yaml
 
 from synmask.pipeline.config import load
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.sources import PLUMBING, loaded_with, path_of, sources
-from synmask.pipeline.workflow.sources import ROOT as SOURCES
+from synmask.pipeline.workflow.sources import PLUMBING, path_of, sources
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -142,33 +140,11 @@ def built(tmp_path_factory):
     return project
 
 
-def _plumbing(name):
-    parts = name.split(".")
-    parents = {".".join(parts[:count]) for count in range(2, len(parts) + 1)}
-    return name == "synmask" or (bool(parents & PLUMBING) and name != "synmask.pipeline.config.published")
-
-
-@functools.cache
-def _behind_plumbing():
-    """Files that Python loads for the plumbing: the settings of a task, say, name what tasks there are."""
-    found, left = set(), {*PLUMBING}
-    while left:
-        found |= left
-        left = {other for module in left for other in loaded_with(module)} - found
-    return {str(path_of(module)) for module in found if not _plumbing(module)}
-
-
-def _unlike(jobs, verb, loaded, **wildcards):
-    """Source files of a step that it did not load, and those that it loaded and has not among its sources."""
-    files = {
-        file
-        for file in sources(verb, jobs.loaded_by_name(SimpleNamespace(**wildcards)))
-        if file.endswith(".py")
-    }
-    stems = {SOURCES.joinpath(*name.split(".")[1:]) for name in loaded if not _plumbing(name)}
-    paths = {stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py") for stem in stems}
-    loaded = {str(path) for path in paths if path.is_file() and path.stat().st_size}  # some are compiled
-    return files - loaded, loaded - files - _behind_plumbing()
+def _missed(jobs, verb, loaded, **wildcards):
+    """Source files that a step loaded and that are not among its sources."""
+    known = sources(verb, jobs.loaded_by_name(SimpleNamespace(**wildcards)))
+    files = {str(path_of(name)) for name in loaded if name not in PLUMBING and not name.endswith(".kernel")}
+    return {file for file in files - {*known} if "/pipeline/cli/" not in file and Path(file).stat().st_size}
 
 
 def _check_loaded(project):
@@ -183,14 +159,14 @@ def _check_loaded(project):
         if verb == "predict-templates" or "/template " in words:  # of a model without a guide
             systems = []
         wildcards = {"system": systems[0]} if systems else {}
-        assert _unlike(jobs, verb, found["modules"], **wildcards) == (set(), set()), (verb, words[:200])
+        assert _missed(jobs, verb, found["modules"], **wildcards) == set(), (verb, words[:200])
         verbs.add(verb)
     return verbs
 
 
 @pytest.fixture
-def unlike():
-    return _unlike
+def missed():
+    return _missed
 
 
 @pytest.fixture

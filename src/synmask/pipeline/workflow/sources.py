@@ -1,36 +1,31 @@
-"""The source files behind a step, read from imports: a change in one of them runs the step again.
+"""The source files behind a step: a change in one of them runs the step again.
 
-A step is the function in `synmask.pipeline.cli` with its verb's name. Its source files are the modules that
-this function imports, and the modules that Python loads with these. Imports inside other functions do not
-count: they are choices made while the step runs, and callers that know the choice name the module (`chosen`).
+A step is the function in `synmask.pipeline.cli` with its verb's name. Its source files are the file of this
+function, the modules of synmask that the function imports, and all that these import in turn, wherever an
+import stands. That is coarse: some of these files cannot change a result. But no result is ever stale.
+
+Modules that are loaded by name, such as guides, count for the jobs that load them (`chosen`).
 """
 
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from synmask.pipeline.files import sha256
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# Modules (with submodules) that decide how a step runs or fails, but not what it makes.
+# These cannot change a result: they lock a GPU or a folder, print progress or versions, or are empty.
 PLUMBING = frozenset(
     {
-        "synmask",  # only the version and names
-        "synmask.__main__",
-        "synmask.pipeline",  # empty
-        "synmask.pipeline.cli",  # command lines: they are part of the rule
-        "synmask.pipeline.config",  # settings: a rule's parameters include those that it depends on
-        "synmask.pipeline.files",  # writes whole files or none; errors
-        "synmask.pipeline.gpus",  # reserves GPUs
-        "synmask.kernels",  # loads C++ operators, if they were built
-        "synmask.pipeline.reporting.page_plan",  # types of command line arguments
-        "synmask.pipeline.provenance",  # the commit and versions in a score file
-        "synmask.pipeline.training.lock",  # one training at a time in a folder
-        "synmask.pipeline.training.progress",  # lines for logs
-        "synmask.pipeline.training.stopping",  # signals
+        "synmask",
+        "synmask.pipeline",
+        "synmask.pipeline.gpus",
+        "synmask.pipeline.provenance",
+        "synmask.pipeline.training.lock",
+        "synmask.pipeline.training.progress",
     }
 )
 Chosen = frozenset[tuple[str, str]]  # a module that loads others by name, and one that it loads
@@ -47,14 +42,16 @@ def sources(verb: str, chosen: Chosen = frozenset()) -> tuple[str, ...]:
     Raises:
         ValueError: there is no verb or module of this name.
     """
+    file, imported = _verb(verb)
     found: set[str] = set()
-    left = {*_imports_of_verb(verb)}
+    left = {*imported}
     while left:
         found |= left
-        loaded = {module for one in left for module in loaded_with(one)}
+        loaded = {module for one in left for module in imports(one)}
         loaded |= {module for loader, module in chosen if loader in left}
-        left = {module for module in loaded - found if not _is_plumbing(module)}
-    return tuple(sorted({path for module in found if not _is_plumbing(module) for path in _files(module)}))
+        left = loaded - found - PLUMBING
+    files = {path for module in found - PLUMBING for path in _files(module)}
+    return tuple(sorted({str(file), *files}))
 
 
 @cache
@@ -65,13 +62,6 @@ def digest(verb: str, chosen: Chosen = frozenset()) -> str:
 
 
 checksum = cache(sha256)  # each file is a source of many steps
-
-
-def _is_plumbing(module: str) -> bool:
-    if module == "synmask.pipeline.config.published":  # published numbers: data of tables, not settings
-        return False
-    rooms = PLUMBING - {"synmask", "synmask.pipeline"}
-    return module in PLUMBING or any(f"{module}.".startswith(f"{name}.") for name in rooms)
 
 
 def path_of(module: str) -> Path:
@@ -99,33 +89,25 @@ def _data(path: Path) -> Iterator[Path]:
 
 
 @cache
-def loaded_with(module: str) -> tuple[str, ...]:
-    """The modules that Python loads with a module: its package, and imports outside of functions."""
+def imports(module: str) -> tuple[str, ...]:
+    """The modules of synmask that a module imports anywhere but for its types, and its package."""
     tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
-    package = module.rpartition(".")[0]
-    return (*([package] if package else []), *_imported(_outside_functions(tree)))
+    return (module.rpartition(".")[0], *_imported(tree))
 
 
-def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _for_types(child):
-            continue
-        yield child
-        yield from _outside_functions(child)
-
-
-def _for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The modules of synmask that import statements name."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names if name.name.split(".")[0] == "synmask")
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "synmask":
-            for name in node.names:
-                yield _module_of(node.module, name.name)
+def _imported(node: ast.AST) -> Iterator[str]:
+    """The modules of synmask that import statements below a node name, without those for types."""
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        return
+    if isinstance(node, ast.Import):
+        yield from (name.name for name in node.names if name.name.split(".")[0] == "synmask")
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "synmask":
+        for name in node.names:
+            yield _module_of(node.module, name.name)
+    for block in ("body", "orelse", "handlers", "finalbody", "cases"):  # where statements stand
+        for child in getattr(node, block, None) or ():
+            if isinstance(child, ast.AST):
+                yield from _imported(child)
 
 
 def _module_of(module: str, name: str) -> str:
@@ -135,33 +117,14 @@ def _module_of(module: str, name: str) -> str:
 
 
 @cache
-def _imports_of_verb(verb: str) -> frozenset[str]:
-    """The imports of a verb's function and of the functions of its file that it calls."""
+def _verb(verb: str) -> tuple[Path, frozenset[str]]:
+    """The file of a verb's function, and what it imports at its top, in this function and in its helpers."""
     name = verb.replace("-", "_")
     for path in sorted((ROOT / "pipeline/cli").glob("*.py")):
-        functions = _functions(path)
-        found = [name] if name in functions else []
-        for function in found:  # the list grows
-            found += [other for other in _called(functions[function]) & {*functions} if other not in found]
-        if found:
-            return frozenset(_imported(node for each in found for node in ast.walk(functions[each])))
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+        if name in functions:
+            public = {other for other in functions if not other.startswith("_")} - {name}  # other verbs
+            nodes = [node for node in body if getattr(node, "name", None) not in public]
+            return path, frozenset(module for node in nodes for module in _imported(node))
     raise ValueError(f"{verb}: no function of this name in {ROOT}/pipeline/cli")
-
-
-@cache
-def _functions(path: Path) -> dict[str, ast.FunctionDef]:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-
-
-def _called(function: ast.FunctionDef) -> set[str]:
-    """The names that a function reads from its file: not its own variables or imports."""
-    read, own = set(), set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else own).add(node.id)
-        elif isinstance(node, ast.arg):
-            own.add(node.arg)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            own |= {name.asname or name.name for name in node.names}
-    return read - own
