@@ -6,7 +6,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from synmask.pipeline.evaluation import sentences
-from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts, sentence_counts
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, bleu_of_counts, sentence_counts
 from synmask.pipeline.evaluation.sentences import Run
 from synmask.pipeline.files import UserError
 
@@ -37,9 +37,9 @@ def counted(texts, tmp_path):
 
     def make(name, hypotheses, **options):
         plain, source = (hypotheses, references), write(tmp_path / f"{name}.bpe", sources)
-        counts = sentence_counts(plain, source, language="en", **options)
-        rows = pd.DataFrame(counts, columns=[*COUNTS, *SOURCE])
-        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        counts = sentence_counts(plain, plain, source, language="en", **options)
+        rows = pd.DataFrame(counts, columns=[*COUNTS, *TOKENISED, *SOURCE])
+        rows.assign(log_probability=-1.5, tokens=3).to_csv(tmp_path / f"{name}.csv", index=False)
         return tmp_path / f"{name}.csv"
 
     return make

@@ -166,8 +166,9 @@ def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -
     if protocol != DEPENDENCIES:
         text += (
             f" F1 † differs from right-branching at p < {SIGNIFICANT}, ‡ at p < {VERY_SIGNIFICANT}, both by a"
-            f" paired bootstrap over sentences and seeds ({SAMPLES} samples) and by a t-test over the seeds;"
-            " one seed says nothing about the spread over seeds. The oracle is the gold tree made binary."
+            f" paired bootstrap over sentences and seeds ({SAMPLES:,} samples) and by a t-test over the"
+            " seeds, not corrected for the number of comparisons; one seed says nothing about the spread over"
+            " seeds. The oracle is the gold tree made binary."
         )
     return text
 
