@@ -149,10 +149,17 @@ def test_seeds_of_other_sentences_are_refused(texts, counted, tmp_path):
 def test_files_that_do_not_fit_are_named(tmp_path):
     two = write(tmp_path / "two", ["a", "b"])
     with pytest.raises(UserError, match=r"two has 2 lines, its translation 1; decode the test set again"):
-        next(sentence_counts((["a"], ["a"]), two, language="en"))
+        next(sentence_counts((["a"], ["a"]), (["a"], ["a"]), two, language="en"))
     with pytest.raises(UserError, match=r"gone\.csv: no such file"):
         sentences.read_sentences(tmp_path / "gone.csv")
     for text in ("", "matches_1\n3\n", "what,is\nthis,file\n"):
         (tmp_path / "bad.csv").write_text(text)
         with pytest.raises(UserError, match=r"bad\.csv: not a table of counts"):
             sentences.read_sentences(tmp_path / "bad.csv")
+
+
+def test_files_of_older_versions_are_read(texts, counted, tmp_path):
+    rows = sentences.read_sentences(counted("a", texts[0]))
+    for older in (rows[[*COUNTS, *SOURCE]], rows.drop(columns=TOKENISED), rows):
+        older.to_csv(tmp_path / "older.csv", index=False)
+        assert sentences.read_sentences(tmp_path / "older.csv").equals(older)

@@ -14,32 +14,32 @@ NEAR, FAR = (
 )
 
 
-def tested(ours, theirs, **how):
+def between(ours, theirs, **how):
     return compare(corpus_f1(ours), corpus_f1(theirs), ours, theirs, **how)
 
 
 def test_p_is_the_larger_of_both():
-    found = tested(FAR, NEAR)
+    found = between(FAR, NEAR)
     assert found.p_test_set == paired_bootstrap(FAR, NEAR).p
     assert found.p_seeds == ttest_ind(corpus_f1(FAR), corpus_f1(NEAR), equal_var=False).pvalue
     assert found.p == max(found.p_test_set, found.p_seeds) < 0.01
     blurred = [NEAR[0], FAR[0], FAR[2]]
-    assert tested(blurred, NEAR).p == tested(blurred, NEAR).p_seeds > 0.05
+    assert between(blurred, NEAR).p == between(blurred, NEAR).p_seeds > 0.05
 
 
 def test_a_gain_is_taken_off_in_both_tests():
     gain = np.mean(corpus_f1(FAR)) - np.mean(corpus_f1(NEAR))
-    assert tested(FAR, NEAR, gain=gain)[1:] == pytest.approx((1, 1))
+    assert between(FAR, NEAR, gain=gain)[1:] == pytest.approx((1, 1))
 
 
 def test_one_seed_says_nothing_about_seeds():
-    found = tested(FAR[:1], NEAR[:1])
+    found = between(FAR[:1], NEAR[:1])
     assert found == (found.p_test_set, found.p_test_set, None)
 
 
 def test_one_system_under_two_names_does_not_differ():
-    assert tested(NEAR, NEAR) == (1, 1, 1)
-    assert tested(NEAR[:1], NEAR[:1]) == (1, 1, None)
+    assert between(NEAR, NEAR) == (1, 1, 1)
+    assert between(NEAR[:1], NEAR[:1]) == (1, 1, None)
 
 
 def test_against_what_has_no_seeds():
