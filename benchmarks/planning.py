@@ -19,7 +19,7 @@ import yaml
 import machine
 from growth import ROOT, draw, run
 
-STEPS = ["train", "average", "decode", "score", "sentences", "parse", "parseval", "significance", "tree"]
+STEPS = ["train", "average", "decode", "score", "sentences", "parse", "parseval", "tree"]
 RUN = "results/{corpus}/{pair}/{system}/seed{seed}/"
 
 

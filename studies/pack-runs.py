@@ -3,7 +3,7 @@
 
     studies/pack-runs.py results/multi30k-small studies/multi30k/runs.tar.xz
 
-Of each run: scores, history, settings, translations, tests, and trees as distances between sub-words
+Of each run: scores, history, settings, translations, and trees as distances between sub-words
 and heads of words, without these. Files of a kind stand side by side: that halves the archive.
 """
 
@@ -34,9 +34,7 @@ def wordless(trees: bytes) -> bytes:
 
 def pack(corpus: Path, out: Path) -> None:
     """Write the archive, whose bytes depend on the files alone."""
-    files = [
-        path for path in corpus.glob("*/*/seed*/*") if path.name in {*KEPT, TREES, WORDLESS} or _test(path)
-    ]
+    files = [path for path in corpus.glob("*/*/seed*/*") if path.name in {*KEPT, TREES, WORDLESS}]
     with lzma.open(out, "wb", filters=XZ) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
         for path in sorted(files, key=lambda path: (path.name, path)):
             content, name = path.read_bytes(), str(path.relative_to(corpus.parent))
@@ -45,10 +43,6 @@ def pack(corpus: Path, out: Path) -> None:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-
-
-def _test(path: Path) -> bool:
-    return path.name.startswith("significance-")
 
 
 if __name__ == "__main__":

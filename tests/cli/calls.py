@@ -40,9 +40,7 @@ JSONS = {
     "parser": {"tagger": "t", "parser": "p", "dependencies": None, "max_words": 100},
     "pairs": {"train": [1, 9], "valid": 2, "test": 2},
     "run": RUN,
-    "baseline": RUN | {"baseline": "transformer"},
     "task_run": TASK_RUN,
-    "task_baseline": TASK_RUN | {"baseline": "roberta"},
     "pretraining": {
         "model": {"layers": 1, "embed_dim": 8, "ffn_dim": 8, "heads": 2, "max_positions": 66},
         "training": TRAINING | {"batch": {"gpus": 1, "updates": 1, "tokens": 800}},
@@ -109,13 +107,12 @@ parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --ou
 verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
 score IN/hypothesis.valid.txt IN/raw/valid.en --language en
 score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv --sets IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
-significance --hypothesis IN/hypothesis.valid --baseline IN/hypothesis.valid --reference IN/raw/valid.en --reference-tokens IN/raw/valid.en --run @baseline --output OUT/significance.json
 translate --model IN/run/average.pt --beam 2 --threads 1
 translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
 tree-figure --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --distribution IN/distribution.json --output OUT/tree
 tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
-table --plan @table --published workflow/published.yaml --scores IN/scores.json --parses --comparisons --output OUT/table
+table --plan @table --published workflow/published.yaml --scores IN/scores.json --parses --output OUT/table
 parse-table --inputs IN/parse.json --counts IN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
 curves --inputs IN/run/history.csv --runs @history --labels @labels --output OUT/curves
 bleu-figure --inputs IN/sentences.csv --runs @runs --labels @labels --output OUT/bleu
@@ -142,12 +139,11 @@ continue-pretraining --data IN/parsed --weights IN/weights --run OUT/continued -
 finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --settings @finetuning --seed 1 --restart
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
 export --model IN/finetuning/best.pt --weights IN/weights --output OUT/exported
-nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json
+nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json --examples OUT/examples.csv
 predict-test --task acceptability --valid dev --models IN/finetuning/best.pt --scores IN/nlu.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
 glue-submission --files CoLA.tsv SST-2.tsv MRPC.tsv STS-B.tsv QQP.tsv MNLI-m.tsv MNLI-mm.tsv QNLI.tsv RTE.tsv AX.tsv --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --run @task_run --output OUT/submission.zip --summary OUT/submission.json
-nlu-significance --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --baseline IN/predictions.txt --run @task_baseline --output OUT/nlu_significance.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
-table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --comparisons --output OUT/tasks
+table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --output OUT/tasks
 task-figure --table IN/tasks --output OUT/task-figure
 download --name demo --output OUT/test.de --mirror IN/raw
 glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2

@@ -166,7 +166,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("distribution-figure", "--distribution", "list.json", "list.json: "),
         ("tree-figure", "--distribution", "number.json", "number.json: "),
         ("task-figure", "--table", "IN/table", "no column glue"),
-        ("significance", "--reference-tokens", "nowhere", "nowhere: no such file"),
+        ("score-run", "--reference-tokens", "nowhere", "nowhere: no such file"),
     ],
 )
 def test_one_value_wrong(verb, option, value, said, refused):

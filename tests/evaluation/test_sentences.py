@@ -6,7 +6,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from synmask.pipeline.evaluation import sentences
-from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts, sentence_counts
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, bleu_of_counts, sentence_counts
 from synmask.pipeline.evaluation.sentences import Run
 from synmask.pipeline.files import UserError
 
@@ -37,9 +37,9 @@ def counted(texts, tmp_path):
 
     def make(name, hypotheses, **options):
         plain, source = (hypotheses, references), write(tmp_path / f"{name}.bpe", sources)
-        counts = sentence_counts(plain, source, language="en", **options)
-        rows = pd.DataFrame(counts, columns=[*COUNTS, *SOURCE])
-        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        counts = sentence_counts(plain, plain, source, language="en", **options)
+        rows = pd.DataFrame(counts, columns=[*COUNTS, *TOKENISED, *SOURCE])
+        rows.assign(log_probability=-1.5, tokens=3).to_csv(tmp_path / f"{name}.csv", index=False)
         return tmp_path / f"{name}.csv"
 
     return make
@@ -149,10 +149,17 @@ def test_seeds_of_other_sentences_are_refused(texts, counted, tmp_path):
 def test_files_that_do_not_fit_are_named(tmp_path):
     two = write(tmp_path / "two", ["a", "b"])
     with pytest.raises(UserError, match=r"two has 2 lines, its translation 1; decode the test set again"):
-        next(sentence_counts((["a"], ["a"]), two, language="en"))
+        next(sentence_counts((["a"], ["a"]), (["a"], ["a"]), two, language="en"))
     with pytest.raises(UserError, match=r"gone\.csv: no such file"):
         sentences.read_sentences(tmp_path / "gone.csv")
     for text in ("", "matches_1\n3\n", "what,is\nthis,file\n"):
         (tmp_path / "bad.csv").write_text(text)
         with pytest.raises(UserError, match=r"bad\.csv: not a table of counts"):
             sentences.read_sentences(tmp_path / "bad.csv")
+
+
+def test_files_of_older_versions_are_read(texts, counted, tmp_path):
+    rows = sentences.read_sentences(counted("a", texts[0]))
+    for older in (rows[[*COUNTS, *SOURCE]], rows.drop(columns=TOKENISED), rows):
+        older.to_csv(tmp_path / "older.csv", index=False)
+        assert sentences.read_sentences(tmp_path / "older.csv").equals(older)

@@ -10,10 +10,11 @@ from synmask.pipeline.cli import main
 from synmask.pipeline.corpora.tasks import TASKS, Examples, write_task
 from synmask.pipeline.evaluation.task_scores import (
     TASK_METRICS,
-    _from_sums,
     bag_of_words,
-    compare,
+    contributions,
     majority,
+    of_sums,
+    read_examples,
     read_predictions,
     score,
 )
@@ -150,12 +151,14 @@ def test_the_verbs_write_scores_and_where_they_come_from(tmp_path, capsys):
     run.write_text('{"updates": 7}')
     of_part = ["--task", "cola", "--parts", "dev", "--gold", str(dev), "--run", '{"seed": 3}', "--train"]
     scoring = ["nlu-score", *of_part, str(run), "--predicted", str(predicted), "--output", str(scores)]
+    scoring += ["--examples", str(tmp_path / "examples.csv")]
     main(scoring)
     found = json.loads(scores.read_text())
     assert found["scores"] == {"dev": {"matthews": 100.0}}
     assert (found["task"], found["seed"], found["updates"]) == ("cola", 3, 7)
     assert {"scikit-learn", "scipy"} <= set(found["versions"])
     assert {"commit", "command"} <= set(found)
+    assert (tmp_path / "examples.csv").read_text() == "part,answer,gold\ndev,1,1\ndev,0,0\n"
     main(["nlu-baselines", *of_part, str(train), "--output", str(baselines)])
     answers = json.loads(baselines.read_text())["scores"]
     assert answers["majority"] == {"dev": {"matthews": 0.0}}
@@ -167,44 +170,30 @@ def test_the_verbs_write_scores_and_where_they_come_from(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("synmask nlu-score: ")
 
 
-def by_hand(task, gold, one, other, trials, seed):
-    """The test, with the metric of scikit-learn or SciPy for each trial."""
-    main = TASK_METRICS[task][0]
-    real = abs(score(task, gold, one)[main] - score(task, gold, other)[main])
-    draw, larger = random.Random(seed), 0
-    for _ in range(trials):
-        pairs = [(a, b) if draw.random() < 0.5 else (b, a) for a, b in zip(one, other, strict=True)]
-        left, right = zip(*pairs, strict=True)
-        larger += abs(score(task, gold, left)[main] - score(task, gold, right)[main]) >= real - 1e-9
-    return larger / trials
-
-
-@pytest.mark.parametrize("task", ["cola", "mnli", "mrpc", "sts-b"])
-def test_significance_of_answers_against_the_metrics_themselves(task):
+@pytest.mark.parametrize("task", TASK_METRICS)
+@pytest.mark.parametrize("count", [1, 2, 60])
+def test_the_tasks_own_score_follows_from_sums_over_examples(task, count):
     draw, labels = random.Random(3), TASKS[task].labels
-
-    def near(truth):
-        wrong = draw.choice(labels) if labels else f"{draw.uniform(0, 5):.3f}"
-        return truth if draw.random() < 0.7 else wrong
-
-    gold = [draw.choice(labels) if labels else f"{draw.uniform(0, 5):.3f}" for _ in range(60)]
-    one, other = ([near(truth) for truth in gold] for _ in range(2))
-    found = compare(task, gold, one, other)
-    main = TASK_METRICS[task][0]
-    assert abs(found["difference"] - (score(task, gold, one)[main] - score(task, gold, other)[main])) < 1e-9
-    assert abs(found["p"] - by_hand(task, gold, one, other, 1500, 1)) < 0.05
-    assert found == compare(task, gold, one, other)
-    assert compare(task, gold, one, one)["p"] == 1
-    assert compare(task, gold, gold, other)["p"] < 0.05
+    for trial in range(20):
+        gold, answers = (
+            [draw.choice(labels) if labels else f"{draw.uniform(0, 5):.3f}" for _ in range(count)]
+            for _ in range(2)
+        )
+        if trial % 4 == 0:  # all alike: no correlation; perhaps without the label of F1
+            answers = answers[:1] * count
+        sums = np.sum(contributions(gold, answers), axis=1)
+        assert of_sums(task, sums) == pytest.approx(score(task, gold, answers)[TASK_METRICS[task][0]])
+        many = of_sums(task, np.stack([sums, 2 * sums]))  # as a bootstrap asks
+        assert many == pytest.approx([of_sums(task, sums)] * 2)
 
 
-def test_answers_that_are_all_alike_have_no_correlation_and_can_be_tested():
-    gold = ["0", "1"] * 20
-    found = compare("cola", gold, ["1"] * 40, gold)
-    assert found["difference"] == -100
-    assert found["p"] < 0.001
-
-
-def test_f1_without_its_label_is_zero():
-    sums = np.array([[2.0, 0.0, 0.0]])  # of two examples, whose gold labels and answers are 0
-    assert _from_sums("mrpc", np.array([2.0, 0.0, 0.0]), 2, sums) == 0
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "No columns"), ("part,answer\ndev,1\n", "not a table of answers")]
+)
+def test_what_is_no_table_of_answers_is_one_line(tmp_path, text, said):
+    path = tmp_path / "examples.csv"
+    with pytest.raises(UserError, match=r"examples\.csv: no such file; score this run first"):
+        read_examples(path)
+    path.write_text(text)
+    with pytest.raises(UserError, match=said):
+        read_examples(path)

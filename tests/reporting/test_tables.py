@@ -3,13 +3,13 @@
 import copy
 import csv
 import json
-import re
 
 import pytest
 
 from synmask.pipeline.config.published import Published
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED
+from synmask.pipeline.evaluation.run_scores import PROBABILITY
 from synmask.pipeline.files import UserError, write_lines
-from synmask.pipeline.reporting.runs import read_comparisons
 from synmask.pipeline.reporting.tables import write_table
 from synmask.pipeline.reporting.task_figures import task_dots
 
@@ -53,9 +53,15 @@ def plan_of(systems, seeds=(1, 2, 3), directions=("de-en",), metrics=("bleu_toke
 
 @pytest.fixture
 def run(tmp_path):
-    """Writes a scores.json and returns its path."""
+    """Writes a scores.json and returns its path; with `right`, beside it the counts of `sentences` sentences.
 
-    def write(system, seed, bleu, *, direction="de-en", signatures=SIGNATURES, corpus="demo", **more):
+    Each sentence has ten words, of which `right`, or one more, are those of the reference.
+    """
+
+    def write(
+        system, seed, bleu, *, direction="de-en", signatures=SIGNATURES, corpus="demo",
+        right=None, sentences=40, old=False, **more
+    ):  # fmt: skip
         test = {"sacrebleu": bleu, "bleu_tokenised": bleu, "chrf": 50.0}
         scores = {"test": test, "valid": test | {"bleu_tokenised": more.pop("valid", None)}}
         path = tmp_path / f"{corpus}/{direction}/{system}/seed{seed}/scores.json"
@@ -69,26 +75,15 @@ def run(tmp_path):
             "decoding": {"beam": 5},
         }
         path.write_text(json.dumps(head | {"scores": scores, "signatures": signatures} | costs | made | more))
-        return path
-
-    return write
-
-
-@pytest.fixture
-def test_of(tmp_path):
-    """Writes a significance-BASELINE.json and returns its path."""
-
-    def write(system, seed, difference, p, *, direction="de-en", baseline="transformer"):
-        path = tmp_path / f"significance.{system}.{direction}.{seed}.json"
-        head = {
-            "corpus": "demo",
-            "direction": direction,
-            "system": system,
-            "seed": seed,
-            "baseline": baseline,
-        }
-        test = {"difference": difference, "p": p, "signature": "nrefs:1|ar:10000|seed:12345"}
-        path.write_text(json.dumps(head | {"metrics": {"bleu_tokenised": test}}))
+        if right is not None:
+            one = [[*([right + (k + seed) % 2] * 4), 10, 9, 8, 7, 10, 10] for k in range(sentences)]
+            rows = [[*COUNTS, *SOURCE], *([*row, 10, 0] for row in one)]
+            if not old:
+                rows = [
+                    [*COUNTS, *TOKENISED, *SOURCE, *PROBABILITY],
+                    *([*row, *row, 10, 0, -1, 3] for row in one),
+                ]
+            write_lines(path.with_name("sentences.csv"), [",".join(map(str, row)) for row in rows])
         return path
 
     return write
@@ -98,9 +93,9 @@ def test_of(tmp_path):
 def table(tmp_path):
     """Writes a table and returns the CSV's rows, the runs' rows, the Markdown's lines."""
 
-    def write(plan, scores=(), parses=(), tests=(), published=PUBLISHED, tasks=()):
+    def write(plan, scores=(), parses=(), published=PUBLISHED, tasks=()):
         out = tmp_path / "tables/t"
-        write_table(plan, Published.model_validate(published), scores, parses, tasks, tests, out)
+        write_table(plan, Published.model_validate(published), scores, parses, tasks, out)
         rows = [
             list(csv.DictReader((out.parent / f"t.{end}").open(encoding="utf-8")))
             for end in ("csv", "runs.csv")
@@ -215,7 +210,7 @@ def test_scores_of_the_test_set_alone_are_refused(run, table):
         table(plan_of(["a"], seeds=[1]), [path])
 
 
-def test_the_runs_have_one_row_each_in_the_tables_order(run, table, test_of):
+def test_the_runs_have_one_row_each_in_the_tables_order(run, table):
     plan = plan_of(["transformer", "grammar"], seeds=[2, 10], directions=["de-en", "en-de"])
     runs = [
         run("grammar", 10, 1.0),
@@ -223,7 +218,7 @@ def test_the_runs_have_one_row_each_in_the_tables_order(run, table, test_of):
         run("transformer", 2, 3.0, direction="en-de"),
         run("transformer", 2, 4.0),
     ]
-    _, rows, _ = table(plan, runs, tests=[test_of("grammar", 2, -3.7, 0.25)])
+    _, rows, _ = table(plan, runs)
     keys = [(row["direction"], row["system"], row["seed"]) for row in rows]
     assert keys == [
         ("de-en", "transformer", "2"),
@@ -232,49 +227,72 @@ def test_the_runs_have_one_row_each_in_the_tables_order(run, table, test_of):
         ("en-de", "transformer", "2"),
     ]
     assert float(rows[1]["sacrebleu"]) == 0.1 + 0.2
-    assert [row["p_bleu_tokenised"] for row in rows] == ["", "0.25", "", ""]
     assert rows[0]["signature_sacrebleu"] == "case:mixed|tok:13a"
     assert (rows[0]["parameters"], rows[0]["commit"], rows[0]["corpus"]) == ("1460000", "c0ffee", "demo")
 
 
-@pytest.mark.parametrize(("p", "mark"), [(0.06, ""), (0.049, "†"), (0.0001, "‡")])
-def test_marks_of_one_seed(run, table, test_of, p, mark):
+@pytest.mark.parametrize(("right", "mark"), [(5, ""), (7, "‡")])
+def test_marks_of_one_seed(run, table, right, mark):
     plan = plan_of(["transformer", "grammar"], seeds=[1])
-    runs = [run("transformer", 1, 30.0), run("grammar", 1, 31.0)]
-    rows, _, markdown = table(plan, runs, tests=[test_of("grammar", 1, 1.0, p)])
+    runs = [run("transformer", 1, 30.0, right=5), run("grammar", 1, 31.0, right=right)]
+    rows, by_run, markdown = table(plan, runs)
     assert cells(markdown, "Grammar", "here") == [f"**31.00{mark} (−4.80)**"]
-    assert (float(rows[1]["p"]), rows[1]["p_seeds"], rows[1]["baseline"]) == (p, "", "transformer")
-    (note,) = [line for line in markdown if "randomisation" in line]
+    assert (rows[1]["p"], rows[1]["p_seeds"], rows[1]["baseline"]) == (
+        rows[1]["p_test_set"],
+        "",
+        "transformer",
+    )
+    assert (rows[0]["p"], rows[0]["baseline"]) == ("", "")
+    assert not {"p_bleu_tokenised", "counts"} & by_run[0].keys()
+    (note,) = [line for line in markdown if "bootstrap" in line]
     start = "† p < 0.05, ‡ p < 0.01 against" if mark else "No difference from"
     assert note.startswith(f"{start} Transformer")
-    assert "over the test set (approximate randomisation seed by seed, 10000 trials)" in note
-    assert "one seed says nothing" in note
+    assert "by a paired bootstrap over sentences and seeds (1,000 samples); one seed says nothing" in note
+    assert ("Not corrected for the number of comparisons." in note) == bool(mark)
 
 
-def test_marks_need_the_seeds_to_agree(run, table, test_of):
+def test_marks_need_the_seeds_to_agree(run, table):
     plan = plan_of(["transformer", "grammar"])
-    clear = [run("transformer", s, 30 + s / 10) for s in (1, 2, 3)] + [
-        run("grammar", s, 32 + s / 10) for s in (1, 2, 3)
+    clear = [run("transformer", s, 30 + s / 10, right=3) for s in (1, 2, 3)] + [
+        run("grammar", s, 32 + s / 10, right=5) for s in (1, 2, 3)
     ]
-    tests = [test_of("grammar", seed, 2.0, 0.0001) for seed in (1, 2, 3)]
-    rows, _, markdown = table(plan, clear, tests=tests)
+    rows, _, markdown = table(plan, clear)
     assert cells(markdown, "Grammar", "here")[0].startswith("**32.20 ± 0.10‡")
     assert float(rows[1]["p"]) == max(float(rows[1]["p_test_set"]), float(rows[1]["p_seeds"]))
-    blurred = [run("grammar", seed, bleu) for seed, bleu in ((1, 28.0), (2, 36.0), (3, 32.6))]
-    _, _, markdown = table(plan, clear[:3] + blurred, tests=tests)  # the same tests, but a wide spread
+    assert "and by Welch's t-test over the seeds" in "\n".join(markdown)
+    blurred = [run("grammar", seed, bleu, right=5) for seed, bleu in ((1, 28.0), (2, 36.0), (3, 32.6))]
+    _, _, markdown = table(plan, clear[:3] + blurred)  # the same counts, but a wide spread
     assert cells(markdown, "Grammar", "here")[0].startswith("**32.20 ± 4.01 (")
 
 
-def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table, test_of):
+def test_runs_without_counts_are_named_and_not_tested(run, table):
+    plan = plan_of(["transformer", "grammar", "a"], seeds=[1], metrics=["bleu_tokenised", "sacrebleu"])
+    runs = [
+        run("transformer", 1, 30.0, right=3),
+        run("grammar", 1, 31.0, right=5, old=True),
+        run("a", 1, 1.0),
+    ]
+    rows, _, markdown = table(plan, runs)
+    marks = {(row["system"], row["metric"]) for row in rows if row["p"]}
+    assert marks == {("grammar", "sacrebleu")}  # older versions counted for it alone
+    assert "Not tested, for want of counts by sentence (score again): Grammar De→En, A De→En." in markdown
+
+
+def test_runs_of_other_sentences_are_refused(run, table):
+    runs = [run("transformer", 1, 30.0, right=3), run("grammar", 1, 31.0, right=5, sentences=39)]
+    with pytest.raises(UserError, match=r"^de-en, grammar and transformer: not scored on the same test set"):
+        table(plan_of(["transformer", "grammar"], seeds=[1]), runs)
+
+
+def test_missing_and_diverged_runs_are_never_averaged_over_in_silence(run, table):
     plan = plan_of(["transformer", "grammar"], seeds=[1, 2, 3, 4, 5], directions=["de-en", "en-de"])
-    runs = [run("transformer", seed, 30.0) for seed in (1, 2, 3, 4, 5)]
+    runs = [run("transformer", seed, 30.0, right=3) for seed in (1, 2, 3, 4, 5)]
     scores = {1: 31.0, 2: float("nan"), 4: float("inf"), 5: None}
-    runs += [run("grammar", seed, score) for seed, score in scores.items()]
-    tests = [test_of("grammar", seed, 1.0, 0.03) for seed in scores]
-    rows, _, markdown = table(plan, runs, tests=tests)
-    assert cells(markdown, "Grammar", "here") == ["**31.00† (−4.80) [1 of 5]**", "–"]
+    runs += [run("grammar", seed, score, right=5) for seed, score in scores.items()]
+    rows, _, markdown = table(plan, runs)
+    assert cells(markdown, "Grammar", "here") == ["**31.00‡ (−4.80) [1 of 5]**", "–"]
     assert cells(markdown, "Transformer", "here") == ["30.00 ± 0.00 (−4.71)", "–"]
-    assert (rows[1]["seeds"], rows[1]["asked"], rows[1]["p"]) == ("1", "5", "0.03")
+    assert (rows[1]["seeds"], rows[1]["asked"], rows[1]["p_seeds"]) == ("1", "5", "")
     notes = "\n".join(markdown)
     assert "in brackets how many of the seeds there are" in notes
     missing = "Grammar De→En (seed 3); Transformer En→De (all seeds); Grammar En→De (all seeds)"
@@ -317,13 +335,12 @@ def test_a_table_without_any_run_shows_what_is_published(table):
     assert all(row["mean"] == row["p"] == "" for row in rows)
 
 
-def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, test_of, tmp_path):
+def test_the_same_runs_in_any_order_give_the_same_bytes(run, table, tmp_path):
     plan = plan_of(["a", "b"], baseline="a")
-    runs = [run(system, seed, seed * 1.1) for system in ("a", "b") for seed in (1, 2, 3)]
-    tests = [test_of("b", seed, 0.0, 1.0, baseline="a") for seed in (1, 2, 3)]
-    table(plan, runs, tests=tests)
+    runs = [run(system, seed, seed * 1.1, right=seed) for system in ("a", "b") for seed in (1, 2, 3)]
+    table(plan, runs)
     first = [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())]
-    table(plan, runs[::-1], tests=tests[::-1])
+    table(plan, runs[::-1])
     assert [path.read_bytes() for path in sorted((tmp_path / "tables").iterdir())] == first
     assert len(first) == 5
 
@@ -477,6 +494,28 @@ def test_tasks_of_language_understanding(table, task_scores, tmp_path):
     assert all((tmp_path / f"figure.{kind}").stat().st_size > 1000 for kind in ("svg", "pdf"))
 
 
+def test_answers_are_tested_example_by_example(table, task_scores, tmp_path):
+    plan = glue_plan([1])
+    plan["rows"] = [["roberta", "RoBERTa"], ["sla", "SLA"], ["majority", "Majority"]]
+    plan["columns"] = [
+        plan["columns"][0] | {"runs": {"roberta": [1], "sla": [1], "majority": [0]}},
+        plan["columns"][-1],
+    ]
+    tasks = [task_scores("cola", {"majority": {"dev": {"matthews": 0}}})]
+    for system, wrong, matthews in (("roberta", 20, 33.3), ("sla", 2, 93.3)):
+        lines = [f"dev,{(k + (k < wrong)) % 2},{k % 2}" for k in range(60)]
+        path = task_scores("cola", {"dev": {"matthews": matthews}}, system, 1)
+        folder = tmp_path / system
+        folder.mkdir()
+        tasks.append(path.rename(folder / "scores.json"))
+        write_lines(folder / "examples.csv", ["part,answer,gold", *lines])
+    rows, _, markdown = table(plan, tasks=tasks)
+    tested = {(row["system"], row["column"]): row["p"] for row in rows if row["baseline"]}
+    assert [*tested] == [("sla", "CoLA")]  # neither trivial baselines nor the average
+    assert float(tested["sla", "CoLA"]) < 0.01
+    assert any("by a paired bootstrap over examples and seeds" in line for line in markdown)
+
+
 def test_a_label_that_looks_like_a_number_or_nothing_is_drawn_as_text(tmp_path):
     labels = ["None", "NA", "null", "nan", "n/a", "01", "1", "1e3", "True", "-inf"]
     cells, runs = ["column,system,label,mean,sd,median,seeds"], ["direction,system,seed,glue"]
@@ -503,21 +542,6 @@ def test_runs_of_a_task_with_other_settings_or_of_another_table_are_refused(tabl
         table(glue_plan([1]), tasks=[task_scores("rte", {"dev": {"accuracy": 1}}, "roberta", 1)])
     with pytest.raises(UserError, match=r"no matthews in scores\.dev"):
         table(glue_plan([1]), tasks=[task_scores("cola", {"dev": {"accuracy": 1}}, "roberta", 1)])
-
-
-@pytest.mark.parametrize(
-    ("metrics", "said"),
-    [
-        ([], "metrics has no tests in it"),
-        ({"sacrebleu": []}, "no difference, p in metrics.sacrebleu"),
-        ({"sacrebleu": {"difference": 1.0}}, "no p in metrics.sacrebleu"),
-    ],
-)
-def test_a_test_that_is_none_is_one_line(test_of, metrics, said):
-    path = test_of("grammar", 1, 1.0, 0.01)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"metrics": metrics}))
-    with pytest.raises(UserError, match=rf"^{re.escape(f'{path}: {said}; delete it and make it again')}$"):
-        read_comparisons([path])
 
 
 def test_pairs_that_two_sets_share_are_a_note(run, table):

@@ -17,8 +17,8 @@ import pytest
 
 from synmask.pipeline.config import read_published
 from synmask.pipeline.evaluation.contrasts import LEVEL
-from synmask.pipeline.evaluation.significance import TRIALS, seeds_differ
-from synmask.pipeline.reporting.verdict import SMALL, SMALL_OF
+from synmask.pipeline.evaluation.significance import seeds_differ
+from synmask.pipeline.reporting.verdict import SAMPLES, SMALL, SMALL_OF
 
 ROOT = Path(__file__).parents[2]
 DE, EN = "de-en", "en-de"
@@ -313,7 +313,7 @@ def test_limits(runs):
         "gains over the Transformer are {:.2f} and {:.2f}".format(*gains),
         f"the gain of {gains[0]:.2f} has a standard error of {error**0.5:.1f} BLEU itself",
         f"the chance of any wrong verdict on this page is at most {LEVEL:.0%}",
-        f"bootstrap of {TRIALS:,} samples",
+        f"bootstrap of {SAMPLES:,} samples",
     ]
     other = [
         "29,000 pairs",  # of config.yaml

@@ -151,14 +151,10 @@ def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypa
         for run in ("transformer/seed1", "transformer/seed2", "grammar/seed2")
     ]
     assert partial.table_runs("demo", "scores.json") == found
-    assert partial.table_comparisons("demo") == []  # of runs whose translations are not here
-    for run in ("transformer/seed1", "transformer/seed2", "grammar/seed2"):
-        (tmp_path / f"results/demo/de-en/{run}/hypothesis.test.tok").touch()
-    test = "results/demo/de-en/grammar/seed2/significance-transformer.json"
-    assert partial.table_comparisons("demo") == [test]
-    (tmp_path / "results/demo/de-en/grammar/seed2/hypothesis.test.tok").unlink()
-    (tmp_path / test).touch()
-    assert partial.table_comparisons("demo") == [test]
+    counts = tmp_path / "results/demo/de-en/grammar/seed2/sentences.csv"
+    assert partial.table_runs("demo", counts.name) == []
+    counts.touch()
+    assert partial.table_runs("demo", counts.name) == [str(counts.relative_to(tmp_path))]
     assert partial.files("demo") == [
         "results/tables/demo.md",
         "results/tables/demo-cost.md",
@@ -170,6 +166,10 @@ def test_partial_targets_are_tables_of_what_is_there(targets, tmp_path, monkeypa
 def test_tables_read_what_their_metrics_need(targets):
     ours = targets()
     assert ours.table_runs("bpe-labels", "scores.json")
+    assert len(ours.table_runs("bpe-labels", "sentences.csv")) == len(
+        ours.table_runs("bpe-labels", "scores.json")
+    )
+    assert ours.table_runs("demo-cost", "sentences.csv") == []  # nothing is tested
     assert ours.table_runs("parsing", "scores.json") == []
     assert ours.table_runs("parsing", "parse.json")
     assert ours.table_tasks("demo") == []
@@ -275,8 +275,6 @@ def test_score_files_say_what_was_run(jobs):
     told = json.loads(ours.decoded_run(wildcards(**run)))
     assert (told["direction"], told["seed"], told["decoding"]["beam"]) == ("de-en", 2, 5)
     assert told["settings"] == ours.config.run_settings("demo", "de-en", "grammar").plain()
-    compared = json.loads(ours.compared_run(wildcards(**run, baseline="transformer")))
-    assert compared.keys() == {"corpus", "direction", "system", "seed", "baseline"}
 
 
 def test_functions_that_rules_name_take_no_other_keywords(jobs):

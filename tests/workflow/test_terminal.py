@@ -161,7 +161,7 @@ def test_a_dry_run_is_a_summary(project):
     lines = said(project.snakemake("-n").output)
     assert len(lines) < 40
     counts = {line.split()[0]: line.split()[1] for line in lines[:-3]}
-    assert (counts["train"], counts["significance"]) == ("2", "1")
+    assert (counts["train"], counts["score"]) == ("2", "2")
     total = sum(map(int, counts.values()))
     assert lines[-3] == f"{total} jobs, 2 of them trainings"
     assert re.fullmatch(

@@ -187,7 +187,8 @@ rule nlu_score:
         predicted=JOBS.of_parts("results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt"),
         train="results/{benchmark}/{task}/{system}/seed{seed}/train.json",
     output:
-        "results/{benchmark}/{task}/{system}/seed{seed}/scores.json",
+        scores="results/{benchmark}/{task}/{system}/seed{seed}/scores.json",
+        examples="results/{benchmark}/{task}/{system}/seed{seed}/examples.csv",
     log:
         "results/{benchmark}/{task}/{system}/seed{seed}/logs/nlu_score.log",
     benchmark:
@@ -202,28 +203,8 @@ rule nlu_score:
         run=JOBS.finetuned_run,
     shell:
         "synmask nlu-score --task {wildcards.task} --parts {params.parts} --gold {input.gold:q}"
-        " --predicted {input.predicted:q} --run {params.run:q} --train {input.train:q} --output {output:q} 2> {log:q}"
-
-
-rule nlu_significance:
-    input:
-        gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
-        predicted=JOBS.of_parts("results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt"),
-        baseline=JOBS.of_parts("results/{benchmark}/{task}/{baseline}/seed{seed}/predictions.{part}.txt"),
-    output:
-        "results/{benchmark}/{task}/{system}/seed{seed}/significance-{baseline}.json",
-    log:
-        "results/{benchmark}/{task}/{system}/seed{seed}/logs/nlu_significance-{baseline}.log",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("nlu-significance"),
-        parts=lambda wildcards: JOBS.task(wildcards).parts,
-        run=JOBS.compared_task,
-    shell:
-        "synmask nlu-significance --task {wildcards.task} --parts {params.parts} --gold {input.gold:q}"
-        " --predicted {input.predicted:q} --baseline {input.baseline:q} --run {params.run:q} --output {output:q} 2> {log:q}"
+        " --predicted {input.predicted:q} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
+        " --examples {output.examples:q} 2> {log:q}"
 
 
 rule nlu_baselines:

@@ -1,41 +1,4 @@
-# Scores → tests against a baseline → tables.
-
-
-rule significance:
-    input:
-        hypothesis=[
-            "results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.txt",
-            "results/{corpus}/{source}-{target}/{system}/seed{seed}/hypothesis.test.tok",
-        ],
-        baseline=[
-            "results/{corpus}/{source}-{target}/{baseline}/seed{seed}/hypothesis.test.txt",
-            "results/{corpus}/{source}-{target}/{baseline}/seed{seed}/hypothesis.test.tok",
-        ],
-        reference="results/{corpus}/{source}-{target}/text/test.{target}",
-        reference_tokens="results/{corpus}/{source}-{target}/tokens/test.{target}",
-    output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/significance-{baseline}.json",
-    log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/significance-{baseline}.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/significance-{baseline}.{source}-{target}.tsv"
-    group:
-        "significance"
-    conda:
-        "../envs/synmask.yaml"
-    resources:
-        mem_mb=2000,
-        runtime=10,
-    params:
-        code=JOBS.code("significance"),
-        run=JOBS.compared_run,
-        lowercase=lowercase,
-        hypothesis=lambda wildcards, input: os.path.splitext(input.hypothesis[0])[0],
-        baseline=lambda wildcards, input: os.path.splitext(input.baseline[0])[0],
-    shell:
-        "synmask significance --hypothesis {params.hypothesis:q} --baseline {params.baseline:q}"
-        " --reference {input.reference:q} --reference-tokens {input.reference_tokens:q} {params.lowercase}"
-        " --run {params.run:q} --output {output:q} 2> {log:q}"
+# Scores and counts by sentence → tables with tests against a baseline.
 
 
 rule table:
@@ -43,7 +6,7 @@ rule table:
         scores=lambda wildcards: TARGETS.table_runs(wildcards.table, "scores.json"),
         parses=lambda wildcards: TARGETS.table_runs(wildcards.table, "parse.json"),
         tasks=lambda wildcards: TARGETS.table_tasks(wildcards.table),
-        comparisons=lambda wildcards: TARGETS.table_comparisons(wildcards.table),
+        sentences=lambda wildcards: TARGETS.table_runs(wildcards.table, "sentences.csv"),
         published=local(CONFIG.published),
     output:
         md=report(
@@ -65,10 +28,11 @@ rule table:
     params:
         code=JOBS.code("table"),
         plan=lambda wildcards: as_json(TARGETS.plan(wildcards.table)),
+        tasks=lambda wildcards, input: [path for path in input.tasks if path.endswith(".json")],
         output=stem,
     shell:
         "synmask table --plan {params.plan:q} --published {input.published:q} --scores {input.scores:q}"
-        " --parses {input.parses:q} --tasks {input.tasks:q} --comparisons {input.comparisons:q} --output {params.output:q} 2> {log:q}"
+        " --parses {input.parses:q} --tasks {params.tasks:q} --output {params.output:q} 2> {log:q}"
 
 
 rule tables:

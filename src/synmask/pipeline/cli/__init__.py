@@ -76,13 +76,11 @@ VERBS = {
         "nlu:predict",
         "nlu:predict_test",
         "evaluation:nlu_score",
-        "evaluation:nlu_significance",
         "evaluation:nlu_baselines",
         "evaluation:glue_submission",
     ),
     "Tests and tables": (
         "evaluation:score_run",
-        "evaluation:significance",
         "evaluation:score_templates",
         "reporting:table",
         "reporting:parse_table",

@@ -113,7 +113,7 @@ def score_run(
     if prepared:
         named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
         scores |= {"overlap": overlaps(together(**named))}
-    rows = [*sentence_rows(plain, source, probable, of_sets, **how)]
+    rows = [*sentence_rows(plain, tokenised, source, probable, of_sets, **how)]
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(_of_run(run, train, scores)))
         csv.writer(counted, lineterminator="\n").writerows(rows)
@@ -142,36 +142,6 @@ def score_templates(
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}
     write_json(output, _of_run(run, train, _by_split(found)))
-
-
-def significance(
-    *,
-    hypothesis: Path,
-    baseline: Path,
-    reference: Path,
-    reference_tokens: Path,
-    lowercase: Lowercase = False,
-    run: Json[TranslationInfo],
-    output: Path,
-) -> None:
-    """Test a run against the baseline of the same seed by paired approximate randomisation.
-
-    Args:
-        hypothesis: Prefix of `decode`'s output.
-        baseline: Prefix of `decode`'s output for the baseline.
-        reference: Plain reference text.
-        reference_tokens: Tokenised reference.
-        run: The run and the baseline's name.
-        output: significance-BASELINE.json.
-    """
-    from synmask.pipeline.evaluation.bleu import bleu
-    from synmask.pipeline.evaluation.significance import compare
-
-    metrics = {}
-    for metric, kind, gold in (("sacrebleu", "txt", reference), ("bleu_tokenised", "tok", reference_tokens)):
-        how = bleu(metric, run.target, lowercase=lowercase)
-        metrics[metric] = compare(f"{hypothesis}.{kind}", f"{baseline}.{kind}", gold, how)
-    write_json(output, run.given() | {"metrics": metrics})
 
 
 def parse(
@@ -284,6 +254,7 @@ def nlu_score(
     run: Json[RunInfo],
     train: TrainJson,
     output: Path,
+    examples: Path,
 ) -> None:
     """Score predictions for a task of language understanding: Matthews, accuracy, F1, correlations.
 
@@ -292,46 +263,21 @@ def nlu_score(
         predicted: Predictions for each part: one label or number per line.
         run: The run: corpus, task, system, seed, settings.
         output: scores.json.
+        examples: Output: examples.csv, each answer beside the gold one, for significance tests.
     """
     from synmask.pipeline.corpora.tasks import read_task
-    from synmask.pipeline.evaluation.task_scores import read_predictions, score
+    from synmask.pipeline.evaluation.task_scores import EXAMPLES, read_predictions, score
 
-    scores, checksums = {}, {}
+    scores, checksums, rows = {}, {}, [EXAMPLES]
     for part, path, answers in together(parts=parts, gold=gold, predicted=predicted):
-        examples = read_task(task, path)
-        scores[part] = score(task, examples.labels, read_predictions(task, answers, len(examples.labels)))
-        checksums[part] = sha256(answers)[:16]
-    write_json(output, _of_run(run, train, {"task": task, "scores": scores, "answers": checksums}))
-
-
-def nlu_significance(
-    *,
-    task: TaskName,
-    parts: Parts,
-    gold: Some[Path],
-    predicted: Some[Path],
-    baseline: Some[Path],
-    run: Json[RunInfo],
-    output: Path,
-) -> None:
-    """Test a run's answers to a task against the baseline's (paired approximate randomisation).
-
-    Args:
-        gold: TSV of each part.
-        predicted: Predictions for each part: one label or number per line.
-        baseline: Predictions of the baseline with the same seed.
-        run: The run and the baseline's name.
-        output: significance-BASELINE.json.
-    """
-    from synmask.pipeline.corpora.tasks import read_task
-    from synmask.pipeline.evaluation.task_scores import compare, read_predictions
-
-    tests = {}
-    for part, path, *answers in together(parts=parts, gold=gold, predicted=predicted, baseline=baseline):
-        examples = read_task(task, path)
-        both = (read_predictions(task, path, len(examples.labels)) for path in answers)
-        tests[part] = compare(task, examples.labels, *both)
-    write_json(output, run.given() | {"task": task, "parts": tests})
+        labels = read_task(task, path).labels
+        given = read_predictions(task, answers, len(labels))
+        scores[part], checksums[part] = score(task, labels, given), sha256(answers)[:16]
+        rows += [[part, *pair] for pair in zip(given, labels, strict=True)]
+    found = {"task": task, "scores": scores, "answers": checksums}
+    with all_writing([output, examples]) as (scored, answered):
+        scored.write(json_text(_of_run(run, train, found)))
+        csv.writer(answered, lineterminator="\n").writerows(rows)
 
 
 def nlu_baselines(

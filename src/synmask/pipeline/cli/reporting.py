@@ -30,7 +30,6 @@ def table(
     scores: tuple[Path, ...],
     parses: tuple[Path, ...],
     tasks: tuple[Path, ...] = (),
-    comparisons: tuple[Path, ...],
     output: Path,
 ) -> None:
     """Make a table from the given runs: CSV, Markdown and LaTeX.
@@ -40,15 +39,14 @@ def table(
     Args:
         plan: Rows, columns and the runs that the table needs.
         published: published.yaml.
-        scores: scores.json of the runs.
+        scores: scores.json of the runs; sentences.csv beside each, if it exists, for tests.
         parses: parse.json of the runs.
-        tasks: scores.json and baselines.json of tasks of language understanding.
-        comparisons: Output of `significance`.
+        tasks: scores.json and baselines.json of tasks of language understanding; examples.csv likewise.
         output: Prefix of .csv, .runs.csv, .md and .tex.
     """
     from synmask.pipeline.reporting.tables import write_table
 
-    write_table(plan, read_published(published), scores, parses, tasks, comparisons, output)
+    write_table(plan, read_published(published), scores, parses, tasks, output)
 
 
 def parse_table(

@@ -19,6 +19,7 @@ BASELINE_NOTES = (
     "The best epoch is chosen on the set that is scored, as the papers do; the baselines choose nothing.",
 )
 AVERAGE = "average"
+TESTED = ("sacrebleu", "bleu_tokenised", "glue")  # metrics tested against the baseline, by counts
 
 AskedRun = dict[str, Any]
 
@@ -91,6 +92,7 @@ def plan(config: Config, published: Published, name: str) -> Plan:
     files = {
         "scores.json": metrics & {*get_args(Translation), *get_args(Validation), *get_args(Cost)},
         "parse.json": metrics & {*get_args(Parsing)},
+        "sentences.csv": metrics & {*TESTED} & {*get_args(Translation)},
     }
     return {
         "title": table.title,
@@ -112,10 +114,6 @@ def _cells(plan: Plan) -> Iterator[tuple[Column, str, int]]:
                 yield column, system, seed
 
 
-def _task_folder(column: Column) -> str:
-    return f"results/{column['corpus']}/{column['task']}"
-
-
 def asked_runs(plan: Plan) -> list[AskedRun]:
     """Every run that a table asks for, in its order: corpus, direction (or column), system and seed."""
     return [
@@ -125,32 +123,13 @@ def asked_runs(plan: Plan) -> list[AskedRun]:
 
 
 def task_files(plan: Plan) -> list[str]:
-    """Paths that a benchmark's table reads: the scores of each run, and of the baselines of each task."""
+    """Paths that a benchmark's table reads: scores and answers of each run, scores of the baselines."""
     paths = []
     for column, system, seed in _cells(plan):
-        run = f"{system}/seed{seed}/scores.json" if system not in BASELINES else "baselines.json"
-        paths.append(f"{_task_folder(column)}/{run}")
+        run = [f"{system}/seed{seed}/{name}" for name in ("scores.json", "examples.csv")]
+        names = ["baselines.json"] if system in BASELINES else run
+        paths += [f"results/{column['corpus']}/{column['task']}/{name}" for name in names]
     return list(dict.fromkeys(paths))
-
-
-def task_comparisons(plan: Plan) -> list[tuple[str, str]]:
-    """Folders of the runs that a benchmark's table tests, each with the baseline's of that seed."""
-    first = plan["baseline"]
-    return [
-        (f"{_task_folder(column)}/{system}/seed{seed}", f"{_task_folder(column)}/{first}/seed{seed}")
-        for column, system, seed in _cells(plan)
-        if column.get("task") and system not in (first, *BASELINES)
-        if seed in column["runs"].get(first, ())
-    ]
-
-
-def compared(plan: Plan) -> list[tuple[AskedRun, AskedRun]]:
-    """The runs that are tested, each with the baseline's run of the same seed."""
-    if not set(plan["metrics"]) & set(get_args(Translation)):
-        return []
-    runs = asked_runs(plan)
-    pairs = ((run, run | {"system": plan["baseline"]}) for run in runs if run["system"] != plan["baseline"])
-    return [(run, baseline) for run, baseline in pairs if baseline in runs]
 
 
 def _own_table(entry: Experiment, name: str) -> Table:

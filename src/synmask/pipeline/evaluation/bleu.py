@@ -12,6 +12,7 @@ from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.text import languages
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
+TOKENISED = [f"tokenised_{count}" for count in COUNTS]  # the same, of tokenised BLEU
 SOURCE = ["source_words", "split_words"]
 Texts = tuple[list[str], list[str]]  # hypotheses and references, sentence by sentence
 
@@ -125,12 +126,12 @@ def score(
 
 
 def sentence_counts(
-    plain: Texts, source: Path, *, language: str, lowercase: bool = False
+    plain: Texts, tokens: Texts, source: Path, *, language: str, lowercase: bool = False
 ) -> Iterator[list[int]]:
-    """Yield `COUNTS` (sacreBLEU's) and `SOURCE` of each test sentence.
+    """Yield `COUNTS` (sacreBLEU's), `TOKENISED` and `SOURCE` of each test sentence.
 
     Args:
-        plain: as for `score`.
+        plain, tokens: as for `score`.
         source: the file of source sentences in BPE.
         language, lowercase: as for `bleu`.
     Raises:
@@ -141,14 +142,18 @@ def sentence_counts(
         raise UserError(
             f"{source} has {len(sources)} lines, its translation {len(plain[0])}; decode the test set again"
         )
-    metric = bleu("sacrebleu", language, lowercase=lowercase)
-    metric.effective_order = True  # does not affect counts; avoids a warning per sentence
-    for line, expected, tokens in zip(*plain, sources, strict=True):
-        found = metric.sentence_score(line, [expected])
-        goes_on = [piece.endswith("@@") for piece in tokens.split()]
+    metrics = [bleu(metric, language, lowercase=lowercase) for metric in ("sacrebleu", "bleu_tokenised")]
+    for metric in metrics:
+        metric.effective_order = True  # does not affect counts; avoids a warning per sentence
+    for pieces, *pairs in zip(sources, zip(*plain, strict=True), zip(*tokens, strict=True), strict=True):
+        counts = []
+        for metric, (line, expected) in zip(metrics, pairs, strict=True):
+            found = metric.sentence_score(line, [expected])
+            counts += [*found.counts, *found.totals, found.sys_len, found.ref_len]
+        goes_on = [piece.endswith("@@") for piece in pieces.split()]
         words = goes_on.count(False)
         split = sum(now and not before for before, now in pairwise([False, *goes_on]))
-        yield [*found.counts, *found.totals, found.sys_len, found.ref_len, words, split]
+        yield [*counts, words, split]
 
 
 def score_texts(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, Texts, score, sentence_counts
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, Texts, score, sentence_counts
 from synmask.pipeline.files import UserError, read_lines
 
 PROBABILITY = ["log_probability", "tokens"]  # of a reference: the sum over its sub-words and their number
@@ -69,7 +69,7 @@ def score_sets(
 
 
 def sentence_rows(
-    plain: Texts, source: Path, probable: np.ndarray, of_sets: Sequence[str], **how: Any
+    plain: Texts, tokens: Texts, source: Path, probable: np.ndarray, of_sets: Sequence[str], **how: Any
 ) -> Iterator[list[Any]]:
     """The rows of sentences.csv, the first with the names of its columns; as `score_sets`.
 
@@ -77,7 +77,7 @@ def sentence_rows(
         UserError: as `sentence_counts`.
     """
     named = [[name] for name in of_sets] or [[]] * len(plain[0])
-    yield [*COUNTS, *SOURCE, *PROBABILITY, *([SET] if of_sets else [])]
-    counts = sentence_counts(plain, source, **how)
-    for row, (log_probability, tokens), name in zip(counts, probable.tolist(), named, strict=True):
-        yield [*row, log_probability, int(tokens), *name]
+    yield [*COUNTS, *TOKENISED, *SOURCE, *PROBABILITY, *([SET] if of_sets else [])]
+    counts = sentence_counts(plain, tokens, source, **how)
+    for row, (log_probability, pieces), name in zip(counts, probable.tolist(), named, strict=True):
+        yield [*row, log_probability, int(pieces), *name]

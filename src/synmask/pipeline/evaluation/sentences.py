@@ -1,8 +1,9 @@
 """BLEU sentence by sentence: confidence intervals, and BLEU of groups of sentences.
 
 BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). One file per run
-holds these ten counts for each test sentence, the length and number of split words of its source, how
-probable the model finds its reference, and the name of its set, if there are several.
+holds these ten counts for each test sentence, of sacreBLEU and of tokenised BLEU, the length and number of
+split words of its source, how probable the model finds its reference, and the name of its set, if there are
+several.
 """
 
 import itertools
@@ -13,13 +14,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, bleu_of_counts
-from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET
+from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, bleu_of_counts
+from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET, perplexity
 from synmask.pipeline.files import UserError
 
 GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
 SAMPLES = 1000
-_KINDS = dict.fromkeys([*COUNTS, *SOURCE, "tokens"], np.int64) | {"log_probability": np.float64, SET: str}
+OF_SENTENCES = {  # metric → the columns from whose sums it follows, and how
+    "sacrebleu": (COUNTS, bleu_of_counts),
+    "bleu_tokenised": (TOKENISED, bleu_of_counts),
+    "perplexity": (PROBABILITY, perplexity),
+}
+_KINDS = dict.fromkeys([*COUNTS, *TOKENISED, *SOURCE, "tokens"], np.int64)
+_KINDS |= {"log_probability": np.float64, SET: str}
 
 
 class Run(NamedTuple):
@@ -29,7 +36,9 @@ class Run(NamedTuple):
 
 
 def read_sentences(path: Path) -> pd.DataFrame:
-    """Read a run's sentences.csv: `COUNTS` and `SOURCE` of each sentence; and `PROBABILITY`, `SET` if known.
+    """Read a run's sentences.csv: `COUNTS` and `SOURCE` of each sentence; and, if known, the other columns.
+
+    Files of older versions lack `TOKENISED` and perhaps `PROBABILITY`; `SET` needs several test sets.
 
     Raises:
         UserError: no such file, or of another kind.
@@ -41,7 +50,8 @@ def read_sentences(path: Path) -> pd.DataFrame:
     except ValueError as error:
         raise UserError(f"{path}: not a table of counts ({error}); delete it and rerun") from None
     least = [*COUNTS, *SOURCE]
-    known = (least, [*least, *PROBABILITY], [*least, *PROBABILITY, SET])
+    now = [*COUNTS, *TOKENISED, *SOURCE, *PROBABILITY]
+    known = (least, [*least, *PROBABILITY], [*least, *PROBABILITY, SET], now, [*now, SET])
     if list(rows.columns) not in known or rows.empty:
         raise UserError(f"{path}: not a table of counts; delete it and rerun")
     return rows

@@ -1,18 +1,11 @@
-"""Test a system against the baseline: over the test set (sacreBLEU's paired test) and over the seeds."""
+"""Test whether two systems differ: over test sentences and seeds together, and over the seeds alone."""
 
-import logging
-from collections.abc import Sequence
-from pathlib import Path
-from statistics import fmean
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from sacrebleu.metrics import BLEU
-from sacrebleu.significance import PairedTest
+import numpy as np
 
-from synmask.pipeline.files import read_aligned
-
-logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # keep stderr for errors
-TRIALS = 10_000  # sacreBLEU's own number
+from synmask.pipeline.evaluation.bootstrap import SAMPLES, f1, paired_bootstrap
 
 
 class Certainty(NamedTuple):
@@ -20,65 +13,30 @@ class Certainty(NamedTuple):
 
     p: float
     p_test_set: float
-    p_seeds: float | None  # None with one seed
+    p_seeds: float | None  # None if a side has one seed
 
 
 def compare(
-    hypothesis: str | Path, baseline: str | Path, reference: str | Path, metric: BLEU
-) -> dict[str, Any]:
-    """Paired approximate randomisation of two translations of one test set (Riezler and Maxwell 2005).
-
-    sacreBLEU counts the shuffles with a *larger* difference than the real one, so identical translations
-    would get p = 1/10001. If two translations differ in k sentences, at least 2 of the 2^k ways to swap them
-    give exactly the real difference, so p is never below 2^(1-k).
-
-    Args:
-        metric: from `bleu.bleu`, for plain text or tokens, like the three files.
-    Returns:
-        {"difference": BLEU of the hypothesis minus that of the baseline, "p", "signature"}.
-    Raises:
-        UserError: the files differ in their number of lines, or are empty.
-    """
-    ours, theirs, references = read_aligned(
-        (hypothesis, baseline, reference), "give three files on the same test set"
-    )
-    test = PairedTest([("baseline", theirs), ("system", ours)], {"BLEU": metric}, [references], "ar", TRIALS)
-    signatures, scores = test()
-    before, after = scores["BLEU"]
-    changed = sum(one != other for one, other in zip(ours, theirs, strict=True))
-    return {
-        "difference": after.score - before.score,
-        "p": min(1.0, max(after.p_value, 2.0 ** (1 - changed))),
-        "signature": str(signatures["BLEU"]),
-    }
-
-
-def over_seeds(
-    pairs: Sequence[tuple[float, float]], system: Sequence[float], baseline: Sequence[float]
+    scores: Sequence[float],
+    rivals: Sequence[float] | float,
+    counts: Sequence[Sequence[np.ndarray]],
+    rival_counts: Sequence[Sequence[np.ndarray]],
+    *,
+    score: Callable[[np.ndarray], np.ndarray] = f1,
+    gain: float = 0.0,
+    samples: int = SAMPLES,
 ) -> Certainty:
-    """Test K pairs of runs, one per seed, by `over_test_set` and `seeds_differ`; significance requires both.
+    """Test whether two systems' mean scores differ by `gain`: `paired_bootstrap` and `seeds_differ`.
 
     Args:
-        pairs: difference and p-value of each pair, from `compare`.
-        system, baseline: the K scores of each.
+        scores, rivals: one per seed; a rival without seeds, such as a trivial tree, has one number.
+        counts, rival_counts, score, samples: as for `paired_bootstrap`.
+    Raises:
+        ValueError: as `paired_bootstrap`.
     """
-    p_test_set, p_seeds = over_test_set(pairs), seeds_differ(system, baseline)
+    p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples).p
+    p_seeds = seeds_differ([one - gain for one in scores], rivals)
     return Certainty(p_test_set if p_seeds is None else max(p_test_set, p_seeds), p_test_set, p_seeds)
-
-
-def over_test_set(pairs: Sequence[tuple[float, float]]) -> float:
-    """Combine the two-sided p-values of K pairs of runs, one per seed.
-
-    Those whose difference has another sign than the mean difference count as 1; then p = K/k · p_(k), where
-    p_(k) is the k-th smallest and k = floor(K/2) + 1, so that more than half of the pairs must agree. This
-    bound (Rüger 1978) holds under any dependence between the K tests, which share the test set. Sentences of
-    several seeds are never pooled.
-    """
-    count = len(pairs)
-    mean = fmean(difference for difference, _ in pairs)
-    agreeing = sorted(p if difference * mean > 0 else 1.0 for difference, p in pairs)
-    majority = count // 2 + 1
-    return min(1.0, count / majority * agreeing[majority - 1])
 
 
 def seeds_differ(system: Sequence[float], baseline: Sequence[float] | float) -> float | None:

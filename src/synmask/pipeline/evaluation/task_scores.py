@@ -4,10 +4,9 @@ Both libraries are imported where they are used: to load them takes 2 s, and mos
 """
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from synmask.pipeline.corpora.tasks import TASKS, Examples, task_named
 from synmask.pipeline.files import UserError, read_lines
 
 if TYPE_CHECKING:
+    import pandas as pd
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -32,7 +32,7 @@ TASK_METRICS = {  # the first one is a task's score in GLUE's average, and choos
     "entailment": ("accuracy",),
     "predicate": ("pearson", "spearman"),
 }
-TRIALS = 10_000  # per test, as in sacreBLEU
+EXAMPLES = ["part", "answer", "gold"]  # the columns of examples.csv
 TOKEN = r"(?u)\w+|[^\w\s]"  # scikit-learn's own pattern would drop "a" and "I"
 
 
@@ -72,66 +72,57 @@ def _correlation(metric: str, gold: Sequence[str], predicted: Sequence[str]) -> 
     return (stats.pearsonr if metric == "pearson" else stats.spearmanr)(*sides).statistic
 
 
-def compare(
-    task: str, gold: Sequence[str], predicted: Sequence[str], baseline: Sequence[str]
-) -> dict[str, Any]:
-    """Paired approximate randomisation of two systems' answers to N examples (Riezler and Maxwell 2005).
+def contributions(gold: Sequence[str], answers: Sequence[str]) -> list[np.ndarray]:
+    """What each of N examples adds to the sums from which `of_sums` computes a task's own score, (N,) each.
 
-    Each trial swaps the answers to an example at random; p is the share of trials in which the task's own
-    score differs by at least the real difference. All scores follow from sums over examples, so a trial only
-    moves the contributions of swapped examples.
-
-    Returns:
-        {"difference" (percent, `predicted` minus `baseline`), "p", "signature"}: see `significance.compare`.
+    These are 1, whether the answer is right, answer, gold, their squares and their product; labels count as 1
+    for "1", and as 0.
     """
-    ours, theirs = (_contributions(task, gold, answers) for answers in (predicted, baseline))
-    measure = partial(_from_sums, task, _contributions(task, gold, gold).sum(0), len(gold))
-    differing = (ours != theirs).any(1)
-    change = (theirs - ours)[differing]
-    ours, theirs = ours.sum(0), theirs.sum(0)
-    real = abs(measure(ours) - measure(theirs))
-    random, larger = np.random.default_rng(12345), 0  # sacreBLEU's seed
-    for trials in np.diff([*range(0, TRIALS, 500), TRIALS]):
-        moved = (random.random((trials, len(change))) < 0.5).astype(float) @ change
-        larger += int((abs(measure(ours + moved) - measure(theirs - moved)) >= real - 1e-9).sum())
-    return {
-        "difference": 100 * float(measure(ours) - measure(theirs)),
-        "p": (larger + 1) / (TRIALS + 1),
-        "signature": f"ar:{TRIALS}|seed:12345",
-    }
+    right = np.array([one == other for one, other in zip(gold, answers, strict=True)], dtype=np.float64)
+    given, truth = (np.array([_number(value) for value in side]) for side in (answers, gold))
+    return [np.ones(len(right)), right, given, truth, given**2, truth**2, given * truth]
 
 
-def _contributions(task: str, gold: Sequence[str], answers: Sequence[str]) -> np.ndarray:
-    """(N, k) each example's contribution to the sums from which the task's own score follows."""
-    if TASK_METRICS[task][0] == "pearson":
-        truth, given = (np.array(side, dtype=np.float64) for side in (gold, answers))
-        return np.stack([given, given**2, given * truth], axis=1)
-    right = np.array([one == other for one, other in zip(gold, answers, strict=True)])
-    yes = np.array(answers) == "1"
-    return np.stack([right, right & yes, yes], axis=1).astype(float)
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:  # a label that is a word
+        return 0.0
 
 
-def _from_sums(task: str, gold: np.ndarray, count: int, sums: np.ndarray) -> np.ndarray:
-    """The task's own score (0 to 1) from sums (..., k) of `_contributions`; `gold`: the gold labels' sums."""
-    first, second, third = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+def of_sums(task: str, sums: np.ndarray) -> np.ndarray:
+    """The task's own score in percent, as `score`, from sums (..., 7) of `contributions` over examples."""
+    count, right, given, truth, given_squared, truth_squared, both = np.moveaxis(sums, -1, 0)
     match TASK_METRICS[task][0]:
         case "accuracy":
-            return first / count
+            return 100 * right / count
         case "f1":
-            either = third + gold[2]
-            return 2 * second / np.where(either, either, 1)  # 0 if neither has the label
-        case "matthews":  # second: true positives, third: predicted positives
-            spread = third * (count - third) * gold[2] * (count - gold[2])
-            return _ratio(second * count - third * gold[2], spread)
-        case "pearson":
-            spread = (second * count - first**2) * (gold[1] * count - gold[0] ** 2)
-            return _ratio(third * count - first * gold[0], spread)
+            return 200 * both / np.maximum(given + truth, 1)  # 0 if neither has the label
+        case "matthews" | "pearson":  # Matthews' is Pearson's correlation of labels 0 and 1
+            spreads = [count * given_squared - given**2, count * truth_squared - truth**2]
+            constant = (spreads[0] <= 1e-9 * given_squared) | (spreads[1] <= 1e-9 * truth_squared)
+            spread = np.where(constant, 1, spreads[0] * spreads[1])
+            return np.where(constant, 0, 100 * (count * both - given * truth) / np.sqrt(spread))
     raise ValueError(f"no test of {TASK_METRICS[task][0]}")
 
 
-def _ratio(numerator: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """numerator / √spread, or 0 without spread."""
-    return np.where(spread > 1e-9, numerator / np.sqrt(np.maximum(spread, 1e-9)), 0.0)
+def read_examples(path: Path) -> "pd.DataFrame":
+    """Read a run's examples.csv: part, answer and gold label of each example, as text.
+
+    Raises:
+        UserError: no such file, or of another kind.
+    """
+    import pandas as pd
+
+    try:
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; score this run first") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not a table of answers ({error}); delete it and rerun") from None
+    if list(rows.columns) != EXAMPLES:
+        raise UserError(f"{path}: not a table of answers; delete it and rerun")
+    return rows
 
 
 def majority(task: str, train: Examples, dev: Examples) -> dict[str, float]:

@@ -1,14 +1,20 @@
 """The cells of a table: the published number, the mean over our seeds, the test against the baseline."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.published import Number, Published
-from synmask.pipeline.config.table_plan import Plan
-from synmask.pipeline.evaluation.significance import Certainty, over_seeds
+from synmask.pipeline.config.table_plan import TESTED, Plan
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, read_sentences
+from synmask.pipeline.evaluation.significance import Certainty, compare
+from synmask.pipeline.evaluation.task_scores import contributions, of_sums, read_examples
+from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.layout import Value, highest
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import chosen
@@ -33,26 +39,26 @@ class Cell:
     seeds: int
     asked: int
     difference: float | None  # to the published number
-    baseline: str | None
-    p: float | None
+    baseline: str | None  # None: nothing to test
+    p: float | None  # None beside a baseline: some run has no counts by sentence
     p_test_set: float | None
     p_seeds: float | None
     best: bool = False  # among our means; in a sweep: the system that validation chooses
     best_published: bool = False
 
 
-def build_cells(plan: Plan, published: Published, runs: pd.DataFrame, tests: pd.DataFrame) -> list[Cell]:
+def build_cells(plan: Plan, published: Published, runs: pd.DataFrame) -> list[Cell]:
     """All cells of a table by column, metric and row; the best means, or validation's choice, are marked.
 
     Args:
         runs: one row per run, as from `runs.read_scores`.
-        tests: one row per run and metric, as from `runs.read_comparisons`.
     """
     cells = []
     choice = chosen(runs) if plan["sweep"] else {}
     for column in plan["columns"]:
+        read = cache(read_examples if column.get("task") else read_sentences)
         for metric in plan["metrics"]:
-            rows = [_cell(plan, published, runs, tests, column, metric, *row) for row in plan["rows"]]
+            rows = [_cell(plan, published, runs, read, column, metric, *row) for row in plan["rows"]]
             if plan["sweep"]:
                 for cell in rows:
                     cell.best = choice.get((cell.corpus, cell.column)) == cell.system
@@ -75,7 +81,7 @@ def _cell(
     plan: Plan,
     published: Published,
     runs: pd.DataFrame,
-    tests: pd.DataFrame,
+    read: Callable[[Path], pd.DataFrame],
     column: dict[str, Any],
     metric: str,
     system: str,
@@ -84,10 +90,12 @@ def _cell(
     corpus, name = column["corpus"], column["column"]
     number: Number | None = published.numbers.get((corpus, name, metric, system))
     place = {"corpus": corpus, "direction": name}
-    values, rivals = (_values(runs, metric, **place, system=one) for one in (system, plan["baseline"]))
+    ours, theirs = (_scored(runs, metric, **place, system=one) for one in (system, plan["baseline"]))
+    values = ours["value"]
     mean = values.mean() if len(values) else None
-    tested = _where(tests, **place, system=system, baseline=plan["baseline"], metric=metric)
-    test = _test(tested, values, rivals)
+    due = metric in TESTED and system != plan["baseline"] and len(ours) and len(theirs)
+    due = due and ours["counts"].notna().all()  # neither an average over columns nor a trivial baseline
+    test = _test(column, metric, ours, theirs, read) if due else None
     return Cell(
         corpus, name, metric, system, label,
         published=number and number.mean,
@@ -100,34 +108,52 @@ def _cell(
         seeds=len(values),
         asked=len(column["runs"].get(system, ())),
         difference=mean - number.mean if number and mean is not None else None,
-        baseline=plan["baseline"] if test else None,
+        baseline=plan["baseline"] if due else None,
         p=test and test.p,
         p_test_set=test and test.p_test_set,
         p_seeds=test and test.p_seeds,
     )  # fmt: skip
 
 
-def _where(table: pd.DataFrame, **values: str | None) -> pd.DataFrame:
-    """The rows with these values."""
-    for key, value in values.items():
-        table = table[table[key] == value]
-    return table
+def _scored(runs: pd.DataFrame, metric: str, **cell: str | None) -> pd.DataFrame:
+    """A cell's runs but those that diverged; `value` is the metric, scaled for print."""
+    rows = runs if metric in runs else runs[:0].assign(**{metric: None})
+    for key, value in cell.items():
+        rows = rows[rows[key] == value]
+    return rows.assign(value=rows[metric].astype(float) * METRICS[metric].scale).dropna(subset=["value"])
 
 
-def _values(runs: pd.DataFrame, metric: str, **cell: str | None) -> pd.Series:
-    """A metric of a cell's runs by seed, scaled for print, without runs that diverged."""
-    if metric not in runs:
-        return pd.Series(dtype=float)
-    return _where(runs, **cell).set_index("seed")[metric].astype(float).dropna() * METRICS[metric].scale
-
-
-def _test(tests: pd.DataFrame, ours: pd.Series, theirs: pd.Series) -> Certainty | None:
-    """Scores by seed against the baseline's, over the tested seeds that both have; None if there are none."""
-    tests = tests[tests["seed"].isin(ours.index) & tests["seed"].isin(theirs.index)]
-    if tests.empty:
+def _test(
+    column: dict[str, Any],
+    metric: str,
+    ours: pd.DataFrame,
+    theirs: pd.DataFrame,
+    read: Callable[[Path], pd.DataFrame],
+) -> Certainty | None:
+    """The runs of a cell against the baseline's; None if a run has no counts."""
+    sides = [[_counts(column, metric, path, read) for path in side["counts"]] for side in (ours, theirs)]
+    if None in (*sides[0], *sides[1]):
         return None
-    pairs = [*zip(tests["difference"], tests["p"], strict=True)]
-    return over_seeds(pairs, ours[tests["seed"]].tolist(), theirs[tests["seed"]].tolist())
+    score = partial(of_sums, column["task"]) if column.get("task") else OF_SENTENCES[metric][1]
+    try:
+        return compare(ours["value"].tolist(), theirs["value"].tolist(), *sides, score=score)
+    except ValueError as error:
+        names = f"{column['column']}, {ours['system'].iloc[0]} and {theirs['system'].iloc[0]}"
+        raise UserError(f"{names}: not scored on the same test set ({error}); score them again") from None
+
+
+def _counts(
+    column: dict[str, Any], metric: str, path: Path, read: Callable[[Path], pd.DataFrame]
+) -> list[np.ndarray] | None:
+    """The counts of a run from whose sums the metric follows, (N,) each; None if they are not known."""
+    if not path.exists():
+        return None
+    rows = read(path)
+    if column.get("task"):
+        rows = rows[rows["part"] == column["part"]]
+        return contributions([*rows["gold"]], [*rows["answer"]])
+    names, _ = OF_SENTENCES[metric]
+    return [rows[name].to_numpy() for name in names] if {*names} <= {*rows} else None
 
 
 def _mark_best(cells: Sequence[Cell], digits: int) -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import Plan, asked_runs
+from synmask.pipeline.evaluation.bootstrap import SAMPLES
 from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
 from synmask.pipeline.reporting.metrics import METRICS
@@ -18,13 +19,13 @@ def notes(
     published: Published,
     cells: Sequence[Cell],
     runs: pd.DataFrame,
-    tests: pd.DataFrame,
     make: str,
 ) -> list[str]:
     """The notes, one paragraph each; `make` is the command that makes missing runs."""
     parts = [
         _how_to_read(plan, cells),
-        _marks(plan, cells, tests),
+        _marks(plan, cells),
+        _untested(cells),
         _published(published, cells),
         *published.notes({(cell.corpus, cell.metric, cell.system) for cell in cells if cell.paper}),
         *plan["notes"],
@@ -64,23 +65,32 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _marks(plan: Plan, cells: Sequence[Cell], tests: pd.DataFrame) -> str:
+def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
     tested = [cell for cell in cells if cell.p is not None]
     if not tested:
         return ""
     label = dict(plan["rows"])[plan["baseline"]]
-    trials = dict(part.split(":") for part in tests["signature"].iloc[0].split("|"))["ar"]
-    examples = "examples" if "glue" in plan["metrics"] else "test set"
-    over = f"over the {examples} (approximate randomisation seed by seed, {trials} trials)"
+    units = "examples" if "glue" in plan["metrics"] else "sentences"
+    text = f"by a paired bootstrap over {units} and seeds ({SAMPLES:,} samples)"
     if all(cell.p_seeds is None for cell in tested):
-        over += "; one seed says nothing about the spread over seeds"
+        text += "; one seed says nothing about the spread over seeds"
     else:
-        over = f"both {over} and over the seeds (Welch's t-test)"
+        text = f"both {text} and by Welch's t-test over the seeds"
         if any(cell.p_seeds is None for cell in tested):
-            over += f"; where there is one seed, over the {examples} alone"
+            text += "; where there is one seed, by the first alone"
     if min(cell.p for cell in tested) < SIGNIFICANT:
-        return f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {label}, {over}."
-    return f"No difference from {label} is significant (p < {SIGNIFICANT}) {over}."
+        return (
+            f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {label}, {text}."
+            " Not corrected for the number of comparisons."
+        )
+    return f"No difference from {label} is significant (p < {SIGNIFICANT}) {text}."
+
+
+def _untested(cells: Sequence[Cell]) -> str:
+    names = dict.fromkeys(
+        f"{cell.label} {arrow(cell.column)}" for cell in cells if cell.baseline and cell.p is None
+    )
+    return f"Not tested, for want of counts by sentence (score again): {', '.join(names)}." if names else ""
 
 
 def _published(published: Published, cells: Sequence[Cell]) -> str:

@@ -1,4 +1,4 @@
-"""Read the results of runs as tables: scores.json, parse.json, tests against a baseline, peak memory.
+"""Read the results of runs as tables: scores.json, parse.json, peak memory.
 
 All functions that read raise a UserError if a file is missing, is not JSON, or lacks a key.
 """
@@ -37,7 +37,8 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
 
     Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
-    training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices.
+    training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices. `counts` is the path
+    of the counts by sentence, which may not exist.
 
     Raises:
         UserError: there is no file.
@@ -56,6 +57,7 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
         row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
         row["model"] = (run.get("model") or {}).get("test")
         row["answers"] = (run.get("hypotheses") or {}).get("test")
+        row["counts"] = Path(path).with_name("sentences.csv")
         row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
         row["memory"] = _finite(run.get("memory"))
         rows.append(row)
@@ -154,7 +156,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> p
     """Tasks of language understanding, one row per run and column; `glue` is the task's own score.
 
     Each file is a run's scores.json, or a task's baselines.json, whose rows have seed 0. `direction` is the
-    name of the column.
+    name of the column, `counts` the path of the run's answers, which may not exist.
 
     Raises:
         UserError: runs of one system and task were trained with different settings.
@@ -166,6 +168,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> p
         settings = json.dumps({key: run.get(key) for key in ("settings", "weights")}, sort_keys=True)
         head = {"corpus": run["corpus"], "seed": run.get("seed", 0), "settings": settings}
         head |= {key: run.get(key) for key in COSTS}
+        head["counts"] = Path(path).with_name("examples.csv") if "system" in run else None
         for system, parts in whole.items():
             for part, scores in parts.items():
                 place = (run["corpus"], run["task"], part)
@@ -209,31 +212,6 @@ def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     means = finite.groupby(["corpus", "direction", "system"], sort=False)[CHOICE].mean()
     places = means.groupby(level=["corpus", "direction"])
     return {place: group.idxmax()[-1] for place, group in places if len(group) > 1}
-
-
-def read_comparisons(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]] = ()) -> pd.DataFrame:
-    """The tests of runs against the baseline's run with the same seed, one row per run and metric.
-
-    Args:
-        columns: of a benchmark's table; `direction` is then the name of a task's column.
-    """
-    rows, named = [], _named(columns)
-    for path in paths:
-        run = read_json(path)
-        keys = ["corpus", "system", "seed", "baseline"]
-        _require(run, [*keys, "parts", "task"] if "task" in run else [*RUN, "metrics"], path, "the file")
-        for kind in ("metrics", "parts"):
-            if not isinstance(run.get(kind, {}), dict):
-                raise UserError(f"{path}: {kind} has no tests in it; delete it and make it again")
-            for name, test in run.get(kind, {}).items():
-                _require(test, ["difference", "p"], path, f"{kind}.{name}")
-        head = {key: run.get(key) for key in [*RUN, "baseline"]}
-        rows += [head | {"metric": metric} | test for metric, test in run.get("metrics", {}).items()]
-        for part, test in run.get("parts", {}).items():
-            place = (run["corpus"], run["task"], part)
-            if place in named:
-                rows.append(head | {"direction": named[place], "metric": "glue"} | test)
-    return pd.DataFrame(rows, columns=[*RUN, "baseline", "metric", "difference", "p", "signature"])
 
 
 def check_alike(runs: pd.DataFrame) -> None:

@@ -24,7 +24,6 @@ from synmask.pipeline.reporting.runs import (
     averaged,
     check_alike,
     describe,
-    read_comparisons,
     read_parse_scores,
     read_scores,
     read_tasks,
@@ -39,28 +38,26 @@ def write_table(
     scores: Sequence[Path],
     parses: Sequence[Path],
     tasks: Sequence[Path],
-    comparisons: Sequence[Path],
     out: Path,
 ) -> None:
     """Write a table from the given runs: OUT.md, .tex and .json; .csv (a row per cell), .runs.csv (per run).
 
     Args:
         plan: rows, columns and the runs that are asked for (`config.table_plan.plan`).
-        scores, parses: scores.json and parse.json of the runs that exist.
-        tasks: scores.json and baselines.json of tasks of language understanding.
-        comparisons: their tests against the baseline (`synmask significance`, `nlu-significance`).
+        scores, parses: scores.json and parse.json of the runs that exist. What is tested against the baseline
+            also has sentences.csv beside scores.json (`score-run`).
+        tasks: scores.json and baselines.json of tasks of language understanding; the same with examples.csv.
     Raises:
         UserError: a file is missing or lacks a key; a run is given twice or is not of the table; runs of one
             cell were trained with different settings, or runs of one column decoded or scored differently.
     """
     runs = _gather(plan, scores, parses, tasks)
-    tests = read_comparisons(comparisons, plan["columns"])
-    cells = build_cells(plan, published, runs, tests)
+    cells = build_cells(plan, published, runs)
     write_csv(out, pd.DataFrame(map(asdict, cells)).drop(columns="published_text"))
-    write_csv(f"{out}.runs", _run_table(runs, tests))
+    write_csv(f"{out}.runs", runs.drop(columns=[*OUTPUTS, "overlap", "counts"]))  # notes have the first
     table = _layout(plan, cells)
     name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(out))  # of a storage, what a user calls it
-    table.notes = notes(plan, published, cells, runs, tests, make=f"snakemake {name}.md")
+    table.notes = notes(plan, published, cells, runs, make=f"snakemake {name}.md")
     write_tables(out, [table])
 
 
@@ -69,7 +66,7 @@ def _gather(
 ) -> pd.DataFrame:
     """All given runs, one row each, in the table's order."""
     signatures = [f"signature_{metric}" for metric in SCORES]
-    columns = [*RUN, *COSTS, "overlap", *OUTPUTS]
+    columns = [*RUN, *COSTS, "overlap", "counts", *OUTPUTS]
     columns += ["device_hours", "memory", *SCORES, *VALID_SCORES, *signatures]
     runs = pd.DataFrame(columns=columns)
     if scores:
@@ -86,13 +83,6 @@ def _gather(
         raise UserError(f"{describe(runs.iloc[places.index(None)])}: not in this table; leave the file out")
     runs = runs.iloc[sorted(range(len(places)), key=places.__getitem__)].reset_index(drop=True)
     return averaged(runs, plan["columns"]) if tasks else runs
-
-
-def _run_table(runs: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
-    """The runs, with the p-value of each metric's test against the baseline's run of the same seed."""
-    runs = runs.drop(columns=[*OUTPUTS, "overlap"])  # notes have them
-    wide = tests.pivot_table(index=RUN, columns="metric", values="p").add_prefix("p_").reset_index()
-    return runs.merge(wide, on=RUN, how="left") if len(wide) else runs
 
 
 def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:

@@ -13,12 +13,11 @@ import pandas as pd
 
 from synmask.pipeline.config.base import DIRECTION
 from synmask.pipeline.config.claims import OF_HEADS, OF_TRANSLATIONS, Claims, Contrast
-from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
-from synmask.pipeline.evaluation.bootstrap import Counts, f1, paired_bootstrap
+from synmask.pipeline.evaluation.bootstrap import Counts, f1
 from synmask.pipeline.evaluation.contrasts import LEVEL, claim_verdict, effect, holm, seeds_needed, verdict
 from synmask.pipeline.evaluation.run_scores import PROBABILITY, perplexity
-from synmask.pipeline.evaluation.sentences import read_sentences
-from synmask.pipeline.evaluation.significance import TRIALS, seeds_differ
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, read_sentences
+from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError, read_json, write_lines
 from synmask.pipeline.reporting.layout import arrow, pipes, plain, signed, write_csv
 from synmask.pipeline.reporting.metrics import METRICS
@@ -58,7 +57,7 @@ AXES = {
     "sacrebleu": "Difference in sacreBLEU (test set)",
     "perplexity": "Difference in perplexity (test set)",
 }
-OF_SENTENCES = {"sacrebleu": (COUNTS, bleu_of_counts), "perplexity": (PROBABILITY, perplexity)}
+SAMPLES = 10_000  # of a test: Holm's correction asks for small p
 VERDICTS = {"holds": COLOURS[2], "does not hold": COLOURS[1], "cannot tell": GREY}
 
 
@@ -291,14 +290,13 @@ def _tests(
     gain: float = 0.0,
 ) -> tuple[float, float]:
     """p over the sentences and p over the seeds of a difference of `gain`; 1 with too few seeds to test."""
-    p_seeds = seeds_differ([score - gain for score in ours], theirs)
     sides, score = _counts(contrast, direction, runs)
     try:
-        p_test_set = paired_bootstrap(*sides, score=score, gain=gain, samples=TRIALS).p
+        test = compare(ours, theirs, *sides, score=score, gain=gain, samples=SAMPLES)
     except ValueError as error:
         names = f"{direction}, {contrast.system} and {contrast.rival}"
         raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
-    return p_test_set, 1.0 if p_seeds is None else p_seeds
+    return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
 
 
 def _summary(claims: Claims, found: Sequence[Found]) -> list[str]:

@@ -185,9 +185,6 @@ class Jobs:
         decoding = self.corpus(wildcards).decoding.plain()
         return self.run(wildcards, settings=self._training(wildcards).plain(), decoding=decoding)
 
-    def compared_run(self, wildcards: Wildcards) -> str:
-        return self.run(wildcards, baseline=wildcards.baseline)
-
     # ---- templates of the target --------------------------------------------------------------------------
 
     def if_templated(self, *paths: str) -> Told:
@@ -325,9 +322,6 @@ class Jobs:
 
     def _finetuning(self, wildcards: Wildcards) -> FinetuningSettings:
         return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
-
-    def compared_task(self, wildcards: Wildcards) -> str:
-        return as_json(_task_run_of(wildcards) | {"baseline": wildcards.baseline})
 
     def weights_run(self, wildcards: Wildcards) -> dict[str, Any]:
         """Which weights a training starts from; those that are trained here also have settings and a seed."""

@@ -15,17 +15,14 @@ from synmask.pipeline.config.sections import Experiment, Table
 from synmask.pipeline.config.table_plan import (
     Plan,
     asked_runs,
-    compared,
     plan,
     table_names,
-    task_comparisons,
     task_files,
 )
 from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow.paths import METHOD, run_file, table_file, task_figure
 
-TESTED = "hypothesis.test.tok"  # what a test against a baseline reads of each run
 SHOWN = (
     "scores.json",
     "train.json",
@@ -247,29 +244,9 @@ class Targets:
         return self.available([run_file(**run, name=name) for run in runs])
 
     def table_tasks(self, table: str) -> list[str]:
-        """Files that a benchmark's table reads: the scores of its runs and baselines."""
+        """Files that a benchmark's table reads: scores and answers of its runs, scores of its baselines."""
         read = self.plan(table)
         return self.available(task_files(read)) if "glue" in read["metrics"] else []
-
-    def table_comparisons(self, table: str) -> list[str]:
-        """The tests of a table's runs against its baseline.
-
-        With `partial`, these are the tests of scored runs that exist or for which there are translations.
-        """
-        read = self.plan(table)
-        pairs = [(run_file(**one, name=""), run_file(**other, name="")) for one, other in compared(read)]
-        pairs += [(f"{run}/", f"{baseline}/") for run, baseline in task_comparisons(read)]
-        tests = (
-            test
-            for run, baseline in pairs
-            for test in [f"{run}significance-{read['baseline']}.json"]
-            if self._all_available(f"{run}scores.json", f"{baseline}scores.json")
-            and (self.available([test]) or self._all_available(f"{run}{TESTED}", f"{baseline}{TESTED}"))
-        )
-        return list(dict.fromkeys(tests))
-
-    def _all_available(self, *paths: str) -> bool:
-        return self.available([*paths]) == [*paths]
 
     # ---- claims --------------------------------------------------------------------------------------------
 
