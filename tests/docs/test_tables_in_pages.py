@@ -10,7 +10,7 @@ BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 
 
 @pytest.mark.parametrize(
-    ("page", "data"), [("README.md", "docs/demo.csv"), ("docs/systems.md", "docs/demo-all.csv")]
+    ("page", "data"), [("docs/tasks.md", "docs/demo.csv"), ("docs/systems.md", "docs/demo-all.csv")]
 )
 def test_a_pages_table_has_the_numbers_of_the_tracked_data(page, data):
     text = (ROOT / page).read_text(encoding="utf-8")
