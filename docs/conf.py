@@ -16,7 +16,14 @@ import pages
 ROOT = Path(__file__).parents[1]
 project = "synmask"
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "docs/library/*.md", "results/README.md", "studies/multi30k/*.md"]
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/library/*.md",
+    "results/README.md",
+    "benchmarks/README.md",
+    "studies/multi30k/*.md",
+]
 exclude_patterns = [".*", "src", "site", "data", "build"]
 external_toc_path = "docs/_toc.yml"  # the navigation
 html_extra_path = ["redirect"]  # index.html, which leads to README.html
