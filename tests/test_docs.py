@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     *ROOT.glob("*.md"),
     *ROOT.glob("docs/**/*.md"),
-    ROOT / "results/README.md",
-    ROOT / "benchmarks/README.md",
+    *(ROOT / f"{name}.md" for name in ("results/README", "benchmarks/README", "tests/README")),
+    ROOT / "studies/multi30k/trees.md",
 ]
 CHANGES = ROOT / "CHANGELOG.md"
 CODE = [

@@ -595,12 +595,22 @@ def test_measured_trees_and_heads(runs):
         *as_rows(trivial_rows(runs, EN)),
     ]
     other = ["seeds 1 to 3 (without the parser's attention: 1 to 5)"]
-    check(text_of("docs/parsing.md", "### Measured", "**The published gold trees"), measured, other)
+    check(text_of("studies/multi30k/trees.md", "## Measured", "**The published gold trees"), measured, other)
+
+
+def test_trees_in_short(runs):
+    grammar, bare = (runs.seeds(system, f1()) for system in ("grammar", "grammar-noattention"))
+    measured = [
+        f"lies between {min(grammar):.1f} and {max(grammar):.1f} for the grammar's {COUNT[len(grammar)]} seeds, and "
+        f"between {min(bare):.1f} and {max(bare):.1f} for the {COUNT[len(bare)]} seeds without",
+        f"right-branching trees have {runs.trivial('right-branching'):.2f}, balanced ones {runs.trivial('balanced'):.2f}",
+    ]
+    check(text_of("docs/parsing.md", "### Measured", "## Looking at trees"), measured)
 
 
 def test_information_in_the_distances(runs):
     """The rows and the sentences on Multi30k."""
-    text = text_of("docs/parsing.md", "### Information in the distances", "**`grammar-mended`**")
+    text = text_of("studies/multi30k/trees.md", "## Information in the distances", "**`grammar-mended`**")
     labels = {system: runs.seeds(system, EXPLAINED) for system in runs.systems(DE, "parse.json")}
     without = labels["grammar-mask"] + labels["grammar-nomlm"]
     residual = runs.seeds("grammar-residual", f1())
