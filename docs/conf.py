@@ -22,6 +22,7 @@ include_patterns = [
     "docs/library/*.md",
     "results/README.md",
     "benchmarks/README.md",
+    "tests/README.md",
     "studies/multi30k/*.md",
 ]
 exclude_patterns = [".*", "src", "site", "data", "build"]

@@ -23,7 +23,7 @@ F1 = [
     ),
 ]
 PANELS = [
-    ("Difference in BLEU", BLEU, -1.5, 3.5),
+    ("Multi30k, small model: difference in BLEU", BLEU, -1.5, 3.5),
     ("Difference in F1 from right-branching trees", F1, -35.0, 35.0),
 ]
 WIDTH, ROW, LEFT, RIGHT = 1000, 25, 350, 640  # in px; intervals are drawn between LEFT and RIGHT
