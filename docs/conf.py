@@ -15,11 +15,19 @@ import pages
 # Pages are read where they lie, so that links between them, and to other files, are those of the repository.
 ROOT = Path(__file__).parents[1]
 project = "synmask"
-root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "docs/library/*.md", "results/README.md", "studies/multi30k/*.md"]
+root_doc = "README"
+include_patterns = [
+    "*.md",
+    "docs/*.md",
+    "docs/library/*.md",
+    "results/README.md",
+    "benchmarks/README.md",
+    "tests/README.md",
+    "studies/multi30k/*.md",
+]
 exclude_patterns = [".*", "src", "site", "data", "build"]
 external_toc_path = "docs/_toc.yml"  # the navigation
-html_extra_path = ["redirect"]  # index.html, which leads to docs/index.html
+html_extra_path = ["redirect"]  # index.html, which leads to README.html
 
 extensions = ["myst_parser", "sphinx_external_toc", "sphinxcontrib.mermaid"]
 myst_heading_anchors = 4  # GitHub's

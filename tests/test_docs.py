@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md"]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/**/*.md"),
+    *(ROOT / f"{name}.md" for name in ("results/README", "benchmarks/README", "tests/README")),
+    ROOT / "studies/multi30k/trees.md",
+]
 CHANGES = ROOT / "CHANGELOG.md"
 CODE = [
     *(ROOT / name for name in ("Snakefile", "config.yaml", "Makefile", "setup.py")),

@@ -74,7 +74,7 @@ def test_a_report_by_itself_has_no_links_to_files():
 
 
 def test_whole_pages_are_linked_and_published_if_they_are_there(tmp_path):
-    text = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/tasks.md").read_text(encoding="utf-8")
     built = {name: f'<a href="{path}">' for name, path in LINKED.items()}
     without = pages.with_links(text, tmp_path)
     assert not [link for link in built.values() if link in without]

@@ -9,12 +9,10 @@ ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 
 
-@pytest.mark.parametrize(
-    ("page", "data"), [("README.md", "docs/demo.csv"), ("docs/systems.md", "docs/demo-all.csv")]
-)
-def test_a_pages_table_has_the_numbers_of_the_tracked_data(page, data):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    lines = [line for line in text[text.index(BEGIN) : text.index(END)].splitlines() if line.startswith("| ")]
+@pytest.mark.parametrize(("number", "data"), [(0, "docs/demo.csv"), (1, "docs/demo-all.csv")])
+def test_a_pages_table_has_the_numbers_of_the_tracked_data(number, data):
+    table = (ROOT / "docs/demo.md").read_text(encoding="utf-8").split(BEGIN)[1 + number].split(END)[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
     rows = {line.strip("| ").split(" | ")[0]: line for line in lines}
     with (ROOT / data).open(encoding="utf-8", newline="") as handle:
         cells = list(csv.DictReader(handle))

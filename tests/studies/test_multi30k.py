@@ -489,36 +489,27 @@ def test_first_screens(runs):
     systems = {direction: runs.systems(direction) for direction in (DE, EN)}
     made = [run for key, found in runs.files.items() if key[2] == "train.json" for run in found.values()]
     seeds = {len(found) for key, found in runs.files.items() if key[2] == "train.json"}
-    on_cpu = sum(run["device"] == "CPU" for run in made)
     gains = [runs.contrast("grammar", "transformer", direction)["gain"] for direction in (DE, EN)]
     scores = runs.mean("grammar-noattention", f1()), *map(runs.trivial, ("right-branching", "balanced"))
     below = runs.above("transformer", "grammar", direction=EN)
-    measured = [
-        f"the grammar scores {runs.above('grammar', 'transformer'):.2f} BLEU above",
-        f"and {below:.2f} below",
-        "the paper's {:.2f} and {:.2f}".format(*gains[:1], gains[1]),
-        f"lies between {min(german):.0f} and {max(german):.0f}",
+    systems_of = (
         f"{len(systems[DE])} systems De→En, {len({*systems[EN]} & {*systems[DE]})} of them En→De, too; "
-        f"{len(made)} training runs, {min(seeds)} to {max(seeds)} seeds per system, all but {COUNT[on_cpu]} run",
-        "(F1 over words {:.0f}, {:.0f} and {:.0f})".format(*scores),
-    ]
-    other = [
-        "Lin 2024)",
-        "(95% interval −0.67 to 0.82, De→En)",  # test_index.py
-        "the demo on 2 CPU cores",
-        "the two that the validation set chose",
-        "with five seeds; one of them",
-        # of performance.md
-        "O(n³) instead of O(n⁴): 39 times faster at 32 tokens, 267 times at 128",
-    ]
-    check(text_of("README.md", end="## Start"), measured, other)
+        f"{len(made)} training runs, {min(seeds)} to {max(seeds)} seeds per system"
+    )
     measured = [
-        f"with a small model and {COUNT[min(seeds)]} to {COUNT[max(seeds)]} seeds per system",
+        systems_of,
+        f"The grammar scores {runs.above('grammar', 'transformer'):.2f} BLEU above",
+        f"and {below:.2f} below",
+        "the paper's {:.2f} and {:.2f} are not excluded".format(*gains),
+        f"lies between {min(german):.0f} and {max(german):.0f}",
+        "(F1 over words {:.0f}, {:.0f} and {:.0f})".format(*scores),
         f"({runs.mean('grammar-noattention', BLEU):.2f}, the Transformer's {runs.mean('transformer', BLEU):.2f})",
     ]
-    text = text_of("docs/index.md", end="## Where to go")
-    text = re.sub(r"\| [^|]+ \| [+−][\d., +−\[\]]+\]", "", text)  # the table: test_index.py
-    check(text, measured, ["(Kai et al. 2024)"])
+    other = [
+        "(95% interval −0.67 to 0.82, De→En)",  # tests/docs/test_readme.py
+        "O(n³) instead of O(n⁴): [39 times faster at 32 tokens, 267 times at 128]",  # of performance.md
+    ]
+    check(text_of("README.md", "## What was found", "## Run the paper"), measured, other)
 
 
 NAMED = {
@@ -604,12 +595,22 @@ def test_measured_trees_and_heads(runs):
         *as_rows(trivial_rows(runs, EN)),
     ]
     other = ["seeds 1 to 3 (without the parser's attention: 1 to 5)"]
-    check(text_of("docs/parsing.md", "### Measured", "**The published gold trees"), measured, other)
+    check(text_of("studies/multi30k/trees.md", "## Measured", "**The published gold trees"), measured, other)
+
+
+def test_trees_in_short(runs):
+    grammar, bare = (runs.seeds(system, f1()) for system in ("grammar", "grammar-noattention"))
+    measured = [
+        f"lies between {min(grammar):.1f} and {max(grammar):.1f} for the grammar's {COUNT[len(grammar)]} seeds, and "
+        f"between {min(bare):.1f} and {max(bare):.1f} for the {COUNT[len(bare)]} seeds without",
+        f"right-branching trees have {runs.trivial('right-branching'):.2f}, balanced ones {runs.trivial('balanced'):.2f}",
+    ]
+    check(text_of("docs/parsing.md", "### Measured", "## Looking at trees"), measured)
 
 
 def test_information_in_the_distances(runs):
     """The rows and the sentences on Multi30k."""
-    text = text_of("docs/parsing.md", "### Information in the distances", "**`grammar-mended`**")
+    text = text_of("studies/multi30k/trees.md", "## Information in the distances", "**`grammar-mended`**")
     labels = {system: runs.seeds(system, EXPLAINED) for system in runs.systems(DE, "parse.json")}
     without = labels["grammar-mask"] + labels["grammar-nomlm"]
     residual = runs.seeds("grammar-residual", f1())

@@ -347,7 +347,7 @@ def test_another_first_model_is_another_training(corpus, templates, models, sett
 
 
 def test_st_nmt_starts_as_fairseq_and_its_gate_xavier(corpus, templates, settings_of):
-    """The rows of docs/systems.md, "How parameters start"; dropout is that of all systems."""
+    """The rows of tests/README.md; dropout is that of all systems."""
     settings = settings_of("templates")
     settings["model"] |= {"embed_dim": 128, "ffn_dim": 256}
     model, _ = build(corpus, templates, settings)

@@ -1,4 +1,4 @@
-"""Parameters start as in the published code: the rows of docs/systems.md, "How parameters start"."""
+"""Parameters start as in the published code: the rows of tests/README.md."""
 
 from argparse import Namespace
 

@@ -37,8 +37,8 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """The runs of scores.json files, one row each: run, scores, signatures, settings and costs.
 
     Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
-    training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices. `counts` is the path
-    of the counts by sentence, which may not exist.
+    training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices. `counts` is the
+    path of the counts by sentence, which may not exist.
 
     Raises:
         UserError: there is no file.
