@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synmask.pipeline.config import load, merge, read_yaml
+from synmask.pipeline.config import load, merge, project_files, read_all, read_yaml
 from synmask.pipeline.config.yaml_source import Source
 from synmask.pipeline.files import UserError
 
@@ -29,7 +29,7 @@ PYDANTIC = re.compile(
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A short configuration: its file and its values."""
-    values = read_yaml(ROOT / "config.yaml") | {"published": str(ROOT / "workflow/published.yaml")}
+    values = read_all(project_files(ROOT)) | {"published": str(ROOT / "workflow/published.yaml")}
     for section, names in KEPT.items():
         values[section] = {name: values[section][name] for name in names}
     values["corpora"]["aspec"]["options"] = {}

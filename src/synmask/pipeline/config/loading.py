@@ -15,7 +15,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.sweeps import expand_sweeps
-from synmask.pipeline.config.yaml_source import COMMON, Source, origin, read_yaml, where
+from synmask.pipeline.config.yaml_source import COMMON, Source, inherited_from, origin, read_yaml, where
 from synmask.pipeline.files import UserError
 
 S = TypeVar("S", bound=Section)
@@ -26,7 +26,7 @@ TEXT = ("generate", "files", "format", "archives", "url", "sha256", "pairs", "se
 
 
 def project_files(folder: str | Path = "") -> list[str]:
-    """The project's own configuration: config/*.yaml by name, then config.yaml, each laid over those before it."""
+    """The project's configuration: config/*.yaml by name, then config.yaml; each over those before it."""
     return [*sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), os.path.join(folder, "config.yaml")]
 
 
@@ -76,18 +76,20 @@ def _checked(values: Mapping[str, Any]) -> Config:
 
 
 def _blamed(found: Fault, values: Mapping[str, Any], sources: Sequence[Source]) -> UserError:
-    """A fault with the place of the user's key that causes it, if it shows at a key of the project's files."""
+    """A fault with its place, and that of the user's key that causes it if the project's files show it."""
     place = where(found.path, values, sources)
-    count = 1 + next(
-        (n for n, one in enumerate(sources) if Path(one.path).name == "config.yaml"), len(sources)
-    )
-    ours = sources[:count]
+    names = [Path(source.path).name for source in sources]
+    ours = sources[: names.index("config.yaml") + 1] if "config.yaml" in names else sources
     if origin(found.path, values, sources) in ours:
         project: dict[str, Any] = {}
         for source in ours:
             project = merge(project, source.values)
         if key := cause(found, values, project, _checked):
-            return UserError(f"{where(key, values, sources)}: {found} (with {place})")
+            at, theirs = where(key, values, sources), inherited_from(found.path, values)
+            dotted = ".".join(map(str, theirs))
+            if key[: len(theirs)] == theirs:  # the fault is that of a section
+                return UserError(f"{at.removesuffix('.'.join(map(str, key)))}{dotted}: {found}")
+            return UserError(f"{at}, against {place}: {found}")
     return UserError(f"{place}: {found}")
 
 
@@ -152,7 +154,11 @@ def _inherit(values: Mapping[str, Any]) -> dict:
         inherited, own = resolve(base, (*chain, name)), entry.get("url")
         own_files = entry.get("files") if isinstance(entry.get("files"), Mapping) else {}
         if {*own_files} >= {*SPLITS} or entry.get("generate"):
-            inherited = {key: said for key, said in inherited.items() if key not in TEXT} | {"download": name}
+            others = (
+                {*TEXT, "trees"} if entry.get("generate") or inherited.get("trees") != "corenlp" else TEXT
+            )
+            inherited = {key: said for key, said in inherited.items() if key not in others}
+            inherited["download"] = name
         elif own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
             inherited = {**inherited, "download": name, "sha256": {}}
         for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees

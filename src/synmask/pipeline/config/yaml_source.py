@@ -160,7 +160,7 @@ def where(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) 
     A key that no file has with this value comes from --config. For a missing key, the file and line are those
     of the section that lacks it.
     """
-    place = _inherited_from(path, values)
+    place = inherited_from(path, values)
     dotted, there = ".".join(map(str, place)), _held(place, values)
     source = origin(path, values, sources)
     if source is None:
@@ -170,9 +170,10 @@ def where(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) 
 
 def origin(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) -> Source | None:
     """The file that `where` names; None: --config."""
-    there = _held(_inherited_from(path, values), values)
+    there = _held(inherited_from(path, values), values)
     if not there:  # no file has it: the one that people change
-        return next((source for source in sources if Path(source.path).name == "config.yaml"), None)
+        named = [source for source in sources if Path(source.path).name == "config.yaml"]
+        return next(iter([*named, *sources]), None)
     for source in reversed(sources):
         if holds(source.values, there):
             value, given = at(source.values, there), at(values, there)
@@ -181,7 +182,8 @@ def origin(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source])
     return None
 
 
-def _inherited_from(path: Sequence, values: Mapping[str, Any]) -> tuple:
+def inherited_from(path: Sequence, values: Mapping[str, Any]) -> tuple:
+    """The key that the value at `path` is inherited from: `path` itself, if it is there."""
     for place in _origins(path, values):
         # of an item that a list lacks, the list
         if holds(values, place) or (place and isinstance(place[-1], int) and holds(values, place[:-1])):
