@@ -277,7 +277,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["systems"]["lisa"]["options"].update(heads=1), "systems.lisa.options.heads: unknown key 'heads'"),
         (lambda v: v["corpora"]["nc11"]["options"]["pascal"]["en-de"].update(head=1), "corpora.nc11.options.pascal.en-de.head: unknown key 'head'; did you mean 'heads'?"),
         (lambda v: v["corpora"]["nc11"]["options"].update(pascl={}), "corpora.nc11.options.pascl: unknown system 'pascl'; did you mean 'pascal'?"),
-        (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.multi30k-small-all.systems: system 'distance' guides 5 heads, the model of corpus 'multi30k-small' has 4"),
+        (lambda v: v["systems"]["distance"]["options"].update(heads=5), "experiments.demo-all.systems: system 'distance' guides 5 heads, the model of corpus 'demo' has 4"),
         (lambda v: v["systems"]["grammar"]["options"].update(layers=3), "experiments.demo.systems: system 'grammar' guides 3 layers, the model of corpus 'demo' has 2"),
         (lambda v: v["experiments"]["aspec"]["systems"].append("pascal"), "systems: system 'pascal' reads heads of a parser; corpus 'aspec' has none of ja, leave it out"),
         (lambda v: v["experiments"]["aspec-parsed"].update(systems=["transformer", "grammar", "st-nmt"]), "systems: system 'st-nmt' reads templates of the target; corpus 'aspec' has no trees of ja, leave it out"),
@@ -450,7 +450,7 @@ def test_faults_of_a_sweep_are_one_line(values, setting, tried, systems, said):
 def test_a_sweep_takes_no_systems_name(values):
     values["systems"]["grammar-layers-2"] = {"guide": "lisa"}
     sweep(values, "options.layers", 2)
-    said = "systems.grammar-layers-2: experiment 'sweep-layers' sweeps to this name; take another"
+    said = "systems.grammar-layers-2: experiment 'demo' sweeps to this name; take another"
     assert said in refused(values)
 
 

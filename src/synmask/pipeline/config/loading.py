@@ -26,8 +26,13 @@ TEXT = ("generate", "files", "format", "archives", "url", "sha256", "pairs", "se
 
 
 def project_files(folder: str | Path = "") -> list[str]:
-    """The project's configuration: config/*.yaml by name, then config.yaml; each over those before it."""
-    return [*sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), os.path.join(folder, "config.yaml")]
+    """The files of the project's configuration, each laid over those before it.
+
+    config.yaml, which people change, lies over config/*.yaml; it also comes first, so that what it has is named
+    first wherever names are listed.
+    """
+    own = os.path.join(folder, "config.yaml")
+    return [own, *sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), own]
 
 
 def read_all(files: Iterable[str | Path]) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
 
     Args:
         files: what it was read from, each file laid over those before it; they are read again to say in which
-            line a fault stands. Those behind the first config.yaml are the user's own.
+            line a fault stands. The project's end where the first of them comes last (`project_files`).
 
     Raises:
         UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
@@ -78,8 +83,8 @@ def _checked(values: Mapping[str, Any]) -> Config:
 def _blamed(found: Fault, values: Mapping[str, Any], sources: Sequence[Source]) -> UserError:
     """A fault with its place, and that of the user's key that causes it if the project's files show it."""
     place = where(found.path, values, sources)
-    names = [Path(source.path).name for source in sources]
-    ours = sources[: names.index("config.yaml") + 1] if "config.yaml" in names else sources
+    last = max((n for n, one in enumerate(sources) if one.path == sources[0].path), default=-1)
+    ours = sources[: last + 1]
     if origin(found.path, values, sources) in ours:
         project: dict[str, Any] = {}
         for source in ours:

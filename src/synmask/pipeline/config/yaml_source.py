@@ -172,8 +172,7 @@ def origin(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source])
     """The file that `where` names; None: --config."""
     there = _held(inherited_from(path, values), values)
     if not there:  # no file has it: the one that people change
-        named = [source for source in sources if Path(source.path).name == "config.yaml"]
-        return next(iter([*named, *sources]), None)
+        return next(iter(sources), None)
     for source in reversed(sources):
         if holds(source.values, there):
             value, given = at(source.values, there), at(values, there)
