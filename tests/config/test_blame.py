@@ -48,7 +48,7 @@ def said(tmp_path, text, **given):
     ("text", "begin", "shown"),
     [
         ("seeds: [1]\ntraining: {max_epochs: 3}", "line 2: training.max_epochs: 5 epochs to average", "config.yaml, line N: training.average"),
-        ("systems: {grammar: {label: Transformer}}", "line 1: systems.grammar.label: system 'grammar' is called", "config/multi30k.yaml, line N: experiments.multi30k.systems"),
+        ("systems: {grammar: {label: Transformer}}", "line 1: systems.grammar.label: system 'grammar' is called", "config.yaml, line N: experiments.demo.systems"),
         ("corpora:\n  nc11:\n    trees: null", "line 3: corpora.nc11.trees: system 'pascal' reads heads", "config/paper.yaml, line N: experiments.nc11.systems"),
         ("corpora: {nc11: {model: {heads: 2}}}", "line 1: corpora.nc11.model.heads: system 'distance' guides 3 heads", "config/paper.yaml, line N: experiments.nc11.systems"),
         ("corpora: {nc11: {languages: [de, fr]}}", "line 1: corpora.nc11.languages: unknown language 'en'", "config/paper.yaml, line N: experiments.nc11.directions"),

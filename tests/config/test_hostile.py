@@ -253,7 +253,6 @@ def test_what_nobody_can_mean(small, over, said):
 def test_the_line_is_that_of_the_key(small, tmp_path):
     """In the file where the value in force stands; a missing key's is its section's; an inherited one's its own."""
     path, values = small
-    lines = path.read_text().splitlines()
     mine, second = tmp_path / "mine.yaml", tmp_path / "second.yaml"
 
     def said(*texts, config=None):
