@@ -59,7 +59,7 @@ docs: $(DOCS)/.ready
 verdict: $(READY)
 	@rm -rf $(VERDICT) && mkdir -p $(VERDICT)/results
 	@tar -xJf studies/multi30k/runs.tar.xz -C $(VERDICT)/results
-	@ln -s $(addprefix ../../,Snakefile config.yaml profiles src studies workflow) $(VERDICT)
+	@ln -s $(addprefix ../../,Snakefile config config.yaml profiles src studies workflow) $(VERDICT)
 	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --configfile studies/multi30k/config.yaml --config partial=true
 	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html studies/multi30k/report.html
 

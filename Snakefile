@@ -1,4 +1,4 @@
-# Build a target: `snakemake TARGET`, where TARGET is an experiment of config.yaml (default: its `targets`).
+# Build a target: `snakemake TARGET`, where TARGET is an experiment or a table (default: its `targets`).
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -7,7 +7,9 @@ min_version("9.27")
 include: "workflow/rules/readable.smk"
 
 
-configfile: "config.yaml"
+for path in project_files():
+
+    configfile: path
 
 
 include: "workflow/rules/common.smk"

@@ -38,13 +38,12 @@ def grown(text: Path, copies: int, folder: Path) -> int:
 
 def training(data: Path, place: Path, updates: int) -> None:
     """Start a training, take some updates, and print the costs as JSON."""
-    from synmask.pipeline.config import load, read_yaml
+    from synmask.pipeline.config import load, project_files, read_all
     from synmask.pipeline.translation.train import Translation  # isort: split
 
     from fairseq.data import iterators
 
-    path = ROOT / "config.yaml"
-    config = load(read_yaml(path), [path])
+    config = load(read_all(project_files(ROOT)))
     settings = config.run_settings("multi30k-small", f"{SOURCE}-{TARGET}", "transformer")
     stage = Translation(settings, 1, data, SOURCE, TARGET, 1, {})
     stage.check()

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.roberta.encoded import COLUMNS, NONE
 from synmask.pipeline.roberta.labelled import SentenceLoss, batched  # isort: split
 
@@ -33,7 +33,7 @@ from steps import STOCK, Rival, compare
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, Weights
 
-CONFIG = Path(__file__).parents[1] / "config.yaml"
+ROOT = Path(__file__).parents[1]
 
 
 def costs(names, layers, sentences, length, steps, **how):
@@ -44,7 +44,7 @@ def costs(names, layers, sentences, length, steps, **how):
 
 def rival(name, weights, sentences, length, **how):
     """A RoBERTa system of config.yaml, or stock fairseq."""
-    config = load(read_yaml(CONFIG), [CONFIG])
+    config = load(read_all(project_files(ROOT)))
     system = config.nlu_settings("glue", "rte", "roberta" if name == STOCK else name).system
     arguments = Namespace(**vars(weights.shape.settings()), dropout=0.1, attention_dropout=0.1)
     torch.manual_seed(1)

@@ -26,13 +26,12 @@ PRECISIONS = ("fp32", "bf16")
 
 def settings_of(corpus, direction, system, epochs, precision):
     """A run's settings as JSON, from config.yaml."""
-    from synmask.pipeline.config import load, read_yaml
+    from synmask.pipeline.config import load, project_files, read_all
 
-    path = ROOT / "config.yaml"
     training = {"precision": precision} | ({"max_epochs": epochs, "average": 1} if epochs else {})
-    plan = read_yaml(path)
+    plan = read_all(project_files(ROOT))
     plan["corpora"][corpus].setdefault("training", {}).update(training)
-    return load(plan, [path]).run_settings(corpus, direction, system).model_dump_json()
+    return load(plan).run_settings(corpus, direction, system).model_dump_json()
 
 
 def fairseq_train(data, place, source, target, settings):

@@ -33,7 +33,7 @@ def plan(folder: Path, words: list[str]) -> dict[str, float]:
 
 def ours(folder: Path, seeds: int) -> dict[str, float]:
     """Plan the demo with so many seeds."""
-    for name in ("src", "workflow", "profiles", "Snakefile", "config.yaml"):
+    for name in ("src", "workflow", "profiles", "Snakefile", "config", "config.yaml"):
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)
     overlay = {"force": True, "experiments": {"demo": {"seeds": list(range(1, seeds + 1))}}}

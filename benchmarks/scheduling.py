@@ -55,12 +55,14 @@ def prepare(folder: Path, seeds: int) -> None:
     """A project in `folder` whose jobs ask for little, with `seeds` seeds."""
     import yaml  # here: a stand-in starts without installed packages
 
-    for name in ("src", "workflow", "profiles", "slurm", "Snakefile", "benchmarks", "config.yaml"):
+    from synmask.pipeline.config import project_files, read_all
+
+    for name in ("src", "workflow", "profiles", "slurm", "Snakefile", "benchmarks", "config", "config.yaml"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "bin").mkdir()
     (folder / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} -S {__file__} --job "$@"\n')
     (folder / "bin/python").chmod(0o755)
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config = read_all(project_files(ROOT))
     small = {"threads": 1, "mem_mb": 100, "gpus": 0}
     sections = {
         part: {name: {"resources": small} for name, entry in config[part].items() if "resources" in entry}

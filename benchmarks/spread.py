@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from synmask.pipeline.config import load as load_config
-from synmask.pipeline.config import read_yaml
+from synmask.pipeline.config import project_files, read_all
 from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.model import GuidedRoberta
@@ -57,7 +57,7 @@ def measure(model, encoded, pad):
 
 def measured(task, system, seed, args):
     """Results of `measure` with last maps as drawn, at the start of a fine-tuning and in its best epoch."""
-    config = load_config(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
+    config = load_config(read_all(project_files(ROOT)))
     settings = config.nlu_settings(args.benchmark, task, system)
     weights = load_weights(args.results / "weights" / config.benchmarks[args.benchmark].weights)
     folder = args.results / args.benchmark / task

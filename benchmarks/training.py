@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.translation.criterion import MixedLoss
 from synmask.pipeline.translation.task import model_class, translation_config  # isort: split
 
@@ -31,7 +31,7 @@ from steps import DTYPES, STOCK, Rival, compare
 
 OTHERS = {"Marian": marian, "joeynmt": joey}
 EXACT = f"{STOCK}, fp32"  # the rival of other precisions, too
-CONFIG = Path(__file__).parents[1] / "config.yaml"
+ROOT = Path(__file__).parents[1]
 SIZES = {
     "multi30k-small": (5000, 5000),
     "iwslt14": (8848, 6632),
@@ -47,7 +47,7 @@ def costs(names, corpus, sentences, length, steps, **how):
 
 def rival(name, corpus, batch, length, **how):
     """A system of config.yaml at this corpus's size, or another library's model."""
-    config = load(read_yaml(CONFIG), [CONFIG])
+    config = load(read_all(project_files(ROOT)))
     direction = "-".join(config.corpora[corpus].languages[:2])
     stock = name in (STOCK, EXACT)
     system = "transformer" if stock or name in OTHERS else name

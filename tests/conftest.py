@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline import files
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.corpora.jars import fetch_jar
 from warm import Warm
 
@@ -114,7 +114,7 @@ def warm(tmp_path_factory):
 def configured():
     """The configuration with a cache as `data_dir`: the user's, or the folder that SYNMASK_TEST_CACHE names."""
     cache = os.environ.get("SYNMASK_TEST_CACHE") or Path.home() / ".cache/synmask-tests"
-    return load(read_yaml(Path(__file__).parents[1] / "config.yaml") | {"data_dir": str(cache)})
+    return load(read_all(project_files(Path(__file__).parents[1])) | {"data_dir": str(cache)})
 
 
 def fetched(*languages):

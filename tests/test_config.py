@@ -4,29 +4,30 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import Config, as_json, load, merge, read_yaml
+from synmask.pipeline.config import Config, as_json, load, merge, project_files, read_all, read_yaml
 from synmask.pipeline.config.base import LANGUAGE, sides
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.config.sections import Guidance, RunSettings
 from synmask.pipeline.files import UserError
 
-PATH = Path(__file__).parents[1] / "config.yaml"
+ROOT = Path(__file__).parents[1]
+FILES = project_files(ROOT)
 
 
 @pytest.fixture
 def values():
-    return copy.deepcopy(read_yaml(PATH))
+    return copy.deepcopy(read_all(FILES))
 
 
 def refused(values):
     with pytest.raises(UserError) as error:
-        load(values, [PATH])
+        load(values, FILES)
     assert "\n" not in str(error.value)
-    return str(error.value).removeprefix(f"{PATH}: ")
+    return str(error.value).removeprefix(f"{FILES[-1]}: ")
 
 
 def test_the_papers_settings(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
     iwslt = config.run_settings("iwslt14", "de-en", "grammar").plain()
     assert iwslt["model"] == {
         "encoder_layers": 6, "decoder_layers": 6, "embed_dim": 512, "ffn_dim": 1024, "heads": 4,
@@ -49,7 +50,7 @@ def test_the_papers_settings(values):
 
 
 def test_the_other_papers_options(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
 
     def options(corpus, direction, system):
         return config.run_settings(corpus, direction, system).plain()["system"]["options"]
@@ -62,7 +63,7 @@ def test_the_other_papers_options(values):
 
 
 def test_every_experiments_runs_have_settings(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
     for experiment in config.plain_experiments.values():
         for direction in experiment.directions:
             for system in experiment.systems:
@@ -70,7 +71,7 @@ def test_every_experiments_runs_have_settings(values):
 
 
 def test_a_based_on_corpus_inherits_what_it_does_not_say(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
     small, large = config.corpora["multi30k-small"], config.corpora["multi30k"]
     assert small.sha256 == large.sha256
     assert small.text == large.text
@@ -96,7 +97,7 @@ def test_a_corpus_keeps_its_codes_and_gets_their_languages_tools(values):
         "title": "Mine", "corpus": "mine", "directions": ["deu-en-GB"], "systems": ["transformer", "grammar", "pascal"],
         "tables": ["translation", "parsing"],
     }  # fmt: skip
-    config = load(values, [PATH])
+    config = load(values, FILES)
     assert config.raw_files("mine", "train", "en-GB")[0] == "train.en-GB"
     assert config.parses("mine", "train", "deu")["trees"] == "results/mine/deu-en-GB/syntax/train.deu.trees"
     assert config.corenlp_jars("deu") == config.corenlp_jars("de") != config.corenlp_jars("en-GB")
@@ -109,7 +110,7 @@ def test_a_corpus_keeps_its_codes_and_gets_their_languages_tools(values):
 )
 def test_a_based_on_corpus_may_have_other_files_of_the_same_source(values, changes):
     values["corpora"]["mine"] = {"based_on": "multi30k", **changes}
-    config = load(merge(values, {}), [PATH])
+    config = load(merge(values, {}), FILES)
     assert config.corpora["mine"].download == "multi30k"
     assert config.origin("multi30k", "train.de.gz")[1] == config.corpora["multi30k"].sha256["train.de.gz"]
 
@@ -118,7 +119,7 @@ def test_a_based_on_corpus_gives_the_checksums_of_its_own_files(values):
     name = "test_2017_flickr.de.gz"
     own = {"files": {"test": "test_2017_flickr.{language}.gz"}, "sha256": {name: "0" * 64}}
     values["corpora"]["mine"] = {"based_on": "multi30k", **own}
-    url, checksum = load(values, [PATH]).origin("multi30k", name)
+    url, checksum = load(values, FILES).origin("multi30k", name)
     assert url.endswith(f"/{name}")
     assert checksum == "0" * 64
 
@@ -131,7 +132,7 @@ def test_a_based_on_corpus_may_have_several_test_sets(values):
         "files": {"test": {"new": sets["new"]}},
         "pairs": {"test": 7},
     }
-    config = load(values, [PATH])
+    config = load(values, FILES)
     mine, less = config.corpora["mine"], config.corpora["less"]
     assert (mine.test_sets, less.test_sets) == (["old", "new"], ["new"])
     assert config.corpora["multi30k"].test_sets == []
@@ -143,13 +144,47 @@ def test_a_based_on_corpus_may_have_several_test_sets(values):
     assert config.raw_files("mine", "valid", "de") == ["data/multi30k/val.de.gz"]
 
 
+SPLITS = ("train", "valid", "test")
+OWN = {"files": {split: f"mine/{split}.{{language}}" for split in SPLITS}}
+
+
+@pytest.mark.parametrize("base", ["multi30k", "multi30k-small", "iwslt14", "demo"])
+def test_a_based_on_corpus_with_a_text_of_its_own_has_nothing_of_the_other_text(values, base):
+    values["corpora"][base]["sentence"] = 7
+    values["corpora"]["mine"] = {"based_on": base, "languages": ["de", "en"], **OWN}
+    config = load(values, FILES)
+    mine, other = config.corpora["mine"], config.corpora[base]
+    assert (mine.url, mine.sha256, mine.pairs, mine.sentence, mine.download) == (None, {}, {}, None, "mine")
+    assert config.raw_files("mine", "train", "de") == ["mine/train.de"]
+    assert (mine.model, mine.training, mine.bpe) == (other.model, other.training, other.bpe)
+    assert mine.trees == other.trees  # how to parse, not a file
+
+
+def test_a_based_on_corpus_does_not_take_trees_of_another_text(values):
+    values["corpora"]["multi30k"]["trees"] = {"valid": "gold/v.{language}", "test": "gold/t.{language}"}
+    own = {"files": {"test": "test_2017_flickr.{language}.gz"}}
+    values["corpora"] |= {"other": {"based_on": "multi30k", **own}, "mine": {"based_on": "multi30k", **OWN}}
+    values["experiments"] = {"demo": values["experiments"]["demo"]}
+    values["tables"] = {}
+    config = load(values, FILES)
+    assert config.corpora["other"].trees == {"valid": "gold/v.{language}"}
+    assert config.corpora["mine"].trees == {}
+
+
+def test_a_generated_corpus_may_be_based_on_one_with_files(values):
+    generate = {"seed": 1, "train": 20, "valid": 5, "test": 5}
+    values["corpora"]["mine"] = {"based_on": "multi30k", "languages": ["de", "en"], "generate": generate}
+    mine = load(values, FILES).corpora["mine"]
+    assert (mine.files, mine.url, mine.pairs) == (None, None, {})
+
+
 def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
-    before = load(values, [PATH]).origin("multi30k", "train.de.gz")
+    before = load(values, FILES).origin("multi30k", "train.de.gz")
     values["corpora"] = {
         "mine": {"based_on": "multi30k", "url": "https://example.org/x"},
         **values["corpora"],
     }
-    config = load(values, [PATH])
+    config = load(values, FILES)
     assert config.origin("multi30k", "train.de.gz") == before
     assert config.origin("mine", "train.de.gz") == ("https://example.org/x/train.de.gz", None)
     assert config.raw_files("mine", "train", "de") == ["data/mine/train.de.gz"]
@@ -158,7 +193,7 @@ def test_a_based_on_corpus_from_elsewhere_leaves_its_base_alone(values):
 def test_a_table_of_trees_and_translations_needs_trees_everywhere(values):
     table = {"title": "T", "experiments": ["demo"], "metrics": ["sacrebleu", "f1"]}
     values["tables"]["mine"] = table | {"systems": ["grammar", "grammar-nobpe"]}
-    load(values, [PATH])
+    load(values, FILES)
     values["tables"]["mine"] = table | {"systems": ["transformer", "grammar"]}
     assert (
         "tables.mine.metrics: some are of trees, others not, and system 'transformer' induces none"
@@ -177,13 +212,13 @@ def test_downloaded_files_have_no_folders(values):
 
 
 def test_settings_hold_nothing_that_does_not_change_a_training(values):
-    before = load(values, [PATH])
+    before = load(values, FILES)
     values["systems"]["grammar"]["label"] = "another"
     values["corpora"]["demo"]["resources"]["threads"] = 7
     values["corpora"]["demo"]["training"]["average"] = 2
     values["corpora"]["demo"]["decoding"] = {"beam": 2}
     values["corpora"]["demo"]["training"]["mlm_weight"] = 0.9
-    after = load(values, [PATH])
+    after = load(values, FILES)
 
     def same(system):
         run = ("demo", "de-en", system)
@@ -195,20 +230,20 @@ def test_settings_hold_nothing_that_does_not_change_a_training(values):
 
 def test_a_systems_own_training_is_laid_over_the_corpus(values):
     def training(system):
-        return load(values, [PATH]).run_settings("nc11", "de-en", system).plain()["training"]
+        return load(values, FILES).run_settings("nc11", "de-en", system).plain()["training"]
 
     before = training("transformer")
     assert training("transformer-tuned") == before | {"attention_dropout": 0.2, "checkpoint": "best"}
     assert "checkpoint" not in before  # so that older runs keep their settings
     values["systems"]["transformer"]["training"] = {"batch": {"tokens": 100}, "checkpoint": "average"}
     assert training("transformer") == before | {"batch": before["batch"] | {"tokens": 100}}
-    assert load(values, [PATH]).training_of("nc11", "transformer").kept == 5
-    assert load(values, [PATH]).training_of("nc11", "transformer-tuned").kept == 1
+    assert load(values, FILES).training_of("nc11", "transformer").kept == 5
+    assert load(values, FILES).training_of("nc11", "transformer-tuned").kept == 1
 
 
 def test_a_systems_sizes_lie_over_its_corpus(values):
     values["systems"]["transformer-wide-small"]["model"] = {"ffn_dim": 300}
-    config = load(values, [PATH])
+    config = load(values, FILES)
     small, wide = (
         config.run_settings("multi30k-small", "de-en", system).plain()["model"]
         for system in ("transformer", "transformer-wide-small")
@@ -218,12 +253,12 @@ def test_a_systems_sizes_lie_over_its_corpus(values):
     with pytest.raises(
         UserError, match=r"systems\.transformer-wide-small\.model\.width: unknown key 'width'"
     ):
-        load(values, [PATH])
+        load(values, FILES)
 
 
 def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
     """studies/multi30k/README.md: the control of `grammar` on Multi30k."""
-    config = load(read_yaml(PATH), [PATH])
+    config = load(read_all(FILES), FILES)
     small = config.model_of("multi30k-small", "transformer")
     wide = config.model_of("multi30k-small", "transformer-wide-small")
     layers = small.encoder_layers + small.decoder_layers
@@ -233,13 +268,13 @@ def test_the_wider_transformer_has_as_many_parameters_as_the_grammar():
 
 def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
     run, names = ("demo", "de-en", "st-nmt"), ("run_settings", "template_settings", "template_cut")
-    before = load(values, [PATH])
+    before = load(values, FILES)
     plain = before.run_settings("demo", "de-en", "transformer")
     assert as_json(before.template_settings(*run)) == as_json(plain)
     assert before.template_cut(*run).plain() == {"ratio": 0.15, "least": 3, "most": 6}
     for options, changed in (({"without": 0.1}, {names[0]}), ({"least": 2}, {names[0], names[2]})):
         values["corpora"]["demo"]["options"] = {"st-nmt": {"de-en": options}}
-        after = load(values, [PATH])
+        after = load(values, FILES)
         assert {
             name for name in names if getattr(after, name)(*run) != getattr(before, name)(*run)
         } == changed
@@ -335,7 +370,7 @@ def test_the_last_file_that_holds_the_key_is_named(values, tmp_path):
     with pytest.raises(
         UserError, match=r"mine\.yaml, line 1: systems\.grammar\.labl: unknown key 'labl'; did you mean"
     ):
-        load(values, [PATH, tmp_path / "mine.yaml"])
+        load(values, [*FILES, tmp_path / "mine.yaml"])
 
 
 @pytest.mark.parametrize(
@@ -352,8 +387,8 @@ def test_faulty_yaml(tmp_path, text, said):
         read_yaml(tmp_path / "mine.yaml")
 
 
-def test_every_key_is_explained_in_config_yaml():
-    text = PATH.read_text()
+def test_every_key_is_explained_in_the_projects_files():
+    text = "".join(Path(file).read_text() for file in FILES)
     named = {name for section in Config.__subclasses__() for name in section.model_fields} | set(
         Config.model_fields
     )
@@ -385,7 +420,7 @@ def test_config_yaml_shows_the_defaults_as_they_are(values):
 
 def test_a_sweep_adds_a_system_for_each_value(values):
     sweep(values, "mlm_weight", 0.1, 0.5, systems=("grammar", "grammar-mask"))
-    config = load(values, [PATH])
+    config = load(values, FILES)
     names = ["grammar", "grammar-mask", "grammar-mlm-weight-0.1", "grammar-mlm-weight-0.5"]
     assert [*config.experiments["demo"].systems] == names
     runs = [config.run_settings("demo", "de-en", name).plain() for name in names]
@@ -398,14 +433,14 @@ def test_a_sweep_adds_a_system_for_each_value(values):
 def test_a_swept_system_has_its_firsts_options_on_a_corpus(values):
     values["corpora"]["demo"]["options"] = {"pascal": {"de-en": {"heads": 2}}}
     sweep(values, "options.sigma", 2, 3, systems=("pascal",), tables=["translation"])
-    config = load(values, [PATH])
+    config = load(values, FILES)
     swept = [config.options("demo", "de-en", f"pascal-sigma-{n}") for n in (2, 3)]
     assert [(options.heads, options.sigma) for options in swept] == [(2, 2), (2, 3)]
 
 
 def test_a_training_key_can_be_swept(values):
     sweep(values, "training.dropout", 0.2, 0.3)
-    config = load(values, [PATH])
+    config = load(values, FILES)
     runs = config.varied("demo", "de-en")
     assert [*runs] == ["grammar", "grammar-training-dropout-0.2", "grammar-training-dropout-0.3"]
     assert [run["training.dropout"] for run in runs.values()] == [0.1, 0.2, 0.3]
@@ -414,7 +449,7 @@ def test_a_training_key_can_be_swept(values):
 
 def test_only_numbers_have_a_figure(values):
     sweep(values, "options.bpe", "concatenate", systems=("grammar", "grammar-nobpe"))
-    config = load(values, [PATH])
+    config = load(values, FILES)
     assert "grammar-bpe-concatenate" in config.experiments["demo"].systems
     assert config.swept_setting("demo") is None
     assert config.swept_setting("iwslt14") is None

@@ -10,7 +10,7 @@ import pytest
 
 from synmask.pipeline import gpus
 from synmask.pipeline.cli import main
-from synmask.pipeline.config import as_json, load, read_yaml
+from synmask.pipeline.config import as_json, load, project_files, read_all
 from synmask.pipeline.files import UserError
 
 HOLD = """
@@ -149,7 +149,7 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
     ],
 )
 def test_verbs_lease_before_they_work(monkeypatch, module, function, words):
-    config = load(read_yaml(Path(__file__).parents[1] / "config.yaml"))
+    config = load(read_all(project_files(Path(__file__).parents[1])))
     words = [
         word.replace("SETTINGS", as_json(config.run_settings("demo", "de-en", "grammar")))
         for word in words.split()

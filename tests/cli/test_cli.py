@@ -12,11 +12,11 @@ import pytest
 
 from synmask.pipeline.cli import app, main
 from synmask.pipeline.cli.trees import as_utf8
-from synmask.pipeline.config import as_json, load, read_yaml
+from synmask.pipeline.config import as_json, load, project_files, read_all
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = as_json(load(read_yaml(ROOT / "config.yaml")).run_settings("demo", "de-en", "grammar"))
+SETTINGS = as_json(load(read_all(project_files(ROOT))).run_settings("demo", "de-en", "grammar"))
 
 
 def synmask(*words, **how):
@@ -265,7 +265,7 @@ def test_what_would_hide_another_is_refused(capsys, tmp_path, monkeypatch, words
     ("folder", "words", "said"),
     [
         (ROOT, ["tree", "--system", "gramar", "ja"], "config.yaml: no 'gramar' among the systems; did you mean 'grammar'?"),
-        (ROOT, ["tree", "--system", "xyz", "ja"], "no 'xyz' among the systems; `systems:` in config.yaml has all "),
+        (ROOT, ["tree", "--system", "xyz", "ja"], "no 'xyz' among the systems; config/systems.yaml has all "),
         (ROOT, ["tree", "--system", "grammar", "--corpus", "multi30", "ja"], "did you mean 'multi30k'?"),
         (ROOT, ["settings", "--corpus", "demo", "--direction", "de-en", "--system", "gramar"], "did you mean 'grammar'?"),
         (None, ["tree", "--system", "grammar", "ja"], ": no config.yaml here; cd into the top folder of your checkout"),
@@ -284,6 +284,7 @@ def test_what_people_type_is_answered_with_what_helps(capsys, tmp_path, monkeypa
 
 def test_trees_that_are_not_there_are_made_by_a_command(capsys, tmp_path, monkeypatch):
     shutil.copy(ROOT / "config.yaml", tmp_path)
+    shutil.copytree(ROOT / "config", tmp_path / "config")
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
     run = tmp_path / "results/demo/de-en/grammar/seed1"
     run.mkdir(parents=True)

@@ -94,7 +94,7 @@ def refused(made, tmp_path, monkeypatch, capfd):
         folder = tmp_path / "called"  # it writes and is called here; it does not see what others left
         folder.mkdir()
         spoil(folder)
-        for name in ("config.yaml", "workflow"):
+        for name in ("config.yaml", "config", "workflow"):
             (folder / name).symlink_to(ROOT / name)
         monkeypatch.chdir(folder)
         words = [*damaged(placed(words, made, folder), tmp_path)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import Fault, check_machine, load, merge, read_yaml
+from synmask.pipeline.config import Fault, check_machine, load, merge, project_files, read_all
 from synmask.pipeline.config.machine import RESUMED, check_size, least_parameters
 from synmask.pipeline.translation.plan import count_parameters
 
@@ -19,7 +19,7 @@ MINE = {
 
 @pytest.fixture
 def configure(tmp_path, monkeypatch):
-    values = read_yaml(ROOT / "config.yaml") | {"published": str(ROOT / "workflow/published.yaml")}
+    values = read_all(project_files(ROOT)) | {"published": str(ROOT / "workflow/published.yaml")}
     monkeypatch.chdir(tmp_path)
     return lambda *over: load(merge(values, merge(MINE, *over)), [])
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import Fault, asked_sweeps, check_sweeps, load, merge, read_yaml
+from synmask.pipeline.config import Fault, asked_sweeps, check_sweeps, load, merge, project_files, read_all
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
 
 
 def configure(over):
-    return load(merge(read_yaml(ROOT / "config.yaml"), over), [])
+    return load(merge(read_all(project_files(ROOT)), over), [])
 
 
 def swept(systems, setting, *tried):

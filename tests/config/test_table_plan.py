@@ -6,30 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import load, read_published, read_yaml
+from synmask.pipeline.config import load, project_files, read_all, read_published
 from synmask.pipeline.config.table_plan import asked_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError
 
 ROOT = Path(__file__).parents[2]
-PATH = ROOT / "config.yaml"
+FILES = project_files(ROOT)
 
 
 @pytest.fixture
 def values():
-    return copy.deepcopy(read_yaml(PATH)) | {"published": str(ROOT / "workflow/published.yaml")}
+    return copy.deepcopy(read_all(FILES)) | {"published": str(ROOT / "workflow/published.yaml")}
 
 
 @pytest.fixture
 def planned(values):
     def make(name):
-        config = load(values, [PATH])
+        config = load(values, FILES)
         return plan(config, read_published(config.published), name)
 
     return make
 
 
 def test_the_papers_eight_tables_and_ours_are_there(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
     names = set(table_names(config))
     assert {"iwslt14", "nc11", "aspec", "bpe-labels", "parsing", "glue", "mlm", "glue-mlm"} <= names
     assert {
@@ -47,7 +47,7 @@ def test_the_papers_eight_tables_and_ours_are_there(values):
 
 
 def test_every_published_number_is_in_a_table(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
     published = read_published(config.published)
     shown = set()
     for name in table_names(config):
@@ -86,7 +86,7 @@ def test_a_sweeps_table_has_the_validation_set_beside_the_test_set(planned):
 
 
 def test_the_mlm_weight_is_searched_in_each_direction(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
     for corpus, own in (("iwslt14", {0.47}), ("nc11", {0.35}), ("aspec", {0.30, 0.45})):
         for direction in config.plain_experiments[corpus].directions:
             runs = config.varied(f"sweep-mlm-weight-{corpus}", direction).values()
@@ -168,7 +168,7 @@ def test_seeds_of_experiments_on_one_corpus_are_united(values, planned):
 
 
 def test_targets_build_tables(values):
-    config = load(values, [PATH])
+    config = load(values, FILES)
     assert config.tables_of("demo") == ["demo-cost"]
     assert config.tables_of("iwslt14") == ["parsing"]
     assert {"bpe-labels", "glue", "controls", "cost"} <= set(config.tables_of("paper"))
@@ -205,7 +205,7 @@ def test_targets_build_tables(values):
 def test_faults_are_one_line(values, change, said):
     change(values)
     with pytest.raises(UserError) as error:
-        load(values, [PATH])
+        load(values, FILES)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -214,10 +214,10 @@ def test_systems_that_read_words_need_a_parser_of_english(values):
     del values["corenlp"]["languages"]["en"]
     values["experiments"] = {"demo": values["experiments"]["demo"]}
     values["tables"] = {"glue-mlm": values["tables"]["glue-mlm"], "nlu-demo": values["tables"]["nlu-demo"]}
-    load(values, [PATH])  # generated tasks have gold parses
+    load(values, FILES)  # generated tasks have gold parses
     values["tables"]["glue-mlm"]["systems"] = ["roberta", "sla"]
     said = (
         r"tables\.glue-mlm\.systems: a system here reads a parser's words, and corenlp\.languages has no 'en'"
     )
     with pytest.raises(UserError, match=said):
-        load(values, [PATH])
+        load(values, FILES)

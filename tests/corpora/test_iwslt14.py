@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import read_yaml
+from synmask.pipeline.config import project_files, read_all
 from synmask.pipeline.corpora import iwslt14
 from synmask.pipeline.corpora.plain import check_count
 from synmask.pipeline.corpora.prepare import prepare
@@ -166,7 +166,7 @@ def test_the_expected_counts(archive, tmp_path):
 
 
 def test_the_shipped_counts_leave_room_for_a_tokeniser():
-    pairs = read_yaml(Path(__file__).parents[2] / "config.yaml")["corpora"]["iwslt14"]["pairs"]
+    pairs = read_all(project_files(Path(__file__).parents[2]))["corpora"]["iwslt14"]["pairs"]
     for kept in (160_239 + 7_283, 160_189 + 7_281, 160_289 + 7_285):
         check_count("iwslt14", "train", kept - kept // 23, pairs["train"])
         check_count("iwslt14", "valid", kept // 23, pairs["valid"])

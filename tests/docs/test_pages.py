@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import load, merge, read_published, read_yaml
+from synmask.pipeline.config import load, project_files, read_all, read_published
 from synmask.pipeline.config.claims import Claims
 from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.report import write_report
@@ -36,7 +36,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("verdict")
     with tarfile.open(ROOT / "studies/multi30k/runs.tar.xz") as archive:
         archive.extractall(folder / "results", filter="data")
-    config = load(merge(read_yaml(ROOT / "config.yaml"), read_yaml(ROOT / "studies/multi30k/config.yaml")))
+    config = load(read_all([*project_files(ROOT), ROOT / "studies/multi30k/config.yaml"]))
     plan = json.loads(
         Targets(config, read_published(ROOT / "workflow/published.yaml")).page_plan("report-verdict")
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from small_models import model_text, typed
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average, save_model
 from synmask.pipeline.translation.plan import (
@@ -21,13 +21,13 @@ from synmask.pipeline.translation.plan import (
 )
 from synmask.pipeline.translation.train import train
 
-CONFIG = Path(__file__).parents[2] / "config.yaml"
+FILES = project_files(Path(__file__).parents[2])
 
 
 def configuration(change=lambda values: None):
-    values = read_yaml(CONFIG)
+    values = read_all(FILES)
     change(values)
-    return load(values, [CONFIG])
+    return load(values, FILES)
 
 
 def test_trainings_are_those_of_the_experiments(tmp_path):

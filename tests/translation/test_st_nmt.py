@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from small_models import model_text, typed
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.config.guides import TemplatesOptions
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, read_lines, write_lines  # isort: split
@@ -367,7 +367,7 @@ def test_st_nmt_starts_as_fairseq_and_its_gate_xavier(corpus, templates, setting
 
 def test_added_parameters():
     """The table of docs/systems.md, at the paper's IWSLT14 size."""
-    config = load(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
+    config = load(read_all(project_files(ROOT)))
     run, sizes = ("iwslt14", "de-en"), (8848, 6632)
     plain = count_parameters(config.run_settings(*run, "transformer"), *sizes)
     added = count_parameters(config.run_settings(*run, "st-nmt"), *sizes, 1000) - plain - 512 * 1000

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from small_models import model_text, typed
-from synmask.pipeline.config import GUIDES, load, read_yaml
+from synmask.pipeline.config import GUIDES, load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
@@ -274,10 +274,11 @@ def test_a_workers_fault_is_one_line(corpus, tmp_path, settings):
     assert "\n" not in str(error.value)
 
 
-CONFIG = Path(__file__).parents[2] / "config.yaml"
+ROOT = Path(__file__).parents[2]
+FILES = project_files(ROOT)
 
 
-SYSTEMS = load(read_yaml(CONFIG) | {"published": str(CONFIG.parent / "workflow/published.yaml")}).systems
+SYSTEMS = load(read_all(FILES) | {"published": str(ROOT / "workflow/published.yaml")}).systems
 
 
 # A system whose name ends in a digit is one of a sweep, and differs from its neighbours in a number alone; one with a
@@ -295,7 +296,7 @@ SYSTEMS = load(read_yaml(CONFIG) | {"published": str(CONFIG.parent / "workflow/p
     ),
 )
 def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, settings, system):
-    config = load(read_yaml(CONFIG), [CONFIG])
+    config = load(read_all(FILES), FILES)
     settings["system"] = config.run_settings("demo", "de-en", system).plain()["system"]
     epochs = run(corpus, tmp_path / "a", settings)
     assert all(value.isfinite().all() for value in epochs["epoch3.pt"].values())

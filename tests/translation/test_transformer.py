@@ -9,7 +9,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import nn
 
 from small_models import typed
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.training.operators import use_faster_modules
 from synmask.pipeline.translation.task import transformer_config, translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
@@ -147,7 +147,7 @@ def test_masked_language_model_head_against_loops(grammar_settings):
 
 
 def test_parameters_of_the_papers_iwslt14_model():
-    config = load(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"])
+    config = load(read_all(project_files(ROOT)))
 
     def parameters(system):
         run = config.run_settings("iwslt14", "de-en", system).plain()

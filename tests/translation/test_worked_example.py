@@ -10,7 +10,7 @@ import yaml
 
 from small_models import typed
 from synmask import options as own
-from synmask.pipeline.config import guides, load, merge, read_yaml
+from synmask.pipeline.config import guides, load, merge, project_files, read_all
 from synmask.pipeline.translation.train import train
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     module = types.ModuleType("synmask.guides.bonus")
     monkeypatch.setitem(sys.modules, "synmask.guides.bonus", module)
     exec(guide, vars(module))
-    config = load(merge(read_yaml(ROOT / "config.yaml"), yaml.safe_load(entry)), [ROOT / "config.yaml"])
+    config = load(merge(read_all(project_files(ROOT)), yaml.safe_load(entry)))
     settings["system"] = config.run_settings("demo", "de-en", "bonus").plain()["system"]
     settings["training"]["max_epochs"] = 1
     train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from synmask.pipeline.config import load
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import PLUMBING, path_of, sources
 
@@ -35,7 +35,7 @@ TINY = {
 
 
 class Project:
-    """The project's files in a folder of their own; `config` is what its config.yaml holds.
+    """The project's files in a folder of their own; `config` is what its config.yaml holds: all of the configuration.
 
     `snakemake` runs it, and its verbs, without the seconds of their start (warm.py).
     `loaded` is a folder with a file for each `synmask VERB` that ran: its words and the modules that it loaded.
@@ -53,7 +53,7 @@ class Project:
         for name in ("workflow", "profiles", "slurm"):
             shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "Snakefile", folder)
-        self.config = yaml.safe_load((ROOT / "config.yaml").read_text())
+        self.config = copy.deepcopy(read_all(project_files(ROOT)))
         self.config["corpora"]["demo"].update(copy.deepcopy(TINY))
         self.config["corpora"]["demo"]["resources"]["threads"] = 1
         self.config["experiments"]["demo"].update(systems=["transformer", "grammar"], seeds=[1])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.config.benchmarks import WeightsSource
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import Batch
@@ -18,10 +18,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def clock(results, **changes):
-    values = read_yaml(ROOT / "config.yaml")
+    values = read_all(project_files(ROOT))
     for corpus, keys in changes.items():
         values["corpora"][corpus.replace("_", "-")] |= keys
-    return Clock(load(values, [ROOT / "config.yaml"]), results)
+    return Clock(load(values), results)
 
 
 def ran(results, run, seconds, device, threads=1, workers=1):
@@ -105,9 +105,9 @@ def test_trainings_that_ran_here_take_the_place_of_estimates(tmp_path):
 
 def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
     files = {part: str(tmp_path / f"{part}.{{language}}") for part in ("train", "valid", "test")}
-    values = read_yaml(ROOT / "config.yaml")
+    values = read_all(project_files(ROOT))
     values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
-    here = Clock(load(values, [ROOT / "config.yaml"]), tmp_path)
+    here = Clock(load(values), tmp_path)
     assert here.training("mine", "de-en", "grammar").gpu is None
     (tmp_path / "train.en").write_text("a\n" * 160239)
     found = Clock(here.config, tmp_path).training("mine", "de-en", "grammar")
@@ -172,11 +172,11 @@ def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path)
 
 
 def test_pre_training_on_text_of_an_unknown_size(tmp_path):
-    values = read_yaml(ROOT / "config.yaml")
+    values = read_all(project_files(ROOT))
     own = values["weights"]["roberta-demo"]["pretrain"]
     del own["generate"]
     own["text"] = {"train": [str(tmp_path / "nowhere")], "valid": [str(tmp_path / "nowhere")]}
-    assert Clock(load(values, [ROOT / "config.yaml"]), tmp_path).pretraining("roberta-demo").gpu is None
+    assert Clock(load(values), tmp_path).pretraining("roberta-demo").gpu is None
 
 
 def test_what_the_reference_takes_from_the_shipped_runs_is_in_them(tmp_path):

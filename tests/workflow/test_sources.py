@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from synmask.pipeline import workflow
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.sources import PLUMBING, ROOT, digest, sources
 
@@ -27,7 +27,7 @@ def in_the_project(monkeypatch):
 
 @pytest.fixture
 def jobs():
-    return Jobs(load(read_yaml("config.yaml"), []))
+    return Jobs(load(read_all(project_files()), []))
 
 
 def behind(jobs, verb, **wildcards):

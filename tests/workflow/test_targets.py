@@ -8,7 +8,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.pipeline.config import Config, Fault, load, merge, read_claims, read_published, read_yaml
+from synmask.pipeline.config import (
+    Config,
+    Fault,
+    load,
+    merge,
+    project_files,
+    read_all,
+    read_claims,
+    read_published,
+    read_yaml,
+)
 from synmask.pipeline.config.claims import Claims
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.paths import any_of
@@ -20,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def configure(monkeypatch):
     monkeypatch.chdir(ROOT)
-    return lambda over=(): load(merge(read_yaml("config.yaml"), dict(over)), [])
+    return lambda over=(): load(merge(read_all(project_files()), dict(over)), [])
 
 
 STUDY = read_yaml(ROOT / "studies/multi30k/config.yaml")

@@ -15,6 +15,7 @@ from synmask.pipeline.config import (
     check_sweeps,
     fault,
     load,
+    project_files,
     read_claims,
     read_published,
     read_yaml,
@@ -30,9 +31,8 @@ from synmask.pipeline.workflow.targets import Targets
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
 
-# Each laid over those before it; Snakemake lists config.yaml behind the files of the command line.
-OVERLAYS = workflow.overwrite_configfiles
-FILES = [path for path in workflow.configfiles if path not in OVERLAYS] + OVERLAYS
+# Each laid over those before it.
+FILES = [*project_files(), *workflow.overwrite_configfiles]
 FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
 
 try:

@@ -2,7 +2,7 @@
 import os
 import sys
 
-from synmask.pipeline.config import read_yaml
+from synmask.pipeline.config import project_files, read_yaml
 from synmask.pipeline.files import UserError
 
 if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
@@ -10,7 +10,7 @@ if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
         "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
     )
 try:
-    for path in ["config.yaml", *workflow.overwrite_configfiles]:
+    for path in [*project_files(), *workflow.overwrite_configfiles]:
         read_yaml(path)
 except UserError as error:
     sys.exit(str(error).removeprefix(f"{os.getcwd()}/"))

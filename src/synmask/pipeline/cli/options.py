@@ -123,21 +123,19 @@ class TrainingOptions:
 
 
 def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]]:
-    """The configuration of config.yaml and `own` files, each over those before it; its values; all files.
+    """The configuration of the project and of `own` files, each over those before it; its values; all files.
 
     Raises:
         UserError: a file cannot be read, or the configuration is wrong.
     """
-    from synmask.pipeline.config import load, merge, read_yaml
+    from synmask.pipeline.config import load, project_files, read_all
 
-    files = [Path("config.yaml"), *own]
-    if not files[0].exists():
+    files = [*map(Path, project_files()), *own]
+    if not Path("config.yaml").exists():
         raise UserError(
             f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"
         )
-    values: dict[str, Any] = {}
-    for path in files:
-        values = merge(values, read_yaml(path))
+    values = read_all(files)
     return load(values, files), values, files
 
 
@@ -147,7 +145,7 @@ def check_named(config: "Config", path: Path, kind: str, name: str) -> None:
         return
     near = nearest(name, known)
     if "did you mean" not in near and len(known) > 12:
-        near = f"; `{kind}:` in config.yaml has all {len(known)}"
+        near = f"; config/{kind}.yaml has all {len(known)}"
     raise UserError(f"{path}: no {name!r} among the {kind}{near}")
 
 

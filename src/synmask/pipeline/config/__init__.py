@@ -2,7 +2,15 @@
 
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.guides import GUIDES
-from synmask.pipeline.config.loading import fault, load, merge, read_claims, read_published
+from synmask.pipeline.config.loading import (
+    fault,
+    load,
+    merge,
+    project_files,
+    read_all,
+    read_claims,
+    read_published,
+)
 from synmask.pipeline.config.machine import check_machine
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import SPLITS
@@ -21,6 +29,8 @@ __all__ = [
     "fault",
     "load",
     "merge",
+    "project_files",
+    "read_all",
     "read_claims",
     "read_published",
     "read_yaml",

@@ -1,21 +1,50 @@
 """From YAML to a checked `Config`, or one line that names file, key and the nearest valid name."""
 
+import glob
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from synmask.pipeline.config.base import Section, merge
+from synmask.pipeline.config.blame import cause
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.claims import Claims
 from synmask.pipeline.config.faults import Fault, NameFault, validated
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
+from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.sweeps import expand_sweeps
-from synmask.pipeline.config.yaml_source import COMMON, Source, read_yaml, where
+from synmask.pipeline.config.yaml_source import COMMON, Source, inherited_from, origin, read_yaml, where
 from synmask.pipeline.files import UserError
 
 S = TypeVar("S", bound=Section)
+
+
+# Keys that say what a corpus' text is; all go when a corpus in `based_on` brings a text of its own.
+TEXT = ("generate", "files", "format", "archives", "url", "sha256", "pairs", "sentence")
+
+
+def project_files(folder: str | Path = "") -> list[str]:
+    """The files of the project's configuration, each laid over those before it.
+
+    config.yaml, which people change, lies over config/*.yaml. It also comes first, so that lists of names begin
+    with its own.
+    """
+    own = os.path.join(folder, "config.yaml")
+    return [own, *sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), own]
+
+
+def read_all(files: Iterable[str | Path]) -> dict[str, Any]:
+    """The values of these files, each laid over those before it.
+
+    Raises:
+        UserError: as `read_yaml`.
+    """
+    values: dict[str, Any] = {}
+    for file in files:
+        values = merge(values, read_yaml(file))
+    return values
 
 
 def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml",)) -> Config:
@@ -23,23 +52,50 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
 
     Args:
         files: what it was read from, each file laid over those before it; they are read again to say in which
-            line a fault stands.
+            line a fault stands. The project's end where the first of them comes last (`project_files`).
 
     Raises:
         UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
     """
     files = list(files)
     try:
-        config = validated(Config, _inherit(expand_sweeps(values)))
-        if not os.path.isfile(config.published):
-            raise Fault(("published",), f"{config.published}: no such file")
-        check(config, read_published(config.published))
-        return config
+        return _checked(values)
     except Fault as found:
-        raise fault(found.path, str(found), values, files) from None
+        raise _blamed(found, values, [Source(file) for file in files]) from None
     except RecursionError:
         names = ", ".join(map(str, files))
         raise UserError(f"{names}: an alias (*name) stands inside what it names") from None
+
+
+def _checked(values: Mapping[str, Any]) -> Config:
+    """The configuration of these values.
+
+    Raises:
+        Fault: the first that was found.
+    """
+    config = validated(Config, _inherit(expand_sweeps(values)))
+    if not os.path.isfile(config.published):
+        raise Fault(("published",), f"{config.published}: no such file")
+    check(config, read_published(config.published))
+    return config
+
+
+def _blamed(found: Fault, values: Mapping[str, Any], sources: Sequence[Source]) -> UserError:
+    """A fault with its place, and that of the user's key that causes it if the project's files show it."""
+    place = where(found.path, values, sources)
+    last = max((n for n, one in enumerate(sources) if one.path == sources[0].path), default=-1)
+    ours = sources[: last + 1]
+    if origin(found.path, values, sources) in ours:
+        project: dict[str, Any] = {}
+        for source in ours:
+            project = merge(project, source.values)
+        if key := cause(found, values, project, _checked):
+            at, theirs = where(key, values, sources), inherited_from(found.path, values)
+            dotted = ".".join(map(str, theirs))
+            if key[: len(theirs)] == theirs:  # the fault is that of a section
+                return UserError(f"{at.removesuffix('.'.join(map(str, key)))}{dotted}: {found}")
+            return UserError(f"{at}, against {place}: {found}")
+    return UserError(f"{place}: {found}")
 
 
 def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str | Path]) -> UserError:
@@ -101,13 +157,19 @@ def _inherit(values: Mapping[str, Any]) -> dict:
         if not isinstance(corpora[base], Mapping):
             raise Fault(("corpora", base), "must be keys and values")
         inherited, own = resolve(base, (*chain, name)), entry.get("url")
-        if own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
+        own_files = entry.get("files") if isinstance(entry.get("files"), Mapping) else {}
+        if {*own_files} >= {*SPLITS} or entry.get("generate"):
+            others = (
+                {*TEXT, "trees"} if entry.get("generate") or inherited.get("trees") != "corenlp" else TEXT
+            )
+            inherited = {key: said for key, said in inherited.items() if key not in others}
+            inherited["download"] = name
+        elif own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
             inherited = {**inherited, "download": name, "sha256": {}}
-        if isinstance(own_files := entry.get("files"), Mapping):  # neither the base's files nor their sizes
-            for key in ("files", "pairs"):
-                if isinstance(inherited.get(key), Mapping):
-                    kept = {split: said for split, said in inherited[key].items() if split not in own_files}
-                    inherited = {**inherited, key: kept}
+        for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees
+            if isinstance(inherited.get(key), Mapping):
+                kept = {split: said for split, said in inherited[key].items() if split not in own_files}
+                inherited = {**inherited, key: kept}
         return merge(inherited, {k: v for k, v in entry.items() if k != "based_on"})
 
     values["corpora"] = {name: resolve(name, ()) for name in corpora}

@@ -160,26 +160,41 @@ def where(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) 
     A key that no file has with this value comes from --config. For a missing key, the file and line are those
     of the section that lacks it.
     """
+    place = inherited_from(path, values)
+    dotted, there = ".".join(map(str, place)), _held(place, values)
+    source = origin(path, values, sources)
+    if source is None:
+        return f"--config: {dotted}"
+    return f"{source.path}, line {source.line(there)}: {dotted}" if there else f"{source.path}: {dotted}"
+
+
+def origin(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) -> Source | None:
+    """The file that `where` names; None: --config."""
+    there = _held(inherited_from(path, values), values)
+    if not there:  # no file has it: the one that people change
+        return next(iter(sources), None)
+    for source in reversed(sources):
+        if holds(source.values, there):
+            value, given = at(source.values, there), at(values, there)
+            if isinstance(given, Mapping) or value == given or repr(value) == repr(given):
+                return source
+    return None
+
+
+def inherited_from(path: Sequence, values: Mapping[str, Any]) -> tuple:
+    """The key that the value at `path` is inherited from: `path` itself, if it is there."""
     for place in _origins(path, values):
         # of an item that a list lacks, the list
         if holds(values, place) or (place and isinstance(place[-1], int) and holds(values, place[:-1])):
-            return _place(place, values, sources)
-    return _place(path, values, sources)
+            return place
+    return tuple(path)
 
 
-def _place(path: Sequence, values: Mapping[str, Any], sources: Sequence[Source]) -> str:
-    dotted = ".".join(map(str, path))
-    there = tuple(path)
-    while there and not holds(values, there):
-        there = there[:-1]
-    for source in reversed(sources):
-        if there and holds(source.values, there):
-            value, given = at(source.values, there), at(values, there)
-            if isinstance(given, Mapping) or value == given or repr(value) == repr(given):
-                return f"{source.path}, line {source.line(there)}: {dotted}"
-    if not there and sources:
-        return f"{sources[0].path}: {dotted}"
-    return f"--config: {dotted}"
+def _held(path: tuple, values: Mapping[str, Any]) -> tuple:
+    """As much of `path` as there is."""
+    while path and not holds(values, path):
+        path = path[:-1]
+    return path
 
 
 def _origins(path: Sequence, values: Mapping[str, Any]) -> Iterator[tuple]:

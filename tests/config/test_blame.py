@@ -1,0 +1,91 @@
+"""The project's files together, and whose key a fault is said of."""
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+
+from synmask.pipeline.config import load, merge, project_files, read_all, read_yaml
+from synmask.pipeline.files import UserError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def leaves(values, path=()):
+    inner = values.items() if isinstance(values, dict) and values else ()
+    return {leaf for key, value in inner for leaf in leaves(value, (*path, key))} or {path}
+
+
+def test_config_yaml_is_short_and_lies_over_the_others():
+    assert len(Path("config.yaml").read_text().splitlines()) <= 200
+    files = project_files()
+    assert files[0] == files[-1] == "config.yaml"
+    assert files[1:-1] == sorted(f"config/{path.name}" for path in Path("config").glob("*.yaml"))
+
+
+def test_no_key_is_in_two_of_the_projects_files():
+    for one, other in combinations(map(read_yaml, {*project_files()}), 2):
+        assert not leaves(one) & leaves(other)
+
+
+def said(tmp_path, text, **given):
+    """The fault of these values laid over the project's, `given` ones by --config."""
+    (tmp_path / "mine.yaml").write_text(text)
+    files = [*project_files(), tmp_path / "mine.yaml"]
+    with pytest.raises(UserError) as error:
+        load(merge(read_all(files), given), files)
+    return str(error.value).removeprefix(f"{tmp_path}/")
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "shown"),
+    [
+        ("seeds: [1]\ntraining: {max_epochs: 3}", "line 2: training.max_epochs: 5 epochs to average", "config.yaml, line N: training.average"),
+        ("systems: {grammar: {label: Transformer}}", "line 1: systems.grammar.label: system 'grammar' is called", "config.yaml, line N: experiments.demo.systems"),
+        ("corpora:\n  nc11:\n    trees: null", "line 3: corpora.nc11.trees: system 'pascal' reads heads", "config/paper.yaml, line N: experiments.nc11.systems"),
+        ("corpora: {nc11: {model: {heads: 2}}}", "line 1: corpora.nc11.model.heads: system 'distance' guides 3 heads", "config/paper.yaml, line N: experiments.nc11.systems"),
+        ("corpora: {nc11: {languages: [de, fr]}}", "line 1: corpora.nc11.languages: unknown language 'en'", "config/paper.yaml, line N: experiments.nc11.directions"),
+        ("systems: {grammar: {guide: pascal}}", "line 1: systems.grammar.guide: unknown key 'bpe'", "config/systems.yaml, line N: systems.grammar.options.bpe"),
+        ("experiments: {demo: {systems: [transformer]}}", "line 1: experiments.demo.systems: no system here induces", "config.yaml, line N: experiments.demo.tables"),
+        # two faults: the cause of the first one
+        ("corpora: {aspec: {trees: null}}\ntraining: {max_epochs: 3}", "line 1: corpora.aspec.trees: system 'pascal' reads", "config/paper.yaml, line N: experiments.aspec-parsed.systems"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_said_of_the_users_key_that_causes_it(tmp_path, text, begin, shown):
+    line = said(tmp_path, text)
+    key, words = begin.rsplit(": ", 1)
+    line = re.sub(r"(?<=[^e]\.yaml), line \d+", ", line N", line)
+    assert line.startswith(f"mine.yaml, {key}, against {shown}: {words}"), line
+
+
+def test_a_fault_of_config_is_not_said_of_an_entry_that_it_breaks(tmp_path):
+    mine = {"title": "M", "corpus": "demo", "directions": ["de-en"], "systems": ["mine", "grammar"]}
+    text = yaml.safe_dump({"systems": {"mine": {"label": "Mine"}}, "experiments": {"mine": mine}})
+    line = said(tmp_path, text, training={"max_epochs": 3})
+    begin = r"--config: training.max_epochs, against config.yaml, line \d+: training.average: 5 epochs"
+    assert re.match(begin, line), line
+
+
+def test_a_fault_in_a_file_of_the_project_names_that_file(tmp_path):
+    (tmp_path / "config").mkdir()
+    for file in project_files():
+        (tmp_path / file).write_text(Path(file).read_text().replace("sigma: 1.0", "sigma: -1.0"))
+    files = project_files(tmp_path)
+    with pytest.raises(
+        UserError, match=r"config/systems.yaml, line \d+: systems.pascal.options.sigma: must be"
+    ):
+        load(read_all(files), files)
+
+
+def test_a_key_that_all_files_lack_is_said_of_config_yaml():
+    files = project_files()
+    values = {key: value for key, value in read_all(files).items() if key != "targets"}
+    with pytest.raises(UserError, match=r"^config.yaml: targets: this key is missing"):
+        load(values, files)
