@@ -84,7 +84,7 @@ def _out_of_memory(error: BaseException | None) -> str | None:
 
 
 def _unnamed(error: OSError) -> str:
-    """What a failure without a file's name most likely concerns."""
+    """The thing that a failure without a file's name most likely concerns."""
     return "reading or writing" if error.errno in UNREADABLE else "standard output"
 
 

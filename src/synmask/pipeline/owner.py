@@ -14,7 +14,7 @@ COMPARED = ("corpus", "direction", "task", "weights", "system", "seed", "setting
 
 
 def owned(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model of `run` carries beside its weights; nothing if it was made by hand, without a run."""
+    """The run that a model carries beside its weights; nothing if it was made by hand, without a run."""
     return {"run": {**run, "commit": commit()}} if run else {}
 
 

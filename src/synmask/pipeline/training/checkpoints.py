@@ -121,7 +121,7 @@ def _changed(folder: Path, stamp: dict[str, Any]) -> list[str]:
 
 
 def _stamp(folder: Path) -> dict[str, Any]:
-    """What identifies the training of the checkpoints in `folder`; each state to resume from says it, too."""
+    """The stamp of the training of the checkpoints in `folder`; each state to resume from says it, too."""
     path = folder / "stamp.json"
     try:
         return read_object(path)
@@ -224,7 +224,7 @@ def _read(path: Path, device: str = "cpu") -> Any:
 
 
 def fault(path: Path) -> str | None:
-    """What is damaged in a file of `save`; None if it is intact.
+    """The damage in a file of `save`; None if it is intact.
 
     torch writes checksums (CRC-32, like every zip file) but does not compare them.
 
@@ -294,7 +294,7 @@ def _gap(folder: Path, checkpoint: Path, models: Models) -> str | None:
 
 
 def _outline(checkpoint: Path) -> dict[str, Any]:
-    """What a state to resume from says besides weights: "history", "stamp", …; nothing if it is none."""
+    """The parts of a state to resume from besides weights: "history", "stamp", …; none if it is no state."""
     state = _read(checkpoint, "meta")
     extra = state.get("extra_state") if isinstance(state, dict) else None
     return extra if isinstance(extra, dict) else {}
