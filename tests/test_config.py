@@ -288,7 +288,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"].update({"../x": {}}), "--config: corpora.../x"),
         (lambda v: v["corpora"]["demo"]["model"].update(heads=3), "corpora.demo.model: embed_dim 128 is not a multiple of heads 3"),
         (lambda v: v["corpora"]["multi30k-small"].update(based_on="multi"), "corpora.multi30k-small.based_on: unknown corpus 'multi'; did you mean 'multi30k'?"),
-        (lambda v: v["corpora"]["multi30k"].update(based_on="multi30k-small"), "based_on: 'multi30k-small' is itself based on 'multi30k'; break the circle"),
+        (lambda v: v["corpora"]["multi30k"].update(based_on="multi30k-small"), "based_on: 'multi30k' is itself based on 'multi30k-small'; break the circle"),
         (lambda v: v["corpora"]["multi30k"]["files"].pop("test"), "corpora.multi30k: files: no entry for test"),
         (lambda v: v["corpora"]["multi30k"]["files"].update(test="x"), "corpora.multi30k: files.test: 'x' has no {language} in it"),
         (lambda v: v["corpora"]["iwslt14"].update(files={}), "corpora.iwslt14: give one of `generate`, `files` and `format`"),
