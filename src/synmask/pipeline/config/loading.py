@@ -28,8 +28,8 @@ TEXT = ("generate", "files", "format", "archives", "url", "sha256", "pairs", "se
 def project_files(folder: str | Path = "") -> list[str]:
     """The files of the project's configuration, each laid over those before it.
 
-    config.yaml, which people change, lies over config/*.yaml. It also comes first: lists of names begin
-    with its own.
+    config.yaml, which people change, lies over config/*.yaml. It also comes first, so that lists of names
+    begin with its own.
     """
     own = os.path.join(folder, "config.yaml")
     return [own, *sorted(glob.glob(os.path.join(folder, "config/*.yaml"))), own]
