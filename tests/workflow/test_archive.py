@@ -44,3 +44,26 @@ def test_from_the_archive_to_binary_data(project):
     done = project.snakemake("results/iwslt14/de-en/text/valid.de", check=False)
     assert done.returncode == 1
     assert "\nsynmask prepare: iwslt14: valid has 2 pairs, not 7,283; " in done.output
+
+
+def test_test_sets_are_joined_and_scored_apart(project):
+    for split in ("train", "valid", "news", "talks"):
+        for language in ("de", "en"):
+            (project.folder / f"{split}.{language}").write_text("a\n")
+    files = {split: f"{split}.{{language}}" for split in ("train", "valid", "news", "talks")}
+    single = {"languages": ["de", "en"], "files": {**files, "test": files["news"]}}
+    del single["files"]["news"], single["files"]["talks"]
+    sets = {"files": {"test": {name: files[name] for name in ("news", "talks")}}}
+    project.config["corpora"] |= {"single": single, "sets": {"based_on": "single", **sets}}
+    for corpus, joined, scored in (
+        ("single", "--source-in news.de --target-in news.en ", ""),
+        (
+            "sets",
+            "--source-in news.de talks.de --target-in news.en talks.en ",
+            "--sets news talks --set-files news.en talks.en ",
+        ),
+    ):
+        said = project.snakemake("-np", f"results/{corpus}/de-en/transformer/seed1/scores.json").output
+        assert joined in said
+        assert scored in said
+        assert ("--set" in said.replace("--settings", "")) == bool(scored)
