@@ -106,7 +106,7 @@ parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
 verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
 score IN/hypothesis.valid.txt IN/raw/valid.en --language en
-score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv --sets IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
+score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv --prepared IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
 translate --model IN/run/average.pt --beam 2 --threads 1
 translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
 tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
