@@ -73,7 +73,7 @@ def _correlation(metric: str, gold: Sequence[str], predicted: Sequence[str]) -> 
 
 
 def contributions(gold: Sequence[str], answers: Sequence[str]) -> list[np.ndarray]:
-    """The part that each of N examples adds to the sums from which `of_sums` computes a task's own score, (N,) each.
+    """The parts of N examples in the sums from which `of_sums` computes a task's own score, (N,) each.
 
     These are 1, whether the answer is right, answer, gold, their squares and their product; labels count as 1
     for "1", and as 0.
