@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -110,3 +111,20 @@ def test_two_people_go_on_in_turn_with_what_the_group_may_write(shared, tmp_path
     assert done.returncode == 1
     assert done.stdout.count("\n") == 1
     assert f"results/run/lock belongs to user {SECOND}" in done.stdout
+
+
+def test_another_clones_environment_is_refused(project, tmp_path):
+    """Its library would run, and results would carry this clone's digests."""
+    shutil.copytree(project.folder / "src", tmp_path / "other/src")
+    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); from snakemake.cli import main; main()"
+    command = [sys.executable, "-c", program, str(tmp_path / "other/src"), "-n", "demo"]
+    project.snakemake("-n", "demo")  # writes config.yaml
+    environment = project.environment(warm=False) | {"PYTHONPATH": ""}
+    done = subprocess.run(
+        command, cwd=project.folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert (
+        "this synmask would run, but the rules here depend on src/synmask of this folder"
+        in done.stdout + done.stderr
+    )

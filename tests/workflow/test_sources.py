@@ -3,6 +3,7 @@
 import ast
 import functools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -198,3 +199,15 @@ def test_other_steps_load_their_sources(jobs, missed, verb, wildcards):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = {name for name in json.loads(done.stdout) if not name.startswith("synmask.pipeline.workflow")}
     assert missed(jobs, verb, loaded, **wildcards) == set()
+
+
+def test_the_users_own_files_count_by_their_content(tmp_path):
+    file = tmp_path / "train.de"
+    file.write_text("eins\n")
+    before = workflow.sources.contents([str(file)])
+    old = file.stat().st_mtime_ns
+    file.write_text("zwei\n")
+    os.utime(file, ns=(old - 10**10, old - 10**10))  # unpacked with its dates
+    assert workflow.sources.contents([str(file)]) != before
+    assert workflow.sources.contents([str(tmp_path)]) == workflow.sources.contents([str(file)])
+    assert workflow.sources.contents([str(tmp_path / "nothing")]) == ""

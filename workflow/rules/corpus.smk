@@ -101,6 +101,7 @@ rule text:
         **JOBS.preparing("text"),
     params:
         code=JOBS.code("text"),
+        own=JOBS.own("source", "target"),
         pairs=lambda wildcards: option("pairs", JOBS.pairs(wildcards)),
     shell:
         "synmask text --name {wildcards.corpus} --source-in {input.source:q} --target-in {input.target:q}"

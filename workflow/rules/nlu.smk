@@ -35,6 +35,7 @@ rule glue_task:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("glue"),
+        own=JOBS.own("sources"),
         rows=JOBS.part_rows,
     shell:
         "synmask glue --task {wildcards.task} --part {wildcards.part} --sources {input.sources:q}"

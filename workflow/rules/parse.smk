@@ -50,6 +50,7 @@ rule parseval:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("parseval"),
+        own=JOBS.own("gold", "heads"),
         run=JOBS.parsed_run,
         heads=lambda wildcards, input: option("heads", input.get("heads")),
     shell:

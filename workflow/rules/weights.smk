@@ -35,6 +35,7 @@ rule convert_roberta:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("convert-roberta"),
+        own=JOBS.own("folder"),
         output=folder_of("output"),
     shell:
         "synmask convert-roberta --input {input.folder:q} --output {params.output:q} 2> {log:q}"

@@ -10,7 +10,7 @@ from synmask.pipeline.config.sections import Corpus, Resources, RunSettings
 from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.workflow.hours import Clock
 from synmask.pipeline.workflow.paths import PAIR, TASK, WEIGHTS
-from synmask.pipeline.workflow.sources import Chosen, digest
+from synmask.pipeline.workflow.sources import Chosen, contents, digest
 
 Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
@@ -40,6 +40,21 @@ class Jobs:
         A job runs again when its parameters change, so this parameter reruns it when its code has changed.
         """
         return lambda wildcards: digest(verb, self.loaded_by_name(wildcards) if guided else frozenset())
+
+    def own(self, *inputs: str) -> Callable[..., str]:
+        """A checksum of the user's own files and folders among these inputs.
+
+        Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
+        What steps make or download is known otherwise.
+        """
+        made = ("results/", f"{self.config.data_dir}/")
+
+        def checksum(wildcards: Wildcards, input: Any) -> str:
+            named = (input.get(name) or () for name in inputs)
+            paths = [path for one in named for path in ([one] if isinstance(one, str) else one)]
+            return contents(path for path in paths if not str(path).startswith(made))
+
+        return checksum
 
     def loaded_by_name(self, wildcards: Wildcards) -> Chosen:
         """The modules that are loaded by name for this job."""

@@ -10,7 +10,7 @@ Modules that are loaded by name, such as guides, count for the jobs that load th
 import ast
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -62,6 +62,21 @@ def digest(verb: str, chosen: Chosen = frozenset()) -> str:
 
 
 checksum = cache(sha256)  # each file is a source of many steps
+
+
+def contents(paths: Iterable[str]) -> str:
+    """A checksum of files, and of the files in folders, that exist; empty if there are none."""
+    files = [
+        file for path in paths for file in sorted(Path(path).rglob("*")) or [Path(path)] if file.is_file()
+    ]
+    sums = (_unchanged(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    lines = "\n".join(f"{file} {one}" for file, one in zip(files, sums, strict=True))
+    return hashlib.sha256(lines.encode()).hexdigest()[:16] if lines else ""
+
+
+@cache
+def _unchanged(file: Path, size: int, modified: int) -> str:
+    return sha256(file)
 
 
 def path_of(module: str) -> Path:
