@@ -83,9 +83,9 @@ class Project:
             start_new_session=True,
         )
 
-    def snakemake(self, *words, check=True):
+    def snakemake(self, *words, check=True, warm=True):
         """Run snakemake with these words; the result holds `returncode` and, together, `output`."""
-        done = self.start(*words, warm=True)
+        done = self.start(*words, warm=warm)
         done.output = done.communicate()[0]
         assert not check or done.returncode == 0, done.output[-2000:]
         return done
@@ -99,9 +99,9 @@ class Project:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def planned(self, *words):
-        """The jobs of a dry run: a set of (rule, output files)."""
-        return self.listed(self.snakemake("-np", *words).output)
+    def planned(self, *words, warm=True):
+        """The jobs of a dry run: a set of (rule, output files); not `warm` where the project's code has changed."""
+        return self.listed(self.snakemake("-np", *words, warm=warm).output)
 
     @staticmethod
     def listed(output):
