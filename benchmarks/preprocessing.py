@@ -198,7 +198,7 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        inputs = [args.mirror / f"train.{language}.gz" for language in LANGUAGES]
+        inputs = [[args.mirror / f"train.{language}.gz"] for language in LANGUAGES]
         pairs = args.copies * write_pair(*inputs, *pair(folder, "once"), "multi30k")
         for once, raw in zip(pair(folder, "once"), pair(folder, "raw"), strict=True):
             write_lines(raw, list(read_lines(once)) * args.copies)

@@ -20,7 +20,7 @@ from collections import Counter
 import machine
 from growth import ROOT, run
 from synmask.pipeline.cli import VERBS
-from synmask.pipeline.workflow.sources import _imports_of_verb
+from synmask.pipeline.workflow.sources import _verb
 
 NAMES = [verb.partition(":")[2].replace("_", "-") for verbs in VERBS.values() for verb in verbs]
 RIVALS = {"`python -c pass`": "pass", "`import torch`": "import torch"}
@@ -32,7 +32,7 @@ def code(verb: str) -> str:
     command = (
         f"import synmask.pipeline.cli; synmask.pipeline.cli.app()['{verb}'].assemble_argument_collection()"
     )
-    return "; ".join([command, *(f"import {name}" for name in sorted(_imports_of_verb(verb)))])
+    return "; ".join([command, *(f"import {name}" for name in sorted(_verb(verb)[1]))])
 
 
 def seconds(program: str) -> tuple[float, float]:

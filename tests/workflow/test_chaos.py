@@ -19,21 +19,30 @@ pytestmark = pytest.mark.xdist_group("demo")
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
 MEASURED = re.compile(r"-cost\.|\.runs\.csv|report\.html")  # times, what shows them
-TIMES = {"seconds", "tokens_per_second", "train_seconds", "decode_seconds"}
+# `attempts` tells the memory of each start of a training
+COSTS = {
+    "seconds",
+    "tokens_per_second",
+    "train_seconds",
+    "decode_seconds",
+    "memory",
+    "gpu_memory",
+    "attempts",
+}
 
 
 def timeless(path):
-    """A file's content, without the times that a file of ours may hold."""
+    """A file's content, without the times and memory that a file of ours may hold."""
     names = ("train.json", "hypothesis.valid.json", "hypothesis.test.json", "scores.json", "finished.json")
     if path.name in names:
         values = json.loads(path.read_text())
         for part in (values, values.get("summary", {}), *values.get("history", [])):
-            for key in TIMES & part.keys():
+            for key in COSTS & part.keys():
                 del part[key]
         return values
     if path.name == "history.csv" or path.suffix == ".csv":
         rows = list(csv.DictReader(path.open()))
-        return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
+        return [{key: value for key, value in row.items() if key not in COSTS} for row in rows]
     return path.read_bytes()
 
 

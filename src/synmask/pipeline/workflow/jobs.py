@@ -64,8 +64,6 @@ class Jobs:
                 chosen.add(("synmask.pipeline.translation.task", "synmask.pipeline.translation.st_nmt"))
             elif system.guide != "none":
                 chosen.add(("synmask.guides", f"synmask.guides.{system.guide}"))
-            if system.kind.reads:
-                chosen.add(("synmask.pipeline.translation.train", "synmask.pipeline.syntax.annotations"))
         if hasattr(wildcards, "corpus") and (name := self.corpus(wildcards).format):
             chosen.add(("synmask.pipeline.corpora.prepare", f"synmask.pipeline.corpora.{name}"))
         return frozenset(chosen)
