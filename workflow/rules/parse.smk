@@ -76,6 +76,7 @@ rule probe:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("probe"),
+        own=JOBS.own("gold", "heads"),
         run=JOBS.parsed_run,
     shell:
         "synmask probe --gold {input.gold:q} --heads {input.heads:q} --predicted {input.trees:q} --run {params.run:q}"
@@ -96,6 +97,7 @@ rule tree_figure:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("tree-figure"),
+        own=JOBS.own("gold"),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         output=stem,
     shell:
@@ -122,6 +124,7 @@ rule tree_page:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("tree-page"),
+        own=JOBS.own("gold"),
         labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}, {wildcards.direction}: trees",
     shell:

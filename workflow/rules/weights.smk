@@ -76,6 +76,7 @@ rule learn_gpt2_bpe:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("learn-gpt2-bpe"),
+        own=JOBS.own("text"),
         merges=lambda wildcards: JOBS.pretraining(wildcards).merges,
         output=folder_of("output"),
     shell:
@@ -106,6 +107,7 @@ rule encode_text:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("encode-text"),
+        own=JOBS.own("train", "valid"),
         weights=lambda wildcards, input: os.path.dirname(input.vocabulary[0]),
         output=folder_of("output"),
     shell:

@@ -47,7 +47,8 @@ class Jobs:
         Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
         What steps make or download is known otherwise.
         """
-        made = ("results/", f"{self.config.data_dir}/")
+        fetched = (f"{self.config.data_dir}/{name}/" for name in (*self.config.downloaded, "corenlp"))
+        made = ("results/", *fetched)
 
         def checksum(wildcards: Wildcards, input: Any) -> str:
             named = (input.get(name) or () for name in inputs)
