@@ -17,10 +17,11 @@ from pathlib import Path
 from synmask.pipeline.files import sha256
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# These cannot change a result: they lock a GPU or a folder, print progress or versions, or are empty.
+# These cannot change a result: they start the command, lock a GPU or a folder, print progress or versions, or are empty.
 PLUMBING = frozenset(
     {
         "synmask",
+        "synmask.__main__",
         "synmask.pipeline",
         "synmask.pipeline.gpus",
         "synmask.pipeline.provenance",
