@@ -17,7 +17,7 @@ from pathlib import Path
 from synmask.pipeline.files import sha256
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
-# These cannot change a result: they start the command, lock a GPU or a folder, print progress or versions, or are empty.
+# These cannot change a result: they start the command, lock a GPU or a folder, print progress or versions.
 PLUMBING = frozenset(
     {
         "synmask",
