@@ -37,11 +37,13 @@ def test_a_model_that_does_not_say_whose_it_is_is_refused_in_a_run_alone(tmp_pat
     check_owner(tmp_path, {"model": {}}, {})
 
 
-def test_weights_from_elsewhere_carry_no_run_and_those_trained_here_must(tmp_path):
-    tuned = RUN | {"start": {"weights": "base"}}
-    check_start(tmp_path, {}, tuned)
-    check_start(tmp_path, owned({"weights": "base"}), tuned)
+def test_weights_that_were_trained_here_are_those_of_their_name(tmp_path):
+    fetched = RUN | {"start": {"weights": "base"}}
+    check_start(tmp_path, {}, fetched)
+    check_start(tmp_path, owned({"weights": "small"}), fetched)  # their name where they were trained
+    trained = RUN | {"start": {"weights": "base", "seed": 1, "settings": {}}}
+    check_start(tmp_path, owned(trained["start"]), trained)
     with pytest.raises(UserError, match=r"model.pt: of another run \(weights small, here base\)"):
-        check_start(tmp_path, owned({"weights": "small"}), tuned)
+        check_start(tmp_path, owned(trained["start"] | {"weights": "small"}), trained)
     with pytest.raises(UserError, match="does not say whose"):
-        check_start(tmp_path, {}, RUN | {"start": {"weights": "base", "seed": 1, "settings": {}}})
+        check_start(tmp_path, {}, trained)

@@ -53,8 +53,9 @@ def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple
 def check_start(folder: Path, saved: Mapping[str, Any], run: Mapping[str, Any]) -> None:
     """`check_owner` for the model.pt of the weights folder that the training of `run` starts from.
 
-    Weights that were published elsewhere carry no run, so only those that were trained here must.
+    Only weights that were trained here must be this run's: fetched ones carry none, or that of where they
+    were trained.
     """
     start = run.get("start", {})
-    if "settings" in start or "run" in saved:
+    if "settings" in start:
         check_owner(folder / "model.pt", saved, start)
