@@ -80,7 +80,7 @@ def test_a_dry_run_says_what_slurm_would_get(project):
     assert rows["evaluate"][-1] == "60"  # `longest`
     numbers = [(int(row[1]), int(row[-1])) for row in rows.values() if len(row) == 7 and row[-1].isdigit()]
     hours = sum(count * minutes for count, minutes in numbers) / 60
-    assert f"at most {hours:.0f} node-hours" in "\n".join(table)
+    assert f"at most {hours:.1f} node-hours" in "\n".join(table)
     assert "SLURM" not in project.snakemake("-n", "demo").output
 
 
