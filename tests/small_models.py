@@ -197,11 +197,12 @@ def small_tuned():
 
     from synmask.pipeline.config.benchmarks import FinetuningSettings
     from synmask.pipeline.corpora.tasks import TASKS
+    from synmask.pipeline.owner import owned
     from synmask.pipeline.roberta.model import GuidedRoberta
     from synmask.pipeline.roberta.weights import load_weights
     from synmask.pipeline.training.checkpoints import save
 
-    def make(path, task, weights, seed):
+    def make(path, task, weights, seed, run=None):
         settings = FinetuningSettings.model_validate({
             "task": task,
             "training": {"total_updates": 9, "warmup_updates": 1},
@@ -213,6 +214,6 @@ def small_tuned():
         model = GuidedRoberta.fine_tuned(loaded, arguments, settings.system, outputs)
         for parameter in model.classification_heads.parameters():
             torch.nn.init.normal_(parameter, std=3.0)  # so that answers differ, and numbers leave 0 to 5
-        save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1})
+        save(path, {"model": model.state_dict(), "settings": settings.plain(), "epoch": 1} | owned(run or {}))
 
     return make

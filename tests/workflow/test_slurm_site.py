@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from synmask.pipeline.config import load, read_yaml
+from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import doctor
 from synmask.pipeline.workflow.jobs import Jobs
@@ -146,7 +146,7 @@ def test_a_lost_job_says_how_it_ended():
 
 
 def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
-    jobs = Jobs(load(read_yaml(ROOT / "config.yaml"), [ROOT / "config.yaml"]))
+    jobs = Jobs(load(read_all(project_files(ROOT)), project_files(ROOT)))
     asks = jobs.preparing("learn_bpe")
     small, large = (SimpleNamespace(corpus=name, source="de") for name in ("demo", "nc11"))
     assert asks["runtime"](small, attempt=1) == 3
@@ -160,7 +160,7 @@ def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
 
 
 def test_doctor_names_what_is_missing(monkeypatch):
-    config = load(read_yaml(ROOT / "config.yaml") | {"mirrors": {"multi30k": "/nowhere"}}, [])
+    config = load(read_all(project_files(ROOT)) | {"mirrors": {"multi30k": "/nowhere"}}, [])
     downloads = ["data/multi30k/train.de.gz", "data/corenlp/x.jar"]
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(

@@ -4,12 +4,15 @@ import json
 import shutil
 import zipfile
 from itertools import cycle, islice
+from types import SimpleNamespace
 
 import pytest
 
+from synmask.pipeline.config import load
 from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS
 from synmask.pipeline.evaluation.submission import check_submission
 from synmask.pipeline.files import write_json, write_lines
+from synmask.pipeline.workflow.jobs import Jobs
 
 HEADERS = {  # of the labelled parts and of the test sets; tabs are written as |
     "cola": ("", "index|sentence"),
@@ -103,8 +106,14 @@ def trained(glue, small_roberta, small_tuned):
     glue.config["weights"]["roberta-base"] = {"huggingface": "published"}
     shutil.copytree(glue.folder / "mirror", glue.folder / "data/glue")
     shutil.copytree(small_roberta(shape, SENTENCES, 10, std=0.3), weights)
+    jobs = Jobs(load(glue.config, []))
     for task, entry in glue.config["benchmarks"]["glue"]["tasks"].items():
-        place(glue.folder / f"results/glue/{task}", task, entry["rows"], weights, small_tuned)
+
+        def tuned(path, seed, task=task):
+            run = SimpleNamespace(benchmark="glue", task=task, system="roberta", seed=seed)
+            small_tuned(path, task, weights, seed, json.loads(jobs.tuned_model(run)))
+
+        place(glue.folder / f"results/glue/{task}", task, entry["rows"], tuned)
     for name, (task, part) in SUBMISSION.items():
         if name not in ("RTE.tsv", "AX.tsv"):
             answer = TASKS[task].labels[0] if TASKS[task].labels else "2.5"
@@ -117,7 +126,7 @@ def trained(glue, small_roberta, small_tuned):
     return glue
 
 
-def place(folder, task, parts, weights, tuned):
+def place(folder, task, parts, tuned):
     """Write the files that fine-tuning `roberta` on a task leaves behind; those that nothing here reads are empty."""
     (folder / "ids").mkdir(parents=True)
     for file in ("{}.tsv", "ids/{}.npz"):
@@ -126,7 +135,7 @@ def place(folder, task, parts, weights, tuned):
     for seed in (1, 2):
         run = folder / f"roberta/seed{seed}"
         run.mkdir(parents=True)
-        tuned(run / "best.pt", task, weights, seed)
+        tuned(run / "best.pt", seed)
         for file in ("train.json", "history.csv", *(f"predictions.{part}.txt" for part in parts)):
             (run / file).write_text("")
         value = dict.fromkeys(("matthews", "accuracy", "f1", "pearson"), 50.0 + seed)
