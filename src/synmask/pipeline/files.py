@@ -22,7 +22,7 @@ from typing import IO, Any
 STDIN = Path("/dev/stdin")
 STDIN_NAMES = frozenset({str(STDIN), "/dev/fd/0", "/proc/self/fd/0"})
 ENDLESS = ((1, 5), (1, 8), (1, 9))  # Linux' numbers of these devices
-# What torch, the loader of shared libraries and the system say
+# Messages of torch, the loader of shared libraries and the system
 NO_MEMORY = re.compile(
     r"out of memory|can(no|')t allocate memory|std::bad_alloc|failed to map segment|can't start new thread",
     re.I,

@@ -44,8 +44,8 @@ def write_table(
 
     Args:
         plan: rows, columns and the runs that are asked for (`config.table_plan.plan`).
-        scores, parses: scores.json and parse.json of the runs that exist. What is tested against the baseline
-            also has sentences.csv beside scores.json (`score-run`).
+        scores, parses: scores.json and parse.json of the runs that exist. Those that are tested against the
+            baseline also have sentences.csv beside scores.json (`score-run`).
         tasks: scores.json and baselines.json of tasks of language understanding; the same with examples.csv.
     Raises:
         UserError: a file is missing or lacks a key; a run is given twice or is not of the table; runs of one

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-# What fairseq's dictionaries call their own symbols, and the rows that they are filled up with.
+# Names of the symbols of fairseq's dictionaries, and of the rows that they are filled up with.
 RESERVED = re.compile(r"<s>|<pad>|</s>|<unk>|madeupword[0-9]{4}")
 
 

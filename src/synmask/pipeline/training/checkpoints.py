@@ -8,10 +8,10 @@
     finished.json: the summary, once all epochs are done.
     delivered.json: what was asked for, once the run's outputs are there.
 
-A training that is asked for again after that is done anew. The checkpoints before it, as those of another
+A training that is asked for again after that starts over. The checkpoints before it, as those of another
 training, are moved to checkpoints.stale-1 (-2, …) and removed after the new training's first epoch.
 
-What cannot be read is never removed: a damaged file is renamed (last.pt.damaged-1, -2, …) and kept; a disk,
+No unreadable file is removed: a damaged one is renamed (last.pt.damaged-1, -2, …) and kept; a disk,
 network or memory that fails is an error.
 """
 
@@ -91,7 +91,7 @@ def claim(folder: Path, stamp: dict[str, Any], restart: bool) -> None:
 
 
 def start_again(folder: Path, stamp: dict[str, Any]) -> None:
-    """Move the checkpoints of a training aside, which is to be done anew."""
+    """Move the checkpoints of a training aside, which is to start over."""
     _begin(
         folder, stamp, [_move_aside(folder, f"{folder}: of a training that is asked for again", keep=True)]
     )

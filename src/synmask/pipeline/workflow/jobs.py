@@ -45,7 +45,7 @@ class Jobs:
         """A checksum of the user's own files and folders among these inputs.
 
         Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
-        What steps make or download is known otherwise.
+        Files that steps make or download are known otherwise.
         """
         fetched = (f"{self.config.data_dir}/{name}/" for name in (*self.config.downloaded, "corenlp"))
         made = ("results/", *fetched)
