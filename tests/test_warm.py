@@ -37,7 +37,7 @@ def test_it_says_and_exits_the_same(warm, tmp_path, words):
 def test_its_modules_and_variables_are_the_callers(warm, tmp_path):
     (tmp_path / "synmask").mkdir()
     (tmp_path / "synmask/__init__.py").touch()
-    (tmp_path / "synmask/cli.py").write_text(
+    (tmp_path / "synmask/__main__.py").write_text(
         "import os, sys\n\ndef main():\n    print(os.environ['OWN'], sys.argv[1], sys.stdin.read())\n    sys.exit(7)\n"
     )
     own = environment(warm.folder, OWN="mine", PYTHONPATH=str(tmp_path))
