@@ -106,7 +106,7 @@ def test_what_cannot_fit_is_refused_unless_forced(configure, monkeypatch):
         over = {"weights": {"roberta-demo": {"pretrain": over}}}
         where, what = fault(configure(over), "nlu-demo")
         assert where == "weights.roberta-demo.pretrain"
-        assert "GB of memory, resources.mem_mb asks for 2 GB; make it smaller" in what
+        assert "GB of memory, resources.mem_mb asks for 3 GB; make it smaller" in what
         check_machine(configure(over | {"force": True}), ["nlu-demo"])
         check_machine(configure(over), ["demo"])
     usage = namedtuple("usage", "free")

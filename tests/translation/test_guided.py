@@ -50,7 +50,7 @@ def open_gates(model):
     guide, attention = model.encoder.guide, model.encoder.layers[0].self_attn
     name = type(guide).__name__
     if name == "LisaGuide":  # its parser = the first head's own scores; a large bias keeps leaky_relu linear
-        width, shift = attention.head_dim, 40.0
+        width, shift = attention.q_proj.out_features // attention.num_heads, 40.0
         with torch.no_grad():
             for part, source in enumerate((attention.q_proj, attention.k_proj)):
                 rows = slice(part * width, (part + 1) * width)
