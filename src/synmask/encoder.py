@@ -123,7 +123,8 @@ def encode(
 ) -> tuple[Tensor, Any]:
     """Embedded sentences x (B, n, d), 0 at pads, through all layers → states (n, B, d), the guide's state."""
     prepared = None if guide is None else guide.prepare(x, padding, annotations)
-    x, pads = x.transpose(0, 1), padding if padding.any() else None
+    # On a GPU, to look for pads would take longer than to mask none: the host would wait.
+    x, pads = x.transpose(0, 1), padding if padding.device.type != "cpu" or padding.any() else None
     for index, layer in enumerate(layers):
         attend = None
         if guide is not None and index < guide.layers:

@@ -32,14 +32,14 @@ class Done:
         source: the prepared state of the encoder's guide; None: no guide.
         target: that of the decoder's guide.
         annotations: those of the batch.
-        cross_attention: (B, m, n), of the m target tokens to the n source tokens; mean over the heads of one
-            decoder layer (the second-last in a guided decoder).
+        cross_attention: (B, m, n), of the m target tokens to the n source tokens: in a guided decoder, the
+            mean over the heads of its second-last layer; else None.
     """
 
     source: Any
     target: Any
     annotations: Mapping[str, Tensor]
-    cross_attention: Tensor
+    cross_attention: Tensor | None
 
 
 @dataclass(frozen=True)

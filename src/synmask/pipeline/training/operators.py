@@ -12,6 +12,9 @@ from synmask import bf16
 from synmask.encoder import attention, by_head
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
+# oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes a millisecond
+# or more and up to 2 MB, and what is kept of it lies scattered over the heap (docs/performance.md).
+ROWS = 128
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -73,20 +76,43 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
+def _product_of_rows(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x (N, d), weight (e, d) → (N, e); the narrower side is copied, to fill up or to join its rows."""
+    count = len(x)
+    rest = count % ROWS
+    if rest and x.size(1) > weight.size(0) and count > ROWS:
+        whole, last = x.split([count - rest, rest])
+        return torch.cat([_product(whole, weight, bias), nn.functional.linear(last, weight, bias)])
+    filled = nn.functional.pad(x, (0, 0, 0, ROWS - rest)) if rest else x
+    return _product(filled, weight, bias)[:count]
+
+
+def _product_over_rows(grad: Tensor, x: Tensor) -> Tensor:
+    """grad (N, e), x (N, d) → grad.t() @ x."""
+    rest = len(x) % ROWS
+    if rest == len(x):
+        return grad.t() @ x
+    whole, whole_x = grad[: len(x) - rest], x[: len(x) - rest]
+    if grad.size(1) > 2 * x.size(1):  # then the transposed product is the faster one
+        made = _product(whole_x.t(), whole.t()).t()
+    else:
+        made = _product(whole.t(), whole_x.t())
+    return made.addmm_(grad[-rest:].t(), x[-rest:]) if rest else made
+
+
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _product(x, weight, bias)
+        return _product_of_rows(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         to_x, to_weight, to_bias = ctx.needs_input_grad
-        tall = weight.size(0) > 2 * weight.size(1)  # then the transposed product is the faster one
         return (
-            _product(grad, weight.t()) if to_x else None,
-            (_product(x.t(), grad.t()).t() if tall else _product(grad.t(), x.t())) if to_weight else None,
+            _product_of_rows(grad, weight.t()) if to_x else None,
+            _product_over_rows(grad, x) if to_weight else None,
             grad.sum(0) if to_bias else None,
         )
 

@@ -80,33 +80,37 @@ class GuidedDecoder(TransformerDecoderBase):
         *words: Any,
         **more: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """prev_output_tokens (B, m) → states (B, m, d). Beam search uses `DecoderSteps` instead.
+        """prev_output_tokens (B, m), padded on the right → states (B, m, d).
 
-        With a guide, the extras also contain its `prepared` state, and `attn` is the mean over the heads of
-        the second-last layer, which aligns best (Garg et al., EMNLP 2019) and which LPSI uses, too.
+        No layer masks the pads: only pads see them. With a guide, the extras also contain its `prepared`
+        state, and `attn` is the mean over the heads of the second-last layer, which aligns best (Garg et al.,
+        EMNLP 2019) and which LPSI uses, too; without one, nothing reads `attn`, and it is None. fairseq's own
+        beam search uses fairseq's code, ours `DecoderSteps`.
         """
-        if self.guide is None:
+        if incremental_state is not None:
             return super().extract_features(
                 prev_output_tokens, encoder_out, incremental_state, *words, **more
             )
-        padding = prev_output_tokens.eq(self.padding_idx)
         x = self.embed_scale * self.embed_tokens(prev_output_tokens)
         x = self.dropout_module(x + self.embed_positions(prev_output_tokens))
-        prepared = self.guide.prepare(x.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
+        prepared, aligning, alignment = None, None, None
+        if self.guide is not None:
+            padding = prev_output_tokens.eq(self.padding_idx)
+            prepared = self.guide.prepare(x.masked_fill(padding.unsqueeze(-1), 0.0), padding, {})
+            aligning = max(0, len(self.layers) - 2)
         x = x.transpose(0, 1)
         future = self.buffered_future_mask(x)
         source, source_padding = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        aligning, alignment = max(0, len(self.layers) - 2), None
         for index, layer in enumerate(self.layers):
+            guides = self.guide is not None and index == 0
             x, weights, _ = layer(
                 x,
                 source,
                 source_padding,
                 self_attn_mask=future,
-                self_attn_padding_mask=padding if padding.any() else None,
                 need_attn=index == aligning,
                 need_head_weights=index == aligning,
-                attend=partial(self.guide.context, prepared=prepared, layer=0) if index == 0 else None,
+                attend=partial(self.guide.context, prepared=prepared, layer=0) if guides else None,
             )
             if index == aligning:
                 alignment = weights.float().mean(0)
@@ -186,7 +190,7 @@ class GuidedTransformer(TransformerModelBase):
         encoder_out = self.encoder(src_tokens, src_lengths, annotations=annotations)
         logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, src_lengths=src_lengths)
         if self.encoder.guide is not None:
-            prepared = encoder_out["prepared"], extra.get("prepared")
+            prepared = encoder_out["prepared"], extra["prepared"]
             extra["done"] = Done(*prepared, annotations or {}, extra["attn"][0])
         if self.mlm_bias is not None and masked is not None:
             extra["mlm_logits"] = self._masked_logits(encoder_out["encoder_out"][0], masked)
