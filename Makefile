@@ -5,6 +5,7 @@
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
 # make gpu-report: measure all that there is on a GPU; writes docs/gpu.md and docs/gpu.csv.
+# make bench: measure on this machine's CPU, and rewrite the tables of docs/performance.md; needs `make demo`'s results.
 # make verdict: build studies/multi30k/report.html, a page of the site, from the runs that are shipped.
 # Everything else is `snakemake`.
 PYTHON ?= python3
@@ -19,7 +20,7 @@ DOCS := .venv-docs
 
 VERDICT := build/verdict
 
-.PHONY: demo test chaos fuzz cluster gpu-report audit sbom docs verdict
+.PHONY: demo test chaos fuzz cluster bench gpu-report audit sbom docs verdict
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -39,6 +40,9 @@ fuzz: $(READY)
 cluster: $(READY)
 	@$(ACTIVATE) && pytest -m cluster tests/workflow
 	@$(ACTIVATE) && python benchmarks/scheduling.py
+
+bench: $(READY)
+	@$(ACTIVATE) && python benchmarks/page.py
 
 gpu-report: $(READY)
 	@$(ACTIVATE) && python benchmarks/gpu.py --output docs/gpu $(if $(CONFIGFILE),--configfile $(CONFIGFILE))

@@ -3,10 +3,11 @@
     python benchmarks/decoding.py --source results/demo/de-en/bpe/test.de \
         results/demo/de-en/{transformer,grammar}/seed1/average.pt
 
-The rivals are fairseq's generator, our own search in bf16 and, for an unguided model where it is installed
-(training.py says how), joeynmt's beam search with copied weights. joeynmt divides scores by another length
-penalty, keeps finished hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may
-differ, as they may in bf16.
+The rivals are fairseq's generator, our own search in bf16 and, for an unguided model where they are
+installed, with copied weights: CTranslate2's (`pip install ctranslate2==4.8.5`; in float32 and with 8 bits)
+and joeynmt's (training.py says how). joeynmt divides scores by another length penalty, keeps finished
+hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may differ, as they may in bf16
+and with 8 bits.
 
 All are warm and search in turns. Times are medians over the turns, with making batches: CPU seconds of the
 process with one thread and no GPU, else seconds. fairseq decodes a guided decoder (lpsi) without a cache,
@@ -16,6 +17,7 @@ since it cannot know what to keep; joeynmt has none at all.
 import argparse
 import copy
 import statistics
+import tempfile
 import time
 from functools import partial
 from importlib.util import find_spec
@@ -34,7 +36,7 @@ from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort:
 from fairseq.sequence_generator import SequenceGenerator
 
 import machine
-from rivals import joey_copy
+from rivals import joey_copy, write_ctranslate2
 
 SLOWER = {faster: kind for kind, faster in FASTER.items()}
 
@@ -73,6 +75,30 @@ def joeynmts(model, task, beam):
     return search
 
 
+def ctranslate2s(model, task, beam, precision="float32"):
+    """CTranslate2's beam search, likewise, but only the best."""
+    from ctranslate2 import Translator
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_ctranslate2(copy.deepcopy(model), task, folder)
+        translator = Translator(
+            folder, compute_type=precision, inter_threads=1, intra_threads=torch.get_num_threads()
+        )
+    words, ids = task.src_dict.symbols, task.tgt_dict.indices
+    most = model.decoder.max_positions() - 1
+
+    def search(batch):
+        tokens = batch["net_input"]["src_tokens"].tolist()
+        source = [[words[one] for one in row if one != task.src_dict.pad()] for row in tokens]
+        found = translator.translate_batch(
+            source, beam_size=beam, max_decoding_length=most, return_scores=True, batch_type="examples"
+        )
+        ended = [([*map(ids.get, one.hypotheses[0]), task.tgt_dict.eos()], one.scores[0]) for one in found]
+        return [[pair] for pair in ended]
+
+    return search
+
+
 def ours(model, task, beam, precision="fp32"):
     search = BeamSearch([model], task.tgt_dict, Decoding(beam=beam, precision=precision))
     return lambda batch: [[(one.tokens.tolist(), one.score) for one in each] for each in search(batch)]
@@ -94,6 +120,9 @@ def compare(path, lines, tokens, beam, turns):
     model, task, _ = load_model(path)
     guide, sentences = task.settings.system.guide, encoded(lines, model.encoder.max_positions(), task)
     searches = {"ours": ours, "fairseq": fairseqs, "ours, bf16": partial(ours, precision="bf16")}
+    if guide == "none" and find_spec("ctranslate2"):
+        searches["CTranslate2"] = ctranslate2s
+        searches["CTranslate2, int8"] = partial(ctranslate2s, precision="int8")
     if guide == "none" and find_spec("joeynmt"):
         searches["joeynmt"] = joeynmts
     searches = {name: made(model, task, beam) for name, made in searches.items()}

@@ -78,7 +78,7 @@ def test_all_dropout_modules_are_replaced():
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 7), (0, 7)])
+@pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 7), (0, 7), (128, 7), (2, 65, 7)])
 @pytest.mark.parametrize("width", [3, 40])  # the gradient of a tall weight is another product
 def test_linear_and_its_gradients_are_torchs(shape, width, bias):
     torch.manual_seed(2)

@@ -37,9 +37,7 @@ def fake_step(config, system):
     task = Namespace(**dict.fromkeys(names, Dictionary()), target_dictionary_pad=1)
     task.target_dictionary = task.source_dictionary
     with torch.device("cuda"):
-        model = model_class(settings.system.guide).build(
-            transformer_config(settings), task, settings.system
-        )
+        model = model_class(settings.system.guide).build(transformer_config(settings), task, settings.system)
         for module in model.modules():  # fairseq makes them on the CPU, and a trainer moves them
             module._buffers |= {name: value.cuda() for name, value in module._buffers.items()}
         source, target = (torch.ones(3, length, dtype=torch.long) for length in (7, 6))
@@ -64,6 +62,8 @@ def test_waiting_and_another_device_are_noticed(config, monkeypatch):
 
     prepare = GrammarGuide.prepare
     for fault in (lambda x: x.sum().item(), lambda x: x + torch.ones(x.shape, device="cpu")):
-        monkeypatch.setattr(GrammarGuide, "prepare", lambda s, x, *more, f=fault: (f(x), prepare(s, x, *more))[1])
+        monkeypatch.setattr(
+            GrammarGuide, "prepare", lambda s, x, *more, f=fault: (f(x), prepare(s, x, *more))[1]
+        )
         with FakeTensorMode(), pytest.raises((DataDependentOutputException, RuntimeError)):
             fake_step(config, "grammar")

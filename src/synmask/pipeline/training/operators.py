@@ -12,8 +12,8 @@ from synmask import bf16
 from synmask.encoder import attention, by_head
 
 LEVELS = 1 << 16  # random numbers that a mask is drawn from
-# oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes a millisecond
-# or more and up to 2 MB, and what is kept of it lies scattered over the heap (docs/performance.md).
+# oneDNN gets products of a multiple of so many rows. It makes code for each new size, which takes more than a
+# millisecond and up to 1 MB, and what is kept of it lies scattered over the heap (docs/performance.md).
 ROWS = 128
 
 
@@ -84,7 +84,7 @@ def _product_of_rows(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
         whole, last = x.split([count - rest, rest])
         return torch.cat([_product(whole, weight, bias), nn.functional.linear(last, weight, bias)])
     filled = nn.functional.pad(x, (0, 0, 0, ROWS - rest)) if rest else x
-    return _product(filled, weight, bias)[:count]
+    return _product(filled, weight, bias).resize_(count, weight.size(0))
 
 
 def _product_over_rows(grad: Tensor, x: Tensor) -> Tensor:

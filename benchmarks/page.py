@@ -1,0 +1,52 @@
+"""Make the tables of docs/performance.md anew: `make bench`, in about 20 minutes on one quiet core.
+
+    python benchmarks/page.py
+    python benchmarks/page.py --only training launches
+
+Each table stands between `<!-- NAME: COMMAND -->` and `<!-- end -->`. The command runs in the repository; what
+it prints takes the table's place. A command whose input is missing says what makes it, and its table stays.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+from growth import ROOT
+
+PAGE = ROOT / "docs/performance.md"
+TABLE = re.compile(r"(<!-- (\S+): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [name for _, name, *_ in TABLE.findall(PAGE.read_text())]
+    parser.add_argument("--only", nargs="+", default=names, choices=names)
+    args = parser.parse_args()
+    failed = []
+
+    def made(found):
+        head, name, command, _, end = found.groups()
+        if name not in args.only:
+            return found[0]
+        print(command, flush=True)
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        words = [sys.executable, *shlex.split(command)[1:]]
+        done = subprocess.run(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            failed.append(name)
+            return found[0]
+        return f"{head}{done.stdout.strip()}\n{end}"
+
+    page = TABLE.sub(made, PAGE.read_text())
+    PAGE.write_text(page)
+    if failed:
+        sys.exit(f"not made anew: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
