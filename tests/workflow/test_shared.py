@@ -156,7 +156,11 @@ def test_snakemake_tells_jobs_whose_code_they_must_run(project):
 def test_a_project_without_room_is_refused_in_one_line(project):
     project.snakemake("-n", "demo")  # writes config.yaml
     done = subprocess.run(
-        ["bash", "-c", "ulimit -f 32; snakemake -n demo"],  # no file may be longer than 32 KiB: as a full disk
+        [
+            "bash",
+            "-c",
+            "ulimit -f 32; snakemake -n demo",
+        ],  # no file may be longer than 32 KiB: as a full disk
         cwd=project.folder,
         env=project.environment(warm=False),
         capture_output=True,
