@@ -15,7 +15,7 @@ from synmask.pipeline.training.binarise import binarise, encode, read_dictionary
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
-from synmask.pipeline.translation.parse import parse_file
+from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.task import translation_config
 
 KEEP = 2
@@ -314,7 +314,7 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     )  # fmt: skip
     assert len((tmp_path / "h.tok").read_text().splitlines()) == 12
     if GUIDES[settings["system"]["guide"]].induces:
-        parse_file(tmp_path / "m.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+        parse(model=tmp_path / "m.pt", input=source, output=tmp_path / "trees", distribution=tmp_path / "p")
         rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
         assert all(abs(distance) < 1e4 for row in rows for distance in row["distances"])
 

@@ -205,13 +205,7 @@ def predict(
 def predictions(
     model: Path, weights: Path, data: Path, threads: int, identity: Mapping[str, Any]
 ) -> list[str]:
-    """The model's prediction for each example of a part: a label, or a number.
-
-    Args:
-        model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
-        data: PART.npz, with syntax.PART.npy beside it if the system reads parses.
-        identity: the run that this is a part of.
-    """
+    """The model's prediction for each example of a part, a label or a number; arguments as for `predict`."""
     torch.set_num_threads(threads)
     tuned, task = _tuned(model, weights, data, identity)
     encoded = read_fitting(data, task.weights, test=True)
