@@ -26,7 +26,7 @@ from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
-from synmask.pipeline.workflow.paths import any_of
+from synmask.pipeline.paths import *  # RUN and the other folders of results/
 from synmask.pipeline.workflow.targets import Targets
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
@@ -68,6 +68,8 @@ JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, PUBLISHED, is_there)
 TRAINED = ("train", "valid")  # the splits that training reads
 DECODED = ("valid", "test")  # those that are translated and scored
+SIDES = ("{source}", "{target}")
+each = partial(expand, allow_missing=True)  # these wildcards, and leave the others
 
 
 wildcard_constraints:
@@ -152,7 +154,7 @@ def check_free(target):
 
 def captioned(name, shows, of="{experiment}-{direction}"):
     """The three files of the figure `name`; the SVG stands in Snakemake's report, labelled by what it shows."""
-    stem = f"results/figures/{of}-{name}" if of else f"results/figures/{name}"
+    stem = f"{FIGURES}/{of}-{name}" if of else f"{FIGURES}/{name}"
     return {
         "svg": report(
             f"{stem}.svg",

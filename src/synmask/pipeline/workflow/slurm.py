@@ -21,6 +21,7 @@ from synmask.pipeline.config import Fault, fault, read_yaml
 from synmask.pipeline.config.base import Count, Line, Section, matching
 from synmask.pipeline.config.faults import validated
 from synmask.pipeline.files import UserError
+from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.hours import TRAININGS
 
@@ -136,7 +137,7 @@ def kind_of(job: Any) -> str:
 def title(job: Any) -> str:
     """The name of a job for people, such as synmask/iwslt14/de-en/grammar/seed3:train."""
     folder = os.path.commonpath([os.path.dirname(path) or "." for path in job.output])
-    return f"synmask/{folder.removeprefix('results/')}:{kind_of(job)}"
+    return f"synmask/{below_results(folder)}:{kind_of(job)}"
 
 
 def is_training(job: Any) -> bool:
