@@ -37,7 +37,7 @@ rule all:
     default_target: True
     input:
         [path for target in CONFIG.targets for path in TARGETS.files(target)],
-        [] if CONFIG.partial else RESULTS + "/report.html",
+        [] if CONFIG.partial else RESULTS / "report.html",
     localrule: True
 
 

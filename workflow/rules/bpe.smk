@@ -3,12 +3,12 @@
 
 rule tokenise:
     input:
-        text=PAIR + "/text/{split}.{language}",
+        text=PAIR / "text/{split}.{language}",
         jars=JOBS.tokeniser_jars,
     output:
-        PAIR + "/tokens/{split}.{language}",
+        PAIR / "tokens/{split}.{language}",
     log:
-        PAIR + "/logs/tokenise.{split}.{language}.log",
+        PAIR / "logs/tokenise.{split}.{language}.log",
     group:
         "text"
     threads: 2
@@ -25,14 +25,14 @@ rule tokenise:
 
 rule clean:
     input:
-        source=PAIR + "/tokens/train.{source}",
-        target=PAIR + "/tokens/train.{target}",
+        source=PAIR / "tokens/train.{source}",
+        target=PAIR / "tokens/train.{target}",
     output:
-        source=PAIR + "/clean/train.{source}",
-        target=PAIR + "/clean/train.{target}",
-        kept=PAIR + "/clean/kept.{source}-{target}",
+        source=PAIR / "clean/train.{source}",
+        target=PAIR / "clean/train.{target}",
+        kept=PAIR / "clean/kept.{source}-{target}",
     log:
-        PAIR + "/logs/clean.{source}-{target}.log",
+        PAIR / "logs/clean.{source}-{target}.log",
     group:
         "text"
     resources:
@@ -47,12 +47,12 @@ rule clean:
 
 rule learn_bpe:
     input:
-        text=each(PAIR + "/clean/train.{side}", side=SIDES),
+        text=each(PAIR / "clean/train.{side}", side=SIDES),
     output:
-        codes=PAIR + "/bpe/codes",
-        vocabularies=each(PAIR + "/bpe/vocabulary.{side}", side=SIDES),
+        codes=PAIR / "bpe/codes",
+        vocabularies=each(PAIR / "bpe/vocabulary.{side}", side=SIDES),
     log:
-        PAIR + "/logs/learn_bpe.log",
+        PAIR / "logs/learn_bpe.log",
     group:
         "text"
     resources:
@@ -68,12 +68,12 @@ rule learn_bpe:
 rule apply_bpe:
     input:
         text=JOBS.clean_tokens,
-        codes=PAIR + "/bpe/codes",
-        vocabulary=PAIR + "/bpe/vocabulary.{language}",
+        codes=PAIR / "bpe/codes",
+        vocabulary=PAIR / "bpe/vocabulary.{language}",
     output:
-        PAIR + "/bpe/{split}.{language}",
+        PAIR / "bpe/{split}.{language}",
     log:
-        PAIR + "/logs/apply_bpe.{split}.{language}.log",
+        PAIR / "logs/apply_bpe.{split}.{language}.log",
     # Before trainings: what is too long to be translated stops the run at once.
     priority: 1
     group:
@@ -104,11 +104,11 @@ BINARY = [
 
 rule binarise:
     input:
-        text=each(PAIR + "/bpe/{split}.{side}", split=TRAINED, side=SIDES),
+        text=each(PAIR / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
     output:
-        each(PAIR + "/bin/{name}", name=BINARY),
+        each(PAIR / "bin/{name}", name=BINARY),
     log:
-        PAIR + "/logs/binarise.{source}-{target}.log",
+        PAIR / "logs/binarise.{source}-{target}.log",
     group:
         "text"
     resources:
@@ -125,13 +125,13 @@ rule binarise:
 rule annotate:
     input:
         unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
-        subwords=PAIR + "/bpe/{split}.{source}",
+        subwords=PAIR / "bpe/{split}.{source}",
         kept=JOBS.kept_lines,
     output:
-        annotations=PAIR + "/bin/syntax.{split}.{source}.npy",
-        counts=PAIR + "/bin/syntax.{split}.{source}.json",
+        annotations=PAIR / "bin/syntax.{split}.{source}.npy",
+        counts=PAIR / "bin/syntax.{split}.{source}.json",
     log:
-        PAIR + "/logs/annotate.{split}.{source}-{target}.log",
+        PAIR / "logs/annotate.{split}.{source}-{target}.log",
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"

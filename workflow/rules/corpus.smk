@@ -4,13 +4,13 @@
 rule demo_corpus:
     output:
         each(
-            CORPUS + "/raw/{split}.{language}{kind}",
+            CORPUS / "raw/{split}.{language}{kind}",
             split=SPLITS,
             language=DEMO_LANGUAGES,
             kind=("", ".trees", ".heads"),
         ),
     log:
-        CORPUS + "/logs/demo_corpus.log",
+        CORPUS / "logs/demo_corpus.log",
     wildcard_constraints:
         corpus=any_of(JOBS.corpora_from("generate")),
     group:
@@ -29,7 +29,7 @@ rule download_file:
     output:
         f"{CONFIG.data_dir}/{{download}}/{{file}}",
     log:
-        LOGS + "/download/{download}/{file}.log",
+        LOGS / "download/{download}/{file}.log",
     wildcard_constraints:
         download=any_of(CONFIG.downloaded),
         file="[^/]+",
@@ -50,12 +50,12 @@ rule prepare:
         archives=lambda wildcards: CONFIG.downloads(wildcards.corpus),
     output:
         each(
-            CORPUS + "/raw/{first}-{second}/{split}.{side}",
+            CORPUS / "raw/{first}-{second}/{split}.{side}",
             split=SPLITS,
             side=("{first}", "{second}"),
         ),
     log:
-        CORPUS + "/logs/prepare.{first}-{second}.log",
+        CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:
         corpus=any_of(JOBS.corpora_from("format")),
     threads: JOBS.need("threads")
@@ -77,10 +77,10 @@ rule text:
         source=lambda w: CONFIG.raw_files(w.corpus, w.split, w.source),
         target=lambda w: CONFIG.raw_files(w.corpus, w.split, w.target),
     output:
-        source=PAIR + "/text/{split}.{source}",
-        target=PAIR + "/text/{split}.{target}",
+        source=PAIR / "text/{split}.{source}",
+        target=PAIR / "text/{split}.{target}",
     log:
-        PAIR + "/logs/text.{split}.{source}-{target}.log",
+        PAIR / "logs/text.{split}.{source}-{target}.log",
     group:
         "text"
     resources:

@@ -1,24 +1,19 @@
 # Translations of the validation and the test set, and their scores.
 
-PREDICTED = each(PREDICTOR + "/{split}.{target}", split=DECODED)
-
-
-def hypotheses(files):
-    """The stems of translations among `files`, one per split."""
-    return [path.removesuffix(".txt") for path in files if path.endswith(".txt")]
+PREDICTED = each(PREDICTOR / "{split}.{target}", split=DECODED)
 
 
 rule decode:
     input:
-        model=RUN + "/average.pt",
-        sources=each(PAIR + "/bpe/{split}.{source}", split=DECODED),
-        references=each(PAIR + "/bpe/{split}.{target}", split=DECODED),
+        model=RUN / "average.pt",
+        sources=each(PAIR / "bpe/{split}.{source}", split=DECODED),
+        references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
         annotations=JOBS.annotations(*DECODED),
         templates=JOBS.if_templated(*PREDICTED),
     output:
-        each(RUN + "/hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
+        each(RUN / "hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
     log:
-        RUN + "/logs/decode.{source}-{target}.log",
+        RUN / "logs/decode.{source}-{target}.log",
     group:
         "evaluate"
     threads: JOBS.need("threads")
@@ -38,20 +33,20 @@ rule decode:
 rule score:
     input:
         hypotheses=rules.decode.output,
-        train=RUN + "/train.json",
-        references=each(PAIR + "/text/{split}.{target}", split=DECODED),
-        reference_tokens=each(PAIR + "/tokens/{split}.{target}", split=DECODED),
-        source=PAIR + "/bpe/test.{source}",
+        train=RUN / "train.json",
+        references=each(PAIR / "text/{split}.{target}", split=DECODED),
+        reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
+        source=PAIR / "bpe/test.{source}",
         sets=JOBS.test_set_files,
         prepared=[
-            *each(PAIR + "/clean/train.{side}", side=SIDES),
-            *each(PAIR + "/tokens/{split}.{side}", split=DECODED, side=SIDES),
+            *each(PAIR / "clean/train.{side}", side=SIDES),
+            *each(PAIR / "tokens/{split}.{side}", split=DECODED, side=SIDES),
         ],
     output:
-        scores=RUN + "/scores.json",
-        sentences=RUN + "/sentences.csv",
+        scores=RUN / "scores.json",
+        sentences=RUN / "sentences.csv",
     log:
-        RUN + "/logs/score.{source}-{target}.log",
+        RUN / "logs/score.{source}-{target}.log",
     group:
         "evaluate"
     params:

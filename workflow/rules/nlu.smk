@@ -3,10 +3,10 @@
 
 rule demo_task:
     output:
-        tsv=TASK + "/{part}.tsv",
-        parses=each(TASK + "/syntax/{part}.{kind}", kind=PARSES),
+        tsv=TASK / "{part}.tsv",
+        parses=each(TASK / "syntax/{part}.{kind}", kind=PARSES),
     log:
-        TASK + "/logs/demo_task.{part}.log",
+        TASK / "logs/demo_task.{part}.log",
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=True)),
     localrule: True
@@ -23,9 +23,9 @@ rule glue_task:
     input:
         sources=JOBS.task_sources,
     output:
-        TASK + "/{part}.tsv",
+        TASK / "{part}.tsv",
     log:
-        TASK + "/logs/glue_task.{part}.log",
+        TASK / "logs/glue_task.{part}.log",
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=False)),
     localrule: True
@@ -40,12 +40,12 @@ rule glue_task:
 
 rule encode_task:
     input:
-        tsv=TASK + "/{part}.tsv",
+        tsv=TASK / "{part}.tsv",
         vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
     output:
-        TASK + "/ids/{part}.npz",
+        TASK / "ids/{part}.npz",
     log:
-        TASK + "/logs/encode_task.{part}.log",
+        TASK / "logs/encode_task.{part}.log",
     localrule: True
     params:
         code=JOBS.code("encode-task"),
@@ -58,16 +58,16 @@ rule encode_task:
 
 rule finetune:
     input:
-        train=TASK + "/ids/train.npz",
+        train=TASK / "ids/train.npz",
         valid=lambda wildcards: f"{TASK}/ids/{JOBS.task(wildcards).parts[0]}.npz",
         syntax=JOBS.task_syntax("train", "valid"),
         weights=JOBS.weights_files,
     output:
-        summary=TUNED + "/train.json",
-        history=TUNED + "/history.csv",
-        model=TUNED + "/best.pt",
+        summary=TUNED / "train.json",
+        history=TUNED / "history.csv",
+        model=TUNED / "best.pt",
     log:
-        TUNED + "/train.log",
+        TUNED / "train.log",
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
@@ -90,14 +90,14 @@ rule finetune:
 
 rule predict:
     input:
-        model=TUNED + "/best.pt",
-        data=TASK + "/ids/{part}.npz",
+        model=TUNED / "best.pt",
+        data=TASK / "ids/{part}.npz",
         syntax=JOBS.task_syntax("{part}"),
         weights=JOBS.weights_files,
     output:
-        TUNED + "/predictions.{part}.txt",
+        TUNED / "predictions.{part}.txt",
     log:
-        TUNED + "/logs/predict.{part}.log",
+        TUNED / "logs/predict.{part}.log",
     group:
         "nlu-evaluate"
     threads: JOBS.need("threads")
@@ -117,14 +117,14 @@ rule predict_test:
     input:
         models=JOBS.of_seeds("best.pt"),
         scores=JOBS.of_seeds("scores.json"),
-        data=TASK + "/ids/{part}.npz",
+        data=TASK / "ids/{part}.npz",
         syntax=JOBS.task_syntax("{part}"),
         weights=JOBS.weights_files,
     output:
-        answers=TASK + "/{system}/test/{part}.txt",
-        chosen=TASK + "/{system}/test/{part}.json",
+        answers=TASK / "{system}/test/{part}.txt",
+        chosen=TASK / "{system}/test/{part}.json",
     log:
-        TASK + "/{system}/logs/predict_test.{part}.log",
+        TASK / "{system}/logs/predict_test.{part}.log",
     threads: JOBS.need("threads")
     resources:
         **USING,
@@ -144,10 +144,10 @@ rule glue_submission:
         answers=JOBS.submitted("txt"),
         chosen=JOBS.submitted("json"),
     output:
-        packed=BENCHMARK + "/submission/{system}.zip",
-        summary=BENCHMARK + "/submission/{system}.json",
+        packed=BENCHMARK / "submission/{system}.zip",
+        summary=BENCHMARK / "submission/{system}.json",
     log:
-        BENCHMARK + "/logs/glue_submission.{system}.log",
+        BENCHMARK / "logs/glue_submission.{system}.log",
     localrule: True
     params:
         code=JOBS.code("glue-submission"),
@@ -162,14 +162,14 @@ rule glue_submission:
 
 rule nlu_score:
     input:
-        gold=JOBS.of_parts(TASK + "/{part}.tsv"),
-        predicted=JOBS.of_parts(TUNED + "/predictions.{part}.txt"),
-        train=TUNED + "/train.json",
+        gold=JOBS.of_parts(TASK / "{part}.tsv"),
+        predicted=JOBS.of_parts(TUNED / "predictions.{part}.txt"),
+        train=TUNED / "train.json",
     output:
-        scores=TUNED + "/scores.json",
-        examples=TUNED + "/examples.csv",
+        scores=TUNED / "scores.json",
+        examples=TUNED / "examples.csv",
     log:
-        TUNED + "/logs/nlu_score.log",
+        TUNED / "logs/nlu_score.log",
     group:
         "nlu-evaluate"
     params:
@@ -184,12 +184,12 @@ rule nlu_score:
 
 rule nlu_baselines:
     input:
-        train=TASK + "/train.tsv",
-        gold=JOBS.of_parts(TASK + "/{part}.tsv"),
+        train=TASK / "train.tsv",
+        gold=JOBS.of_parts(TASK / "{part}.tsv"),
     output:
-        TASK + "/baselines.json",
+        TASK / "baselines.json",
     log:
-        TASK + "/logs/nlu_baselines.log",
+        TASK / "logs/nlu_baselines.log",
     localrule: True
     params:
         code=JOBS.code("nlu-baselines"),

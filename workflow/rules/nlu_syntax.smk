@@ -5,9 +5,9 @@ rule task_sentences:
     input:
         parts=JOBS.task_rows,
     output:
-        TASK + "/syntax/{number}.text",
+        TASK / "syntax/{number}.text",
     log:
-        TASK + "/logs/task_sentences.{number}.log",
+        TASK / "logs/task_sentences.{number}.log",
     localrule: True
     params:
         code=JOBS.code("task-sentences"),
@@ -20,12 +20,12 @@ rule task_sentences:
 
 use rule tokenise as tokenise_sentences with:
     input:
-        text=TASK + "/syntax/{number}.text",
+        text=TASK / "syntax/{number}.text",
         jars=[],
     output:
-        TASK + "/syntax/{number}.tokens",
+        TASK / "syntax/{number}.tokens",
     log:
-        TASK + "/logs/tokenise_sentences.{number}.log",
+        TASK / "logs/tokenise_sentences.{number}.log",
     group:
         "task-text"
     resources:
@@ -37,15 +37,15 @@ use rule tokenise as tokenise_sentences with:
 
 use rule constituency as parse_sentences with:
     input:
-        cased=TASK + "/syntax/{number}.tokens",
-        tokens=TASK + "/syntax/{number}.tokens",
+        cased=TASK / "syntax/{number}.tokens",
+        tokens=TASK / "syntax/{number}.tokens",
         jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
     output:
-        trees=TASK + "/syntax/{number}.trees",
-        heads=TASK + "/syntax/{number}.heads",
-        report=TASK + "/syntax/{number}.json",
+        trees=TASK / "syntax/{number}.trees",
+        heads=TASK / "syntax/{number}.heads",
+        report=TASK / "syntax/{number}.json",
     log:
-        TASK + "/logs/parse_sentences.{number}.log",
+        TASK / "logs/parse_sentences.{number}.log",
     params:
         settings=lambda wildcards: as_json(CONFIG.corenlp_settings("en")),
         language="en",
@@ -53,15 +53,15 @@ use rule constituency as parse_sentences with:
 
 rule annotate_task:
     input:
-        tsv=TASK + "/{part}.tsv",
-        data=TASK + "/ids/{part}.npz",
+        tsv=TASK / "{part}.tsv",
+        data=TASK / "ids/{part}.npz",
         vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
         parses=JOBS.parse_files,
     output:
-        syntax=TASK + "/ids/syntax.{part}.npy",
-        counts=TASK + "/ids/syntax.{part}.json",
+        syntax=TASK / "ids/syntax.{part}.npy",
+        counts=TASK / "ids/syntax.{part}.json",
     log:
-        TASK + "/logs/annotate_task.{part}.log",
+        TASK / "logs/annotate_task.{part}.log",
     localrule: True
     params:
         code=JOBS.code("annotate-task"),

@@ -3,13 +3,13 @@
 
 rule parse:
     input:
-        model=RUN + "/average.pt",
-        source=PAIR + "/bpe/valid.{source}",
+        model=RUN / "average.pt",
+        source=PAIR / "bpe/valid.{source}",
     output:
-        trees=RUN + "/trees.jsonl",
-        distribution=RUN + "/distribution.json",
+        trees=RUN / "trees.jsonl",
+        distribution=RUN / "distribution.json",
     log:
-        RUN + "/logs/parse.{source}-{target}.log",
+        RUN / "logs/parse.{source}-{target}.log",
     wildcard_constraints:
         system=any_of(CONFIG.inducing(CONFIG.systems)),
     group:
@@ -30,14 +30,12 @@ rule parse:
 rule parseval:
     input:
         unpack(JOBS.gold),
-        trees=RUN + "/trees.jsonl",
+        trees=RUN / "trees.jsonl",
     output:
-        scores=RUN + "/parse.json",
-        counts=RUN + "/parse_counts.json",
+        scores=RUN / "parse.json",
+        counts=RUN / "parse_counts.json",
     log:
-        RUN + "/logs/parseval.{source}-{target}.log",
-    wildcard_constraints:
-        system=any_of(CONFIG.inducing(CONFIG.systems)),
+        RUN / "logs/parseval.{source}-{target}.log",
     group:
         "evaluate"
     params:
@@ -53,13 +51,11 @@ rule parseval:
 rule probe:
     input:
         unpack(probed),
-        trees=RUN + "/trees.jsonl",
+        trees=RUN / "trees.jsonl",
     output:
-        RUN + "/heads.json",
+        RUN / "heads.json",
     log:
-        RUN + "/logs/probe.{source}-{target}.log",
-    wildcard_constraints:
-        system=any_of(CONFIG.inducing(CONFIG.systems)),
+        RUN / "logs/probe.{source}-{target}.log",
     group:
         "evaluate"
     params:
@@ -79,7 +75,7 @@ rule tree_figure:
     output:
         **captioned("tree", "trees, {direction}"),
     log:
-        LOGS + "/tree_figure.{experiment}.{direction}.log",
+        LOGS / "tree_figure.{experiment}.{direction}.log",
     localrule: True
     params:
         code=JOBS.code("tree-figure"),
@@ -91,20 +87,17 @@ rule tree_figure:
         " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
 
 
+TREES = FIGURES / "{experiment}-{direction}-trees.html"
+
+
 rule tree_page:
     input:
         gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
         trees=first_runs("trees.jsonl", TARGETS.inducing),
     output:
-        report(
-            FIGURES + "/{experiment}-{direction}-trees.html",
-            caption="../report/tree_page.rst",
-            category="Figures",
-            subcategory="{experiment}",
-            labels={"figure": "20 sentences, {direction}"},
-        ),
+        shown(TREES, "tree_page", "Figures", "{experiment}", figure="20 sentences, {direction}"),
     log:
-        LOGS + "/tree_page.{experiment}.{direction}.log",
+        LOGS / "tree_page.{experiment}.{direction}.log",
     localrule: True
     params:
         code=JOBS.code("tree-page"),

@@ -7,7 +7,7 @@ rule curves:
     output:
         **captioned("curves", "training curves, {direction}"),
     log:
-        LOGS + "/curves.{experiment}.{direction}.log",
+        LOGS / "curves.{experiment}.{direction}.log",
     localrule: True
     params:
         code=JOBS.code("curves"),
@@ -24,7 +24,7 @@ rule bleu_figure:
     output:
         **captioned("bleu", "BLEU", of="{experiment}"),
     log:
-        LOGS + "/bleu_figure.{experiment}.log",
+        LOGS / "bleu_figure.{experiment}.log",
     localrule: True
     params:
         code=JOBS.code("bleu-figure"),
@@ -42,7 +42,7 @@ rule source_figure:
     output:
         **captioned("source", "BLEU by source, {direction}"),
     log:
-        LOGS + "/source_figure.{experiment}.{direction}.log",
+        LOGS / "source_figure.{experiment}.{direction}.log",
     localrule: True
     params:
         code=JOBS.code("source-figure"),
@@ -56,11 +56,11 @@ rule source_figure:
 
 rule task_figure:
     input:
-        table=[TABLES + "/{table}.csv", TABLES + "/{table}.runs.csv"],
+        table=[TABLES / "{table}.csv", TABLES / "{table}.runs.csv"],
     output:
         **captioned("tasks", "tasks", of="{table}"),
     log:
-        LOGS + "/task_figure.{table}.log",
+        LOGS / "task_figure.{table}.log",
     wildcard_constraints:
         table=any_of(TARGETS.benchmark_tables),
     localrule: True
@@ -78,7 +78,7 @@ rule sweep_figure:
     output:
         **captioned("sweep", "sweep", of="{experiment}"),
     log:
-        LOGS + "/sweep_figure.{experiment}.log",
+        LOGS / "sweep_figure.{experiment}.log",
     localrule: True
     params:
         code=JOBS.code("sweep-figure"),
@@ -96,7 +96,7 @@ rule distribution_figure:
     output:
         **captioned("distribution", "P_D, {direction}"),
     log:
-        LOGS + "/distribution_figure.{experiment}.{direction}.log",
+        LOGS / "distribution_figure.{experiment}.{direction}.log",
     localrule: True
     params:
         code=JOBS.code("distribution-figure"),
@@ -112,9 +112,9 @@ rule page:
         files=lambda wildcards: TARGETS.page_files(wildcards.page),
         captions=sorted(glob.glob("workflow/report/*.rst")),
     output:
-        RESULTS + "/{page}.html",
+        RESULTS / "{page}.html",
     log:
-        LOGS + "/{page}.log",
+        LOGS / "{page}.log",
     localrule: True
     params:
         code=JOBS.code("report"),

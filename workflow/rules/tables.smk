@@ -9,19 +9,10 @@ rule table:
         sentences=lambda wildcards: TARGETS.table_runs(wildcards.table, "sentences.csv"),
         published=local(CONFIG.published),
     output:
-        md=report(
-            TABLES + "/{table}.md",
-            caption="../report/table.rst",
-            category="Tables",
-            subcategory="{table}",
-            labels={"table": "{table}"},
-        ),
-        csv=TABLES + "/{table}.csv",
-        runs=TABLES + "/{table}.runs.csv",
-        tex=TABLES + "/{table}.tex",
-        json=TABLES + "/{table}.json",
+        shown(TABLES / "{table}.md", "table", "Tables", "{table}", table="{table}"),
+        multiext(TABLES / "{table}", ".csv", ".runs.csv", ".tex", ".json"),
     log:
-        LOGS + "/table.{table}.log",
+        LOGS / "table.{table}.log",
     localrule: True
     params:
         code=JOBS.code("table"),
@@ -44,18 +35,10 @@ rule parse_table:
         scores=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse.json"),
         counts=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse_counts.json"),
     output:
-        md=report(
-            TABLES + "/{experiment}-parsing.md",
-            caption="../report/parse_table.rst",
-            category="Tables",
-            subcategory="{experiment}",
-            labels={"table": "parsing"},
-        ),
-        csv=TABLES + "/{experiment}-parsing.csv",
-        tex=TABLES + "/{experiment}-parsing.tex",
-        json=TABLES + "/{experiment}-parsing.json",
+        shown(TABLES / "{experiment}-parsing.md", "parse_table", "Tables", "{experiment}", table="parsing"),
+        multiext(TABLES / "{experiment}-parsing", ".csv", ".tex", ".json"),
     log:
-        LOGS + "/parse_table.{experiment}.log",
+        LOGS / "parse_table.{experiment}.log",
     localrule: True
     params:
         code=JOBS.code("parse-table"),
@@ -73,9 +56,9 @@ rule claims:
         runs=claimed,
         claims=CONFIG.claims or [],
     output:
-        multiext(RESULTS + "/claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
+        multiext(RESULTS / "claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
     log:
-        LOGS + "/claims.log",
+        LOGS / "claims.log",
     localrule: True
     params:
         code=JOBS.code("verdict"),

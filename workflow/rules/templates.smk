@@ -4,16 +4,16 @@
 rule templates:
     input:
         trees=lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.target)["trees"],
-        source=PAIR + "/bpe/{split}.{source}",
-        target=PAIR + "/bpe/{split}.{target}",
+        source=PAIR / "bpe/{split}.{source}",
+        target=PAIR / "bpe/{split}.{target}",
         kept=JOBS.kept_lines,
     output:
-        templates=TEMPLATES + "/{split}.{target}",
-        counts=TEMPLATES + "/{split}.{target}.json",
-        source=TEMPLATES + "/bpe/{split}.{source}",
-        target=TEMPLATES + "/bpe/{split}.{target}",
+        templates=TEMPLATES / "{split}.{target}",
+        counts=TEMPLATES / "{split}.{target}.json",
+        source=TEMPLATES / "bpe/{split}.{source}",
+        target=TEMPLATES / "bpe/{split}.{target}",
     log:
-        TEMPLATES + "/logs/templates.{split}.{source}-{target}.log",
+        TEMPLATES / "logs/templates.{split}.{source}-{target}.log",
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"
@@ -29,11 +29,11 @@ rule templates:
 
 use rule binarise as binarise_templates with:
     input:
-        text=each(TEMPLATES + "/bpe/{split}.{side}", split=TRAINED, side=SIDES),
+        text=each(TEMPLATES / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
     output:
-        each(TEMPLATES + "/bin/{name}", name=BINARY),
+        each(TEMPLATES / "bin/{name}", name=BINARY),
     log:
-        TEMPLATES + "/logs/binarise.{source}-{target}.log",
+        TEMPLATES / "logs/binarise.{source}-{target}.log",
     group:
         "annotate"
 
@@ -43,10 +43,10 @@ use rule train as train_templates with:
         data=rules.binarise_templates.output,
         templates=[],
     output:
-        summary=PREDICTOR + "/train.json",
-        history=PREDICTOR + "/history.csv",
+        summary=PREDICTOR / "train.json",
+        history=PREDICTOR / "history.csv",
     log:
-        PREDICTOR + "/train.log",
+        PREDICTOR / "train.log",
     params:
         code=JOBS.code("train", guided=False),
         settings=JOBS.template_settings,
@@ -54,15 +54,15 @@ use rule train as train_templates with:
 
 use rule average as average_templates with:
     input:
-        trained=PREDICTOR + "/train.json",
-        dictionaries=each(TEMPLATES + "/bin/dict.{side}.txt", side=SIDES),
-        codes=PAIR + "/bpe/codes",
-        vocabulary=PAIR + "/bpe/vocabulary.{source}",
+        trained=PREDICTOR / "train.json",
+        dictionaries=each(TEMPLATES / "bin/dict.{side}.txt", side=SIDES),
+        codes=PAIR / "bpe/codes",
+        vocabulary=PAIR / "bpe/vocabulary.{source}",
         template_model=[],
     output:
-        PREDICTOR + "/average.pt",
+        PREDICTOR / "average.pt",
     log:
-        PREDICTOR + "/logs/average.{source}-{target}.log",
+        PREDICTOR / "logs/average.{source}-{target}.log",
     # Not of the group "evaluate", for the run's own training comes in between; nor are the rules after it of its group,
     # whose two predictions would ask for a GPU each.
     group:
@@ -76,12 +76,12 @@ use rule average as average_templates with:
 
 rule predict_templates:
     input:
-        model=PREDICTOR + "/average.pt",
-        source=PAIR + "/bpe/{split}.{source}",
+        model=PREDICTOR / "average.pt",
+        source=PAIR / "bpe/{split}.{source}",
     output:
-        PREDICTOR + "/{split}.{target}",
+        PREDICTOR / "{split}.{target}",
     log:
-        PREDICTOR + "/logs/predict.{split}.{source}-{target}.log",
+        PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
     threads: JOBS.need("threads")
     resources:
         **USING,
@@ -97,12 +97,12 @@ rule predict_templates:
 rule score_templates:
     input:
         predicted=PREDICTED,
-        gold=each(TEMPLATES + "/{split}.{target}", split=DECODED),
-        train=PREDICTOR + "/train.json",
+        gold=each(TEMPLATES / "{split}.{target}", split=DECODED),
+        train=PREDICTOR / "train.json",
     output:
-        PREDICTOR + "/scores.json",
+        PREDICTOR / "scores.json",
     log:
-        PREDICTOR + "/logs/score.{source}-{target}.log",
+        PREDICTOR / "logs/score.{source}-{target}.log",
     params:
         code=JOBS.code("score-templates"),
         run=JOBS.template_run,

@@ -6,18 +6,18 @@ rule train:
         data=rules.binarise.output,
         annotations=JOBS.annotations(*TRAINED),
         templates=JOBS.if_templated(
-            TEMPLATES + "/train.{target}",
-            PREDICTOR + "/valid.{target}",
-            TEMPLATES + "/bin/dict.{target}.txt",
+            TEMPLATES / "train.{target}",
+            PREDICTOR / "valid.{target}",
+            TEMPLATES / "bin/dict.{target}.txt",
         ),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt resumes. `synmask train` itself moves stale checkpoints aside.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash waits.
     output:
-        summary=RUN + "/train.json",
-        history=RUN + "/history.csv",
+        summary=RUN / "train.json",
+        history=RUN / "history.csv",
     log:
-        RUN + "/train.log",
+        RUN / "train.log",
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
@@ -36,15 +36,15 @@ rule train:
 
 rule average:
     input:
-        trained=RUN + "/train.json",
-        dictionaries=each(PAIR + "/bin/dict.{side}.txt", side=SIDES),
-        codes=PAIR + "/bpe/codes",
-        vocabulary=PAIR + "/bpe/vocabulary.{source}",
-        template_model=JOBS.if_templated(PREDICTOR + "/average.pt"),
+        trained=RUN / "train.json",
+        dictionaries=each(PAIR / "bin/dict.{side}.txt", side=SIDES),
+        codes=PAIR / "bpe/codes",
+        vocabulary=PAIR / "bpe/vocabulary.{source}",
+        template_model=JOBS.if_templated(PREDICTOR / "average.pt"),
     output:
-        RUN + "/average.pt",
+        RUN / "average.pt",
     log:
-        RUN + "/logs/average.{source}-{target}.log",
+        RUN / "logs/average.{source}-{target}.log",
     group:
         "evaluate"
     resources:

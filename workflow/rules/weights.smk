@@ -7,7 +7,7 @@ rule roberta_archive:
     output:
         MODEL,
     log:
-        WEIGHTS + "/logs/roberta_archive.log",
+        WEIGHTS / "logs/roberta_archive.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("archive")),
     localrule: True
@@ -25,7 +25,7 @@ rule convert_roberta:
     output:
         MODEL,
     log:
-        WEIGHTS + "/logs/convert_roberta.log",
+        WEIGHTS / "logs/convert_roberta.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("huggingface")),
     localrule: True
@@ -39,9 +39,9 @@ rule convert_roberta:
 
 rule demo_text:
     output:
-        WEIGHTS + "/generated/{split}.txt",
+        WEIGHTS / "generated/{split}.txt",
     log:
-        WEIGHTS + "/logs/demo_text.{split}.log",
+        WEIGHTS / "logs/demo_text.{split}.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
         split=any_of(TRAINED),
@@ -59,7 +59,7 @@ rule learn_gpt2_bpe:
     output:
         VOCABULARY,
     log:
-        WEIGHTS + "/logs/learn_gpt2_bpe.log",
+        WEIGHTS / "logs/learn_gpt2_bpe.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     group:
@@ -79,9 +79,9 @@ rule encode_text:
         valid=JOBS.pretraining_text("valid"),
         vocabulary=rules.learn_gpt2_bpe.output,
     output:
-        each(WEIGHTS + "/text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
+        each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
     log:
-        WEIGHTS + "/logs/encode_text.log",
+        WEIGHTS / "logs/encode_text.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     group:
@@ -101,11 +101,11 @@ rule pretrain:
         text=rules.encode_text.output,
         vocabulary=rules.learn_gpt2_bpe.output,
     output:
-        model=WEIGHTS + "/model.pt",
-        summary=WEIGHTS + "/train.json",
-        history=WEIGHTS + "/history.csv",
+        model=WEIGHTS / "model.pt",
+        summary=WEIGHTS / "train.json",
+        history=WEIGHTS / "history.csv",
     log:
-        WEIGHTS + "/train.log",
+        WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     threads: JOBS.need("threads")
@@ -131,11 +131,11 @@ rule encode_parses:
         parses=JOBS.continued_parses,
         weights=JOBS.weights_files,
     output:
-        data=WEIGHTS + "/ids/{split}.npz",
-        syntax=WEIGHTS + "/ids/syntax.{split}.npy",
-        counts=WEIGHTS + "/ids/syntax.{split}.json",
+        data=WEIGHTS / "ids/{split}.npz",
+        syntax=WEIGHTS / "ids/syntax.{split}.npy",
+        counts=WEIGHTS / "ids/syntax.{split}.json",
     log:
-        WEIGHTS + "/logs/encode_parses.{split}.log",
+        WEIGHTS / "logs/encode_parses.{split}.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("continued")),
         split=any_of(TRAINED),
@@ -152,15 +152,15 @@ rule encode_parses:
 
 rule continue_pretraining:
     input:
-        data=each(WEIGHTS + "/ids/{split}.npz", split=TRAINED),
-        syntax=each(WEIGHTS + "/ids/syntax.{split}.npy", split=TRAINED),
+        data=each(WEIGHTS / "ids/{split}.npz", split=TRAINED),
+        syntax=each(WEIGHTS / "ids/syntax.{split}.npy", split=TRAINED),
         weights=JOBS.weights_files,
     output:
         MODEL,
-        summary=WEIGHTS + "/train.json",
-        history=WEIGHTS + "/history.csv",
+        summary=WEIGHTS / "train.json",
+        history=WEIGHTS / "history.csv",
     log:
-        WEIGHTS + "/train.log",
+        WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("continued")),
     threads: JOBS.need("threads")

@@ -1,25 +1,33 @@
 """The folders of results/, each written once, as patterns of Snakemake's wildcards; and what fills them.
 
-A rule names a file as `RUN + "/average.pt"`. results/README.md describes the files.
+A file in one is `RUN / "average.pt"`. results/README.md describes the files.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
-RESULTS = "results"
-CORPUS = RESULTS + "/{corpus}"  # the text of all languages, as it was generated or taken out of archives
-PAIR = CORPUS + "/{source}-{target}"  # text, sub-words and annotations, for all systems of a direction
-TEMPLATES = PAIR + "/{system}/templates"  # of the target, for systems that read them (ST-NMT)
-RUN = PAIR + "/{system}/seed{seed}"
-PREDICTOR = RUN + "/template"  # the run of the model that predicts templates
-BENCHMARK = RESULTS + "/{benchmark}"
-TASK = BENCHMARK + "/{task}"  # of language understanding, for all systems
-TUNED = TASK + "/{system}/seed{seed}"  # a run of fine-tuning
-WEIGHTS = RESULTS + "/weights/{weights}"  # of a RoBERTa
-TABLES = RESULTS + "/tables"
-FIGURES = RESULTS + "/figures"
-LOGS = RESULTS + "/logs"  # of steps that belong to none of the folders above
+
+class Folder(str):
+    """A pattern of a folder."""
+
+    def __truediv__(self, name: str) -> "Folder":
+        return Folder(f"{self}/{name}")
+
+
+RESULTS = Folder("results")
+CORPUS = RESULTS / "{corpus}"  # the text of all languages, as it was generated or taken out of archives
+PAIR = CORPUS / "{source}-{target}"  # text, sub-words and annotations, for all systems of a direction
+TEMPLATES = PAIR / "{system}/templates"  # of the target, for systems that read them (ST-NMT)
+RUN = PAIR / "{system}/seed{seed}"
+PREDICTOR = RUN / "template"  # the run of the model that predicts templates
+BENCHMARK = RESULTS / "{benchmark}"
+TASK = BENCHMARK / "{task}"  # of language understanding, for all systems
+TUNED = TASK / "{system}/seed{seed}"  # a run of fine-tuning
+WEIGHTS = RESULTS / "weights/{weights}"  # of a RoBERTa
+TABLES = RESULTS / "tables"
+FIGURES = RESULTS / "figures"
+LOGS = RESULTS / "logs"  # of steps that belong to none of the folders above
 METHOD = "workflow/report/method.svg"
 
 

@@ -1,6 +1,7 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from synmask.pipeline.config import Config, as_json
@@ -31,6 +32,11 @@ class Jobs:
 
     def __init__(self, config: Config) -> None:
         self.config, self._clock = config, Clock(config)
+        # of each run or task once, for the many jobs that ask
+        self._run_settings = cache(config.run_settings)
+        self._template_settings = cache(config.template_settings)
+        self._nlu_settings = cache(config.nlu_settings)
+        self._training_of = cache(config.training_of)
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
@@ -144,7 +150,7 @@ class Jobs:
 
     def clean_tokens(self, wildcards: Wildcards) -> str:
         """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
-        return PAIR + ("/clean" if wildcards.split == "train" else "/tokens") + "/{split}.{language}"
+        return PAIR / ("clean" if wildcards.split == "train" else "tokens") / "{split}.{language}"
 
     def most_subwords(self, wildcards: Wildcards) -> int | None:
         """The maximum length of a sentence that a model will translate; None: nothing translates it."""
@@ -152,12 +158,12 @@ class Jobs:
 
     def kept_lines(self, wildcards: Wildcards) -> list[str]:
         """The record of the lines that `clean` kept; none for splits that are not cleaned."""
-        return [PAIR + "/clean/kept.{source}-{target}"] if wildcards.split == "train" else []
+        return [PAIR / "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
 
     def cased_tokens(self, wildcards: Wildcards) -> str:
         """Tokens in their true case: the corpus' own, unless these are lower-cased."""
         lowercase = self.corpus(wildcards).text.lowercase
-        return PAIR + ("/syntax/{split}.{language}.cased" if lowercase else "/tokens/{split}.{language}")
+        return PAIR / ("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
 
     def gold(self, wildcards: Wildcards) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
@@ -181,11 +187,11 @@ class Jobs:
         return as_json(self._training(wildcards))
 
     def _training(self, wildcards: Wildcards) -> RunSettings:
-        return self.config.run_settings(*_run_of(wildcards))
+        return self._run_settings(*_run_of(wildcards))
 
     def kept(self, wildcards: Wildcards) -> int:
         """Number of epochs whose models make up the final one."""
-        return self.config.training_of(wildcards.corpus, wildcards.system).kept
+        return self._training_of(wildcards.corpus, wildcards.system).kept
 
     def run(self, wildcards: Wildcards, **more: Any) -> str:
         """The description of a run for score files, as JSON."""
@@ -210,7 +216,7 @@ class Jobs:
         return as_json(self.config.template_cut(*_run_of(wildcards)))
 
     def template_settings(self, wildcards: Wildcards) -> str:
-        return as_json(self.config.template_settings(*_run_of(wildcards)))
+        return as_json(self._template_settings(*_run_of(wildcards)))
 
     def template_text(self, wildcards: Wildcards) -> str:
         """The text settings of the model that predicts templates, whose target is not text, as JSON."""
@@ -219,7 +225,7 @@ class Jobs:
         return as_json({"tokeniser": tokeniser, "lowercase": text.lowercase})
 
     def template_run(self, wildcards: Wildcards) -> str:
-        return self.run(wildcards, settings=self.config.template_settings(*_run_of(wildcards)).plain())
+        return self.run(wildcards, settings=self._template_settings(*_run_of(wildcards)).plain())
 
     # ---- language understanding ----------------------------------------------------------------------------
 
@@ -273,7 +279,7 @@ class Jobs:
 
     def of_seeds(self, name: str) -> Told:
         """This file of a system's run with each seed of a task."""
-        path = f"{TUNED}/{name}"
+        path = TUNED / name
         return lambda w: [filled(path, seed=seed) for seed in self.config.benchmark_seeds(w.benchmark)]
 
     def task_sources(self, wildcards: Wildcards) -> list[str]:
@@ -334,7 +340,7 @@ class Jobs:
         return as_json(self._finetuning(wildcards))
 
     def _finetuning(self, wildcards: Wildcards) -> FinetuningSettings:
-        return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
+        return self._nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
     def weights_run(self, wildcards: Wildcards) -> dict[str, Any]:
         """Which weights a training starts from; those that are trained here also have settings and a seed."""

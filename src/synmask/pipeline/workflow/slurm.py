@@ -398,7 +398,8 @@ def table(workflow: Any) -> list[str]:
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
     registry, dry = ExecutorPluginRegistry(), workflow._executor_plugin
-    if not workflow.dag or not registry.is_installed("slurm"):
+    profiled = any("slurm_partition" in rule.resources for rule in workflow.rules)
+    if not workflow.dag or not profiled or not registry.is_installed("slurm"):
         return []
     try:
         workflow._executor_plugin = registry.get_plugin("slurm")  # in a dry run all jobs count as local
