@@ -142,6 +142,7 @@ rule encode_parses:
     localrule: True
     params:
         code=JOBS.code("encode-parses"),
+        own=JOBS.own("parses"),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,
