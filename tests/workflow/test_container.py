@@ -14,7 +14,7 @@ def test_what_is_copied_is_there_and_goes_into_the_build():
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert ignored[0] == "*"
     copied = [name for line in re.findall(r"^COPY (.+) \S+$", LINES, re.M) for name in line.split()]
-    assert {"requirements.txt", "src"} < {*copied}
+    assert {"requirements/pipeline.txt", "src"} < {*copied}
     assert {f"!{name}" for name in copied} == {line for line in ignored if line.startswith("!")}
     assert all((ROOT / name).exists() for name in copied)
 
@@ -37,7 +37,7 @@ def test_the_environment_of_corenlp_has_what_its_verbs_import():
             there.add(name)
             todo += [re.match(r"[\w-]+", one)[0] for one in requires(name) or () if "extra ==" not in one]
     program = """
-import sys, requests, tqdm, synmask.pipeline.cli, synmask.pipeline.cli.constituency, synmask.pipeline.cli.corpora
+import sys, requests, tqdm, synmask.pipeline.cli, synmask.pipeline.corpora.download
 import synmask.pipeline.corpora.jars, synmask.pipeline.syntax.corenlp, synmask.pipeline.syntax.jvm
 print(*{name.partition(".")[0] for name in sys.modules} - {*sys.stdlib_module_names})
 """
