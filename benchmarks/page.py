@@ -3,7 +3,7 @@
     python benchmarks/page.py
     python benchmarks/page.py --only training launches
 
-Each table stands between `<!-- NAME: COMMAND -->` and `<!-- end -->`. The command runs in the repository; what
+A table stands between `<!-- NAME: COMMAND -->` and `<!-- end -->`. The command runs in the repository; what
 it prints takes the table's place. A command whose input is missing says what makes it, and its table stays.
 """
 

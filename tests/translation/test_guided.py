@@ -80,7 +80,8 @@ def test_a_neutral_guide_changes_nothing(corpus, settings_of, name):
     for value in inputs["annotations"].values():
         value.fill_(-1)
     open_gates(guided)
-    torch.testing.assert_close(logits(guided, inputs), expected, rtol=0, atol=2e-5)
+    real = inputs["prev_output_tokens"] != 1  # a guide masks pads, fairseq's layers none: only pads see them
+    torch.testing.assert_close(logits(guided, inputs)[real], expected[real], rtol=0, atol=2e-5)
 
 
 def test_a_guided_decoder_step_by_step_is_the_whole_at_once(corpus, settings_of):
