@@ -100,8 +100,10 @@ def training(data: Path, place: Path, corpus: str, system: str, updates: int) ->
     from synmask.pipeline.config import load, project_files, read_all
     from synmask.pipeline.translation.train import Translation  # isort: split
 
+    import torch
     from fairseq.data import iterators
 
+    torch.set_num_threads(1)
     config = load(read_all(project_files(ROOT)))
     direction = "-".join(config.corpora[corpus].languages[:2])
     stage = Translation(config.run_settings(corpus, direction, system), 1, data, SOURCE, TARGET, 1, {})
