@@ -368,7 +368,7 @@ def test_the_last_file_that_holds_the_key_is_named(values, tmp_path):
     (tmp_path / "mine.yaml").write_text("systems: {grammar: {labl: x}}\n")
     values = merge(values, read_yaml(tmp_path / "mine.yaml"))
     with pytest.raises(
-        UserError, match=r"mine\.yaml, line 1: systems\.grammar\.labl: unknown key 'labl'; did you mean"
+        UserError, match=r"mine\.yaml: systems\.grammar\.labl: unknown key 'labl'; did you mean"
     ):
         load(values, [*FILES, tmp_path / "mine.yaml"])
 

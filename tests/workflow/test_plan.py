@@ -40,7 +40,7 @@ def test_a_faulty_configuration_is_one_line(project, change, said):
     assert done.returncode == 1
     profile, line = lines(done.output)  # Snakemake names its profile first
     assert profile.startswith("Using workflow specific profile")
-    assert re.sub(r"(?<=^config.yaml), line \d+(?=:)", "", line).startswith(said)
+    assert line.startswith(said)
     assert not (project.folder / "results").exists()
 
 
@@ -48,7 +48,7 @@ def test_other_configuration_files_and_words_are_named(project):
     (project.folder / "mine.yaml").write_text("trainng: {}\n")
     done = project.snakemake("--configfile", "config.yaml", "mine.yaml", check=False)
     assert done.returncode == 1
-    assert lines(done.output)[-1].startswith("mine.yaml, line 1: trainng: unknown key")
+    assert lines(done.output)[-1].startswith("mine.yaml: trainng: unknown key")
     done = project.snakemake("--config", "trainng=3", check=False)
     assert done.returncode == 1
     assert "trainng: unknown key" in lines(done.output)[-1]

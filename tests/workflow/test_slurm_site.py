@@ -31,9 +31,9 @@ longest: 60
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("partion: x", "slurm.local.yaml, line 1: partion: unknown key 'partion'; did you mean 'partition'?"),
-        ("jobs: many", "slurm.local.yaml, line 1: jobs: must be a whole number (given: 'many')"),
-        ("partition: a b", "slurm.local.yaml, line 1: partition: must be a name (given: 'a b')"),
+        ("partion: x", "slurm.local.yaml: partion: unknown key 'partion'; did you mean 'partition'?"),
+        ("jobs: many", "slurm.local.yaml: jobs: must be a whole number (given: 'many')"),
+        ("partition: a b", "slurm.local.yaml: partition: must be a name (given: 'a b')"),
         ("[main]", "slurm.local.yaml: expected keys and values, found a list"),
     ],
 )

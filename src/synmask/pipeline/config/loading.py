@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.sweeps import expand_sweeps
-from synmask.pipeline.config.yaml_source import COMMON, Source, inherited_from, origin, read_yaml, where
+from synmask.pipeline.config.yaml_source import COMMON, file_of, inherited_from, read_yaml, where
 from synmask.pipeline.files import UserError
 
 S = TypeVar("S", bound=Section)
@@ -52,19 +52,18 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
 
     Args:
         files: what it was read from, each file laid over those before it; they are read again to say in which
-            line a fault stands. The project's end where the first of them comes last (`project_files`).
+            of them a fault stands. The project's end where the first of them comes last (`project_files`).
 
     Raises:
         UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
     """
-    files = list(files)
+    files = [*map(str, files)]
     try:
         return _checked(values)
     except Fault as found:
-        raise _blamed(found, values, [Source(file) for file in files]) from None
+        raise UserError(_blamed(found, values, files)) from None
     except RecursionError:
-        names = ", ".join(map(str, files))
-        raise UserError(f"{names}: an alias (*name) stands inside what it names") from None
+        raise UserError(f"{', '.join(files)}: an alias (*name) stands inside what it names") from None
 
 
 def _checked(values: Mapping[str, Any]) -> Config:
@@ -80,27 +79,23 @@ def _checked(values: Mapping[str, Any]) -> Config:
     return config
 
 
-def _blamed(found: Fault, values: Mapping[str, Any], sources: Sequence[Source]) -> UserError:
+def _blamed(found: Fault, values: Mapping[str, Any], files: list[str]) -> str:
     """A fault with its place, and that of the user's key that causes it if the project's files show it."""
-    place = where(found.path, values, sources)
-    last = max((n for n, one in enumerate(sources) if one.path == sources[0].path), default=-1)
-    ours = sources[: last + 1]
-    if origin(found.path, values, sources) in ours:
-        project: dict[str, Any] = {}
-        for source in ours:
-            project = merge(project, source.values)
-        if key := cause(found, values, project, _checked):
-            at, theirs = where(key, values, sources), inherited_from(found.path, values)
-            dotted = ".".join(map(str, theirs))
-            if key[: len(theirs)] == theirs:  # the fault is that of a section
-                return UserError(f"{at.removesuffix('.'.join(map(str, key)))}{dotted}: {found}")
-            return UserError(f"{at}, against {place}: {found}")
-    return UserError(f"{place}: {found}")
+    sources = {file: read_yaml(file) for file in files}
+    place, written = where(found.path, values, sources), inherited_from(found.path, values)
+    project = files[: max((n for n, file in enumerate(files) if file == files[0]), default=-1) + 1]
+    if file_of(written, values, sources) in project:
+        key = cause(found, values, read_all(project), _checked)
+        if key[: len(written)] == written:  # the fault is that of a section
+            place = f"{file_of(key, values, sources)}: {'.'.join(map(str, written))}" if key else place
+        elif key:
+            place = f"{where(key, values, sources)}, against {place}"
+    return f"{place}: {found}"
 
 
 def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str | Path]) -> UserError:
-    """The one line that says what is wrong with the value at `path`, and in which line of which file."""
-    return UserError(f"{where(path, values, [Source(file) for file in files])}: {what}")
+    """The one line that says what is wrong with the value at `path`, and in which file."""
+    return UserError(f"{where(path, values, {str(file): read_yaml(file) for file in files})}: {what}")
 
 
 def read_published(path: str | Path) -> Published:
