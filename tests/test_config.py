@@ -402,6 +402,19 @@ def test_every_key_is_explained_in_the_projects_files():
     assert not missing
 
 
+@pytest.mark.parametrize("code", ["ko", "kor"])
+def test_a_target_that_cannot_be_scored_here(values, monkeypatch, code):
+    training = {"mlm_weight": 0.3}
+    values["corpora"]["mine"] = {"languages": ["de", code], "training": training, **OWN}
+    experiment = {"title": "M", "corpus": "mine", "directions": [f"de-{code}"], "systems": ["grammar"]}
+    values["experiments"]["mine"] = experiment
+    monkeypatch.setattr("synmask.pipeline.config.checks.find_spec", lambda name: None)
+    said = f"sacreBLEU lacks its tokeniser of {code}; pip install sacrebleu[ko]"
+    assert f"experiments.mine.directions: {said}" in refused(values)
+    monkeypatch.setattr("synmask.pipeline.config.checks.find_spec", lambda name: name)
+    load(values, FILES)
+
+
 def sweep(values, setting, *tried, systems=("grammar",), **more):
     values["experiments"]["demo"] |= {
         "systems": [*systems],

@@ -77,9 +77,7 @@ def test_a_fault_in_a_file_of_the_project_names_that_file(tmp_path):
     for file in project_files():
         (tmp_path / file).write_text(Path(file).read_text().replace("sigma: 1.0", "sigma: -1.0"))
     files = project_files(tmp_path)
-    with pytest.raises(
-        UserError, match=r"config/systems.yaml: systems.pascal.options.sigma: must be"
-    ):
+    with pytest.raises(UserError, match=r"config/systems.yaml: systems.pascal.options.sigma: must be"):
         load(read_all(files), files)
 
 

@@ -92,7 +92,9 @@ WRONG = [True, -1, 0, 0.5, float("inf"), float("nan"), 2**70, "", " ", "x\ny", "
 def test_a_wrong_value_anywhere_is_one_line(small, wrong, monkeypatch):
     """At every key of the configuration: refused in one line that names the key, or accepted; no traceback."""
     path, values = small
-    monkeypatch.setattr("synmask.pipeline.config.loading.read_yaml", cache(read_yaml))  # each file is read once
+    monkeypatch.setattr(
+        "synmask.pipeline.config.loading.read_yaml", cache(read_yaml)
+    )  # each file is read once
     said = {place: refusal(path, replaced(values, place, wrong)) for place in places(values)}
     assert len([line for line in said.values() if line]) > 40
     for place, line in said.items():

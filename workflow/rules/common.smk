@@ -10,9 +10,7 @@ from synmask.pipeline.config import (
     SPLITS,
     Fault,
     as_json,
-    asked_sweeps,
-    check_machine,
-    check_sweeps,
+    check_sweep,
     fault,
     load,
     project_files,
@@ -39,14 +37,6 @@ try:
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
     CLAIMS = CONFIG.claims and read_claims(CONFIG.claims)
-    if workflow.is_main_process:
-        check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
-    if (
-        workflow.is_main_process and not CONFIG.partial and "--unlock" not in sys.argv
-    ):  # else other folders, or less disk
-        check_machine(CONFIG, sys.argv[1:])
-except Fault as found:
-    sys.exit(str(fault(found.path, str(found), config, FILES)))
 except UserError as error:
     sys.exit(str(error))
 
@@ -121,6 +111,15 @@ def submissions(table, wildcards):
         return TARGETS.submissions(table)
     except UserError as error:
         sys.exit(str(error))
+
+
+def table_scores(wildcards):
+    """The scores that a table reads; the systems of a sweep must differ in what is swept alone."""
+    try:
+        check_sweep(CONFIG, wildcards.table)
+    except Fault as found:
+        sys.exit(str(fault(found.path, str(found), config, FILES)))
+    return TARGETS.table_runs(wildcards.table, "scores.json")
 
 
 def claimed(wildcards):

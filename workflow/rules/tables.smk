@@ -3,7 +3,7 @@
 
 rule table:
     input:
-        scores=lambda wildcards: TARGETS.table_runs(wildcards.table, "scores.json"),
+        scores=table_scores,
         parses=lambda wildcards: TARGETS.table_runs(wildcards.table, "parse.json"),
         tasks=lambda wildcards: TARGETS.table_tasks(wildcards.table),
         sentences=lambda wildcards: TARGETS.table_runs(wildcards.table, "sentences.csv"),

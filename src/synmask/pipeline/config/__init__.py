@@ -11,10 +11,9 @@ from synmask.pipeline.config.loading import (
     read_claims,
     read_published,
 )
-from synmask.pipeline.config.machine import check_machine
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import SPLITS
-from synmask.pipeline.config.sweeps import asked_sweeps, check_sweeps
+from synmask.pipeline.config.sweeps import check_sweep
 from synmask.pipeline.config.yaml_source import read_yaml
 
 __all__ = [
@@ -23,9 +22,7 @@ __all__ = [
     "Config",
     "Fault",
     "as_json",
-    "asked_sweeps",
-    "check_machine",
-    "check_sweeps",
+    "check_sweep",
     "fault",
     "load",
     "merge",

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +16,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Corpus, Experiment, Model, Table
 from synmask.pipeline.config.table_plan import BASELINES, label_of
+from synmask.pipeline.text.languages import known_as
 
 # Rows of parsing tables and figures beside those of systems.
 TRIVIAL = ("gold", "right-branching", "left-branching", "balanced", "random", "oracle")
@@ -90,6 +92,9 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
         check_known((*path, "directions"), "language", target, languages)
         if source == target:
             raise Fault((*path, "directions"), f"from {source} to {target}: give two languages")
+        if known_as(target, ["ko"]) and not find_spec("mecab_ko"):
+            what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
+            raise Fault((*path, "directions"), what)
     if "parsing" in experiment.tables:
         if not config.inducing(experiment.systems):
             raise Fault((*path, "tables"), "no system here induces trees; leave 'parsing' out")

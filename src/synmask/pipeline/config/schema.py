@@ -72,7 +72,6 @@ class Config(Section):
     published: PathText = "workflow/published.yaml"
     claims: PathText | None = None
     partial: bool = False
-    force: bool = False
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:

@@ -89,18 +89,22 @@ class Text(Tokens, Lengths):
     """From raw text to tokens, and which training pairs are kept."""
 
 
+Size = Annotated[int, Field(gt=0, le=1_000_000)]
+Layers = Annotated[int, Field(gt=0, le=1000)]
+
+
 class Bpe(Section):
-    merges: Count = 10000
+    merges: Size = 10000
     vocabulary_threshold: Annotated[int, Field(ge=0)] = 0
 
 
 class Sizes(Section):
     """Sizes of a model; those of a system count only where they are given, over those of the corpus."""
 
-    encoder_layers: Count = 6
-    decoder_layers: Count = 6
-    embed_dim: Annotated[Count, Field(ge=4)] = 512  # with fewer fairseq's positions have no frequencies
-    ffn_dim: Count = 1024
+    encoder_layers: Layers = 6
+    decoder_layers: Layers = 6
+    embed_dim: Annotated[int, Field(ge=4, le=65536)] = 512  # fairseq's positions need 4
+    ffn_dim: Size = 1024
     heads: Count = 4
 
 

@@ -312,9 +312,9 @@ def misread(words: Iterable[str]) -> str | None:
 
     >>> misread(["--config", "training.lr=1"])
     '--config training.lr=1: a key within a section is written \\'training={"lr": 1}\\''
-    >>> misread(["--config", "force=true", "demo"])
+    >>> misread(["--config", "partial=true", "demo"])
     '--config demo: not KEY=VALUE; a target stands before --config, a switch is written KEY=true'
-    >>> misread(["demo", "--config", "force=true", 'training={"lr": 1}', "-n"])
+    >>> misread(["demo", "--config", "partial=true", 'training={"lr": 1}', "-n"])
     """
     for word in values_of(words, "--config", "-C"):
         key, equals, value = word.partition("=")
