@@ -8,8 +8,11 @@ from synmask.pipeline.config.base import (
     Checksum,
     Count,
     Distinct,
+    Int,
+    LearningRate,
     Line,
     Name,
+    Natural,
     Optimisation,
     PathText,
     Positive,
@@ -53,7 +56,7 @@ class Finetuning(DecayingTraining):
     """How RoBERTa is fine-tuned; a task overrides key by key."""
 
     sentences: Count = 16
-    lr: Positive = 1e-5
+    lr: LearningRate = 1e-5
     weight_decay: Weight = 0.1
     max_tokens: Annotated[Count, Field(ge=3)] = 512
 
@@ -141,7 +144,7 @@ class PretrainingSettings(RobertaTraining):
     """Pre-training by masked language modelling, until `max_epochs`."""
 
     batch: Batch = Field(default_factory=lambda: Batch(gpus=1))
-    lr: Positive = 5e-4
+    lr: LearningRate = 5e-4
     warmup_updates: Count = 4000
     weight_decay: Weight = 0.01
     mask_rate: Share = 0.15
@@ -160,7 +163,7 @@ class PretrainingRun(Section):
 class GenerateText(Section):
     """Numbers of documents and seed of generated text."""
 
-    seed: int = 1
+    seed: Int = 1
     train: Count
     valid: Count
 
@@ -185,9 +188,9 @@ class Continuation(DecayingTraining):
     """Continued pre-training. The defaults are SynCLM's; its paper does not give `max_epochs`."""
 
     batch: Batch = Field(default_factory=lambda: Batch(gpus=1, tokens=6250))
-    lr: Positive = 3e-5
+    lr: LearningRate = 3e-5
     total_updates: Count = 3_000_000
-    warmup_updates: Annotated[int, Field(ge=0)] = 24_000
+    warmup_updates: Natural = 24_000
     weight_decay: Weight = 0.005
     mask_rate: Share = 0.15
 

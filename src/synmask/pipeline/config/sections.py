@@ -12,17 +12,21 @@ from synmask.pipeline.config.base import (
     Direction,
     Distinct,
     FileName,
+    Float,
     Format,
+    Int,
     Language,
+    LearningRate,
     LengthPenalty,
     Line,
     Megabytes,
     Metric,
     Minutes,
     Name,
+    Natural,
     Optimisation,
+    Parsing,
     PathText,
-    Positive,
     Rate,
     Section,
     Seed,
@@ -76,7 +80,7 @@ class Lengths(Section):
 
     min_tokens: Count = 1
     max_tokens: Count | None = 175
-    max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
+    max_ratio: Annotated[Float, Field(ge=1)] | None = 1.5
 
     @model_validator(mode="after")
     def _something_is_kept(self) -> "Lengths":
@@ -89,13 +93,13 @@ class Text(Tokens, Lengths):
     """From raw text to tokens, and which training pairs are kept."""
 
 
-Size = Annotated[int, Field(gt=0, le=1_000_000)]
-Layers = Annotated[int, Field(gt=0, le=1000)]
+Size = Annotated[Int, Field(gt=0, le=1_000_000)]
+Layers = Annotated[Int, Field(gt=0, le=1000)]
 
 
 class Bpe(Section):
     merges: Size = 10000
-    vocabulary_threshold: Annotated[int, Field(ge=0)] = 0
+    vocabulary_threshold: Natural = 0
 
 
 class Sizes(Section):
@@ -103,7 +107,7 @@ class Sizes(Section):
 
     encoder_layers: Layers = 6
     decoder_layers: Layers = 6
-    embed_dim: Annotated[int, Field(ge=4, le=65536)] = 512  # fairseq's positions need 4
+    embed_dim: Annotated[Int, Field(ge=4, le=65536)] = 512  # fairseq's positions need 4
     ffn_dim: Size = 1024
     heads: Count = 4
 
@@ -115,7 +119,7 @@ class Model(Sizes, Width):
 class Batch(Section):
     """One update sees gpus x updates x tokens target tokens, however many GPUs there really are."""
 
-    gpus: Annotated[int, Field(gt=0, le=1024)] = 2
+    gpus: Annotated[Int, Field(gt=0, le=1024)] = 2
     updates: Count = 1
     tokens: Count = 4096
 
@@ -123,7 +127,7 @@ class Batch(Section):
 class Training(Optimisation):
     max_epochs: Count = 60
     batch: Batch = Field(default_factory=Batch)
-    lr: Positive = 5e-4
+    lr: LearningRate = 5e-4
     warmup_updates: Count = 4000
     weight_decay: Weight = 1e-4
     dropout: Rate = 0.3
@@ -237,10 +241,10 @@ class Decoding(Section):
 class Resources(Section):
     """Resources that one training or decoding requests; results do not depend on them."""
 
-    threads: Annotated[int, Field(gt=0, le=1024)] = 2
+    threads: Annotated[Int, Field(gt=0, le=1024)] = 2
     mem_mb: Megabytes = 8000
     runtime: Minutes = 720
-    gpus: Annotated[int, Field(ge=0, le=1024)] = 0
+    gpus: Annotated[Int, Field(ge=0, le=1024)] = 0
     checkpoint_minutes: Minutes = 15
     keep_checkpoints: bool = False
 
@@ -288,7 +292,7 @@ class CoreNLP(Section):
     runtime: Minutes = 720
 
 
-Generated = Annotated[int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
+Generated = Annotated[Int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
 
 
 class Generate(Section):
@@ -434,4 +438,6 @@ class Table(Section):
             raise ValueError("a benchmark's table needs metrics: [glue]")
         if self.experiments and "glue" in self.metrics:
             raise ValueError("the metric glue needs a benchmark")
+        if 0 < len({*self.metrics} & {*get_args(Parsing)}) < len(self.metrics):
+            raise ValueError("some metrics are of trees, others not; make a table of each")
         return self

@@ -43,13 +43,10 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
 
 def _python() -> Finding:
     version = sys.version_info[:2]
-    said = f"Python {version[0]}.{version[1]}"
+    said, first, last = (f"{one[0]}.{one[1]}" for one in (version, *PYTHONS))
     if PYTHONS[0] <= version <= PYTHONS[1]:
-        return True, said
-    return (
-        False,
-        f"{said}: not tried; take {'.'.join(map(str, PYTHONS[0]))} to {'.'.join(map(str, PYTHONS[1]))}",
-    )
+        return True, f"Python {said}"
+    return False, f"Python {said}: not tried; take {first} to {last}"
 
 
 def _operators() -> Finding:
@@ -57,11 +54,8 @@ def _operators() -> Finding:
     here = Path(kernels.__file__).parent
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        missing = [
-            part
-            for part in ("induction", "pipeline/search")
-            if not kernels.load(f"synmask.{part.replace('/', '.')}", here / part / "kernel.cpp")
-        ]
+        parts = {part: f"synmask.{part.replace('/', '.')}" for part in ("induction", "pipeline/search")}
+        missing = [part for part in parts if not kernels.load(parts[part], here / part / "kernel.cpp")]
     if not missing:
         return True, "C++ operators are built"
     do = "run `make`" if shutil.which("g++") else "install g++ and python3-dev, then run `make`"
@@ -163,9 +157,8 @@ def _folder(site: Site) -> Finding:
 
 
 def _run(command: list[str], *words: str, patience: float = PATIENCE) -> subprocess.CompletedProcess | None:
+    how = {"capture_output": True, "text": True, "timeout": patience, "check": False}
     try:
-        return subprocess.run(
-            [*command, *words], capture_output=True, text=True, timeout=patience, check=False
-        )
+        return subprocess.run([*command, *words], **how)
     except (OSError, subprocess.TimeoutExpired):
         return None
