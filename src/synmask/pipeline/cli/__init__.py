@@ -192,7 +192,7 @@ def _usage(error: CycloptsError) -> str:
         return str(error)
     from synmask.pipeline.config.faults import first_fault
 
-    return f"{error.argument.name}: {first_fault(error.__cause__, None, None)}"
+    return f"{error.argument.name}: {first_fault(error.__cause__, None)}"
 
 
 def _leave(words: Sequence[str], text: object, code: int) -> NoReturn:

@@ -15,20 +15,3 @@ from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.sweeps import check_sweep
 from synmask.pipeline.config.yaml_source import read_yaml
-
-__all__ = [
-    "GUIDES",
-    "SPLITS",
-    "Config",
-    "Fault",
-    "as_json",
-    "check_sweep",
-    "fault",
-    "load",
-    "merge",
-    "project_files",
-    "read_all",
-    "read_claims",
-    "read_published",
-    "read_yaml",
-]

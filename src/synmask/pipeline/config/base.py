@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from synmask.pipeline.config.faults import check_keys
 from synmask.pipeline.text.languages import checked
 
 T = TypeVar("T", bound=Hashable)
@@ -86,6 +87,13 @@ class Section(BaseModel):
         allow_inf_nan=False,
         defer_build=True,  # a verb that reads no configuration starts a tenth of a second earlier
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, values: Any) -> Any:
+        if cls.model_config["extra"] == "forbid":
+            check_keys(values, cls.model_fields)
+        return values
 
     def plain(self, **how: Any) -> dict[str, Any]:
         """As plain JSON values with sorted keys: equal settings are written as equal bytes.

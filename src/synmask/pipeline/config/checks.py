@@ -13,7 +13,7 @@ from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.nlu_checks import check_benchmark_table, check_benchmarks, check_weights
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
-from synmask.pipeline.config.sections import Corpus, Experiment, Model
+from synmask.pipeline.config.sections import Corpus, Experiment
 from synmask.pipeline.config.table_plan import BASELINES, label_of
 from synmask.pipeline.text.languages import known_as
 
@@ -113,7 +113,7 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
     try:
         model = config.model_of(corpus, system)
     except ValidationError as error:
-        what = first_fault(error, {}, Model)
+        what = first_fault(error, {})
         raise Fault(("systems", system, "model"), f"on corpus {corpus!r}: {what}") from None
     path = (*path, "systems")
     if "words" in guide.reads:
@@ -173,7 +173,8 @@ def check_folders(config: Config) -> None:
     ]
     _check_taken("weights, a corpus or a benchmark", [(path, path[1]) for path in sources])
     made = [(("experiments", name), f"{name}-parsing") for name in config.experiments]
-    made += [(("tables",), name) for name in config.all_tables if name not in config.tables]
+    tables = {name: table for name, table in config.tables.items() if table.benchmark}
+    made += [(("tables",), f"{n}-{task}") for n, table in tables.items() for task in config.tasks_of(table)]
     made += [
         ((section, name), name) for section in ("experiments", "tables") for name in getattr(config, section)
     ]

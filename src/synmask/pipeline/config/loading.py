@@ -165,7 +165,7 @@ def _inherit(values: Mapping[str, Any]) -> dict:
             if isinstance(inherited.get(key), Mapping):
                 kept = {split: said for split, said in inherited[key].items() if split not in own_files}
                 inherited = {**inherited, key: kept}
-        return merge(inherited, {k: v for k, v in entry.items() if k != "based_on"})
+        return merge(inherited, entry)
 
     values["corpora"] = {name: resolve(name, ()) for name in corpora}
     return values
