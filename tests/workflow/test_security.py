@@ -97,7 +97,10 @@ def test_a_file_laid_over_that_snakemake_cannot_read_is_one_line(project, text, 
 def test_words_behind_config_that_are_no_key_and_value_are_one_line(project):
     """Snakemake itself ends in a traceback."""
     said = refused(project, "--config", "training.lr=1", "-n")
-    assert said == "--config training.lr=1: not KEY=VALUE; a key within a section is written 'training={\"lr\": 1}'"
+    assert (
+        said
+        == "--config training.lr=1: not KEY=VALUE; a key within a section is written 'training={\"lr\": 1}'"
+    )
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m"])

@@ -10,6 +10,7 @@ from synmask.pipeline.config.loading import (
     read_all,
     read_claims,
     read_published,
+    read_section,
 )
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import SPLITS

@@ -99,16 +99,16 @@ def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str
 
 
 def read_published(path: str | Path) -> Published:
-    """Read and check published.yaml: see `_read`."""
-    return _read(path, Published)
+    """Read and check published.yaml: see `read_section`."""
+    return read_section(path, Published)
 
 
 def read_claims(path: str | Path) -> Claims:
-    """Read and check claims.yaml: see `_read`."""
-    return _read(path, Claims)
+    """Read and check claims.yaml: see `read_section`."""
+    return read_section(path, Claims)
 
 
-def _read(path: str | Path, kind: type[S]) -> S:
+def read_section(path: str | Path, kind: type[S]) -> S:
     """A YAML file of this kind.
 
     Raises:
@@ -121,62 +121,56 @@ def _read(path: str | Path, kind: type[S]) -> S:
         raise fault(found.path, str(found), values, [path]) from None
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """These keys and values; none where there should be some: validation reports that with its place."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def _inherit(values: Mapping[str, Any]) -> dict:
     """Lay each corpus over the corpus it is `based_on`, and that over the common training and decoding.
 
     Likewise benchmarks, and their tasks over what these share.
     """
-    values = dict(values)
     common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
-    if isinstance(values.get("benchmarks"), Mapping):
-        values["benchmarks"] = {
-            name: _inherit_tasks(entry, common.get("resources", {}))
-            for name, entry in values["benchmarks"].items()
-        }
-    corpora = values.get("corpora")
-    if not isinstance(corpora, Mapping):
-        return values
-
-    def resolve(name: str, chain: tuple[str, ...]) -> Any:
-        entry = corpora[name]
-        if not isinstance(entry, Mapping):
-            return entry
-        base = entry.get("based_on")
-        if base is None:
-            return merge({**common, "download": name}, entry)
-        if base in (*chain, name):
-            what = f"{base!r} is itself based on {name!r}; break the circle"
-            raise Fault(("corpora", name, "based_on"), what)
-        if not isinstance(base, str) or base not in corpora:
-            raise NameFault(("corpora", name, "based_on"), "corpus", base, map(str, corpora))
-        if not isinstance(corpora[base], Mapping):
-            raise Fault(("corpora", base), "must be keys and values")
-        inherited, own = resolve(base, (*chain, name)), entry.get("url")
-        own_files = entry.get("files") if isinstance(entry.get("files"), Mapping) else {}
-        if {*own_files} >= {*SPLITS} or entry.get("generate"):
-            others = (
-                {*TEXT, "trees"} if entry.get("generate") or inherited.get("trees") != "corenlp" else TEXT
-            )
-            inherited = {key: said for key, said in inherited.items() if key not in others}
-            inherited["download"] = name
-        elif own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
-            inherited = {**inherited, "download": name, "sha256": {}}
-        for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees
-            if isinstance(inherited.get(key), Mapping):
-                kept = {split: said for split, said in inherited[key].items() if split not in own_files}
-                inherited = {**inherited, key: kept}
-        return merge(inherited, entry)
-
-    values["corpora"] = {name: resolve(name, ()) for name in corpora}
-    return values
+    benchmarks, corpora = _mapping(values.get("benchmarks")), _mapping(values.get("corpora"))
+    shared = {"resources": common.get("resources", {})}
+    tasks = {name: _inherit_tasks(entry, shared) for name, entry in benchmarks.items()}
+    whole = {name: _inherit_corpus(name, corpora, common, ()) for name in corpora}
+    return {**values, **({"benchmarks": tasks} if tasks else {}), **({"corpora": whole} if whole else {})}
 
 
-def _inherit_tasks(entry: Any, resources: Mapping[str, Any]) -> Any:
-    """A benchmark with these resources below its own, whose tasks have its `finetuning` below them."""
+def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[str, ...]) -> Any:
+    """A corpus with all that it inherits; `chain`: the corpora that inherit from it."""
+    entry = corpora[name]
     if not isinstance(entry, Mapping):
         return entry
-    shared, tasks = entry.get("finetuning", {}), entry.get("tasks")
-    if isinstance(shared, Mapping) and isinstance(tasks, Mapping):
-        full = {n: merge(shared, task) if isinstance(task, Mapping) else task for n, task in tasks.items()}
+    base = entry.get("based_on")
+    if base is None:
+        return merge({**common, "download": name}, entry)
+    path = ("corpora", name, "based_on")
+    if base in (*chain, name):
+        raise Fault(path, f"{base!r} is itself based on {name!r}; break the circle")
+    if not isinstance(base, str) or base not in corpora:
+        raise NameFault(path, "corpus", base, map(str, corpora))
+    inherited = dict(_mapping(_inherit_corpus(base, corpora, common, (*chain, name))))
+    files, generated = _mapping(entry.get("files")), entry.get("generate")
+    if {*files} >= {*SPLITS} or generated:  # a text of its own; `corenlp` says how to parse any text
+        dropped = TEXT if inherited.get("trees") == "corenlp" and not generated else (*TEXT, "trees")
+        inherited = {key: said for key, said in inherited.items() if key not in dropped} | {"download": name}
+    elif entry.get("url") not in (None, inherited.get("url")):  # other files, kept apart
+        inherited |= {"download": name, "sha256": {}}
+    for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees
+        if isinstance(inherited.get(key), Mapping):
+            inherited[key] = {split: said for split, said in inherited[key].items() if split not in files}
+    return merge(inherited, entry)
+
+
+def _inherit_tasks(entry: Any, shared: Mapping[str, Any]) -> Any:
+    """A benchmark with what is shared below its own, whose tasks have its `finetuning` below them."""
+    if not isinstance(entry, Mapping):
+        return entry
+    below, tasks = _mapping(entry.get("finetuning")), entry.get("tasks")
+    if isinstance(tasks, Mapping):
+        full = {n: merge(below, task) if isinstance(task, Mapping) else task for n, task in tasks.items()}
         entry = {**entry, "tasks": full}
-    return merge({"resources": resources}, entry)
+    return merge(shared, entry)

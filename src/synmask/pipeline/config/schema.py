@@ -105,10 +105,10 @@ class Config(Section):
         covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
         return list(dict.fromkeys([*listed, *covered]))
 
-    def benchmark_tables(self, target: str) -> list[Table]:
-        """The tables of a target that show a benchmark."""
-        tables = (self.all_tables[name] for name in self.tables_of(target))
-        return [table for table in tables if table.benchmark]
+    def benchmark_tables(self, *targets: str) -> list[Table]:
+        """The tables of these targets that show a benchmark."""
+        names = dict.fromkeys(name for target in targets for name in self.tables_of(target))
+        return [self.all_tables[name] for name in names if self.all_tables[name].benchmark]
 
     def experiment_seeds(self, name: str) -> tuple[int, ...]:
         return self.plain_experiments[name].seeds or self.seeds

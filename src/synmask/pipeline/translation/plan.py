@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 
 from synmask.pipeline.config import Config, as_json, read_published
 from synmask.pipeline.config.base import sides
-from synmask.pipeline.config.sections import Resources, RunSettings, Table
+from synmask.pipeline.config.sections import Resources, RunSettings
 from synmask.pipeline.config.table_plan import asked_runs
 from synmask.pipeline.config.table_plan import plan as table_plan
 from synmask.pipeline.translation.task import model_class, transformer_config
@@ -89,7 +89,7 @@ def _trainings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, st
 
 def finetunings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Benchmark, task and SYSTEM/seedN of the fine-tunings that the benchmark tables of `targets` need."""
-    for table in _benchmark_tables(config, targets):
+    for table in config.benchmark_tables(*targets):
         systems = [system for system in table.systems if system in config.systems]
         for task, system, seed in product(
             config.tasks_of(table), systems, config.benchmark_seeds(table.benchmark)
@@ -100,7 +100,7 @@ def finetunings(config: Config, targets: Iterable[str]) -> Iterator[tuple[str, s
 def pretrained(config: Config, targets: Iterable[str]) -> list[str]:
     """The RoBERTas that are pre-trained for `targets`; those that others continue come first."""
     wanted = []
-    for table in _benchmark_tables(config, targets):
+    for table in config.benchmark_tables(*targets):
         entry = config.benchmarks[table.benchmark]
         wanted += [entry.weights_of.get(system, entry.weights) for system in table.systems]
     entries = [config.weights[name] for name in wanted]
@@ -109,18 +109,11 @@ def pretrained(config: Config, targets: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(made))
 
 
-def _benchmark_tables(config: Config, targets: Iterable[str]) -> list[Table]:
-    """The tables of benchmarks among `targets`."""
-    names = dict.fromkeys(table for target in targets for table in [target, *config.tables_of(target)])
-    tables = [config.all_tables[name] for name in names if name in config.all_tables]
-    return [table for table in tables if table.benchmark]
-
-
 def parsing_lines(config: Config, targets: Iterable[str]) -> Iterator[str]:
     """The hours of CoreNLP for each task whose parses the systems of `targets` read."""
     tasks = {
         (table.benchmark, task): None
-        for table in _benchmark_tables(config, targets)
+        for table in config.benchmark_tables(*targets)
         if config.reads_words(table) and config.benchmarks[table.benchmark].generate is None
         for task in config.tasks_of(table)
     }

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.slurm import Site
 
-PYTHONS = ((3, 11), (3, 13))
 PATIENCE = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
 
@@ -30,7 +28,7 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
         cluster: the settings of a cluster, if its jobs are checked, too.
         job: also run a short job, to see whether nodes have this folder.
     """
-    checks: list[Callable[[], Finding]] = [_python, _operators, _torch, lambda: _java(downloads)]
+    checks: list[Callable[[], Finding]] = [_operators, _torch, lambda: _java(downloads)]
     checks.append(lambda: _mirrors(config, downloads))
     if cluster:
         checks.append(_commands)
@@ -39,14 +37,6 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
         checks += [lambda: _folder(cluster)] if job else []
     with ThreadPoolExecutor(len(checks)) as threads:
         yield from threads.map(lambda one: one(), checks)
-
-
-def _python() -> Finding:
-    version = sys.version_info[:2]
-    said, first, last = (f"{one[0]}.{one[1]}" for one in (version, *PYTHONS))
-    if PYTHONS[0] <= version <= PYTHONS[1]:
-        return True, f"Python {said}"
-    return False, f"Python {said}: not tried; take {first} to {last}"
 
 
 def _operators() -> Finding:

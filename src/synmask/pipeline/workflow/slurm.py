@@ -17,9 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from synmask.pipeline.config import Fault, fault, read_yaml
+from synmask.pipeline.config import read_section
 from synmask.pipeline.config.base import Count, Int, Line, Section, matching
-from synmask.pipeline.config.faults import validated
 from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.hours import TRAININGS
@@ -98,13 +97,7 @@ def read_site(path: Path = FILE) -> Site:
     Raises:
         UserError: an unknown key or a wrong value (one line).
     """
-    if not path.exists():
-        return Site()
-    values = read_yaml(path)
-    try:
-        return validated(Site, values)
-    except Fault as found:
-        raise fault(found.path, str(found), values, [path]) from None
+    return read_section(path, Site) if path.exists() else Site()
 
 
 def profile_site() -> Site:
