@@ -204,18 +204,6 @@ def test_sweeps_share_what_they_have_in_common(project):
     assert len(trained) == (weights + 8 + 2 + 5) * 3
 
 
-def test_a_sweep_with_two_differences_is_refused_when_it_is_asked_for_alone(project):
-    project.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
-    assert project.planned("demo")
-    for target in ("sweep-bpe-labels", "results/tables/sweep-bpe-labels.md"):
-        done = project.snakemake("-n", target, check=False)
-        assert done.returncode == 1
-        said = lines(done.output)[-1]
-        assert re.sub(r", line \d+", "", said).startswith(
-            "config.yaml: experiments.sweep-bpe-labels.sweep: its systems"
-        )
-
-
 def test_tables_of_no_runs_can_be_planned(project):
     jobs = project.planned("paper", "--config", "partial=true")
     assert {rule for rule, _ in jobs} == {"table"}

@@ -10,7 +10,6 @@ from synmask.pipeline.config import (
     SPLITS,
     Fault,
     as_json,
-    check_sweep,
     fault,
     load,
     project_files,
@@ -111,15 +110,6 @@ def submissions(table, wildcards):
         return TARGETS.submissions(table)
     except UserError as error:
         sys.exit(str(error))
-
-
-def table_scores(wildcards):
-    """The scores that a table reads; the systems of a sweep must differ in what is swept alone."""
-    try:
-        check_sweep(CONFIG, wildcards.table)
-    except Fault as found:
-        sys.exit(str(fault(found.path, str(found), config, FILES)))
-    return TARGETS.table_runs(wildcards.table, "scores.json")
 
 
 def claimed(wildcards):

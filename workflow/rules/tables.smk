@@ -3,7 +3,7 @@
 
 rule table:
     input:
-        scores=table_scores,
+        scores=lambda wildcards: TARGETS.table_runs(wildcards.table, "scores.json"),
         parses=lambda wildcards: TARGETS.table_runs(wildcards.table, "parse.json"),
         tasks=lambda wildcards: TARGETS.table_tasks(wildcards.table),
         sentences=lambda wildcards: TARGETS.table_runs(wildcards.table, "sentences.csv"),

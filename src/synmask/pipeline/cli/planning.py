@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from synmask.pipeline.cli.options import Whole, check_named, laid_over
-from synmask.pipeline.config import Config, Fault, as_json, check_sweep, fault
+from synmask.pipeline.config import Config, as_json
 from synmask.pipeline.files import UserError
 
 
@@ -37,14 +37,9 @@ def plan(
     own = [path.absolute() for path in configfile if path.suffix]
     target = (*target, *(str(path) for path in configfile if not path.suffix))
     with contextlib.chdir(_checkout(Path.cwd())):
-        config, values, files = laid_over(Path(os.path.relpath(path)) for path in own)
+        config, _, files = laid_over(Path(os.path.relpath(path)) for path in own)
         targets = target or config.targets
         _check_targets(config, targets, files)
-        try:
-            for experiment in (one for name in targets for one in config.members(name)):
-                check_sweep(config, experiment)
-        except Fault as found:
-            raise fault(found.path, str(found), values, files) from None
         rows = planning.plan(config, targets)
         for line in [*planning.lines(rows, gpus), *planning.parsing_lines(config, targets)]:
             print(line)

@@ -14,5 +14,4 @@ from synmask.pipeline.config.loading import (
 )
 from synmask.pipeline.config.schema import Config, as_json
 from synmask.pipeline.config.sections import SPLITS
-from synmask.pipeline.config.sweeps import check_sweep
 from synmask.pipeline.config.yaml_source import read_yaml

@@ -367,13 +367,13 @@ class Config(Section):
     def swept_setting(self, experiment: str) -> str | None:
         """The key of the number that an experiment sweeps, such as "system.options.bpe_dim".
 
-        None if it sweeps nothing, or something else than a number.
+        None if it sweeps nothing, or if its systems differ in more than a number: that is no curve.
         """
         entry = self.plain_experiments[experiment]
         if entry.sweep is None:
             return None
-        values = (run.get(entry.sweep.key) for run in self.varied(experiment, entry.directions[0]).values())
-        return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
+        key, runs = entry.sweep.key, self.varied(experiment, entry.directions[0]).values()
+        return key if all({*run} == {key} and type(run[key]) in (int, float) for run in runs) else None
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from synmask.pipeline.config.base import merge
 from synmask.pipeline.config.faults import Fault, check_known, validated
 from synmask.pipeline.config.guides import GUIDES
-from synmask.pipeline.config.schema import Config, flat
 from synmask.pipeline.config.sections import Experiment, Sweep, System
 
 
@@ -43,31 +42,6 @@ def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
             corpus: _with_options(settings, first, added) for corpus, settings in values["corpora"].items()
         }
     return values
-
-
-def check_sweep(config: Config, name: str) -> None:
-    """The systems of a sweep differ in what is swept and in nothing else, and no value is trained twice.
-
-    It is checked when the experiment is asked for: a user's settings may spoil sweeps of ours.
-
-    Raises:
-        Fault: they differ in more, two have the same value, or the setting does not change a training.
-    """
-    entry = config.plain_experiments.get(name)
-    if entry is None or entry.sweep is None:
-        return
-    path, key = ("experiments", name, "sweep"), entry.sweep.key
-    for direction in entry.directions:
-        if key not in flat(config.run_settings(entry.corpus, direction, entry.systems[0]).plain()):
-            what = f"{entry.sweep.setting} changes no training, so that all systems would be the same"
-            raise Fault((*path, "setting"), f"{what}; sweep another setting")
-        seen: dict[Any, str] = {}
-        for system, varied in config.varied(name, direction).items():
-            if others := [other for other in varied if other != key]:
-                raise Fault(path, f"its systems differ in {others[0]}, too; leave out those that do")
-            if (first := seen.setdefault(varied.get(key), system)) != system:
-                alike = f"{first!r} and {system!r} are the same in {direction}"
-                raise Fault(path, f"{alike}; leave one out")
 
 
 def _valid(entry: Any) -> bool:

@@ -10,10 +10,12 @@ from statistics import mean, median
 from typing import Any
 
 import yaml
+from pydantic import ConfigDict, ValidationError
 
 from synmask.pipeline.config import Config
-from synmask.pipeline.config.base import sides
-from synmask.pipeline.config.benchmarks import RobertaSize
+from synmask.pipeline.config.base import Section, sides
+from synmask.pipeline.config.benchmarks import Pretrain, RobertaSize
+from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.files import UserError, read_json
 
@@ -67,6 +69,17 @@ class Work:
         return self.steps * step * like["times"] * self.times / 3600
 
 
+class Trained(Section):
+    """What a training's train.json says of its duration."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    train_seconds: float
+    workers: int
+    device: str
+    threads: int = 1
+
+
 class Clock:
     """The hours of a configuration's trainings; `results` contains the runs so far.
 
@@ -94,14 +107,27 @@ class Clock:
         return self._hours(f"{benchmark}/{task}/*/seed*", Work(settings.total_updates, tokens, parameters))
 
     def pretraining(self, weights: str) -> Hours:
-        """The hours of pre-training weights, from the start or further."""
-        entry = self.config.weights[weights]
-        batch = (entry.pretrain or entry.continued).training.batch
-        read = self._read(weights)
-        steps = None if read is None else read / (batch.tokens * REFERENCE["filled"])
-        times = REFERENCE["pretraining"]["losses"] if entry.continued and entry.continued.losses else 1.0
+        """The hours of pre-training weights: as long as their text is, or further, by their schedule."""
+        entry, known = self.config.weights[weights], REFERENCE["pretraining"]
+        training = (entry.pretrain or entry.continued).training
+        batch, times = training.batch, 1.0
+        if entry.continued:
+            steps = training.total_updates * batch.gpus * batch.updates
+            times = known["losses"] if entry.continued.losses else 1.0
+        else:
+            text = self._bytes(entry.pretrain)
+            read = text and text * training.max_epochs / known["bytes"]
+            steps = read and read / (batch.tokens * REFERENCE["filled"])
         work = Work(steps, batch.tokens, used_parameters(self._shape(weights), 0), times=times)
         return self._hours(f"weights/{weights}", work)
+
+    def _bytes(self, entry: Pretrain) -> int | None:
+        """The size of the text of a pre-training; None where it is missing or packed."""
+        if entry.generate:
+            return entry.generate.train * REFERENCE["pretraining"]["document"]
+        paths = [Path(path) for path in entry.text["train"]]
+        there = all(path.is_file() and path.suffix != ".gz" for path in paths)
+        return sum(path.stat().st_size for path in paths) if there else None
 
     def _hours(self, runs: str, work: Work) -> Hours:
         """Measured in folders that match `runs`, else estimated."""
@@ -115,11 +141,14 @@ class Clock:
         """Hours on a GPU, core hours without one, and the devices of trainings that ran in these folders."""
         gpu, cores, devices = [], [], set()
         for path in self.results.glob(f"{runs}/train.json"):
-            summary = read_record(path, "train_seconds", "workers", device=str)
-            hours = summary["train_seconds"] * summary["workers"] / 3600
-            devices.add(summary["device"])
-            if summary["device"] == "CPU":
-                cores.append(hours * read_record(path, "threads")["threads"])
+            try:
+                run = Trained.model_validate(read_json(path))
+            except ValidationError as error:
+                raise UserError(f"{path}: {one_line(error, {})}; delete it and rerun") from None
+            hours = run.train_seconds * run.workers / 3600
+            devices.add(run.device)
+            if run.device == "CPU":
+                cores.append(hours * run.threads)
             else:
                 gpu.append(hours)
         return gpu, cores, devices
@@ -150,29 +179,6 @@ class Clock:
         if entry.continued:
             return self._shape(entry.continued.weights)
         return entry.pretrain.model if entry.pretrain else RobertaSize()
-
-    def _read(self, weights: str) -> float | None:
-        """How many tokens pre-training reads in all its epochs, by the bytes of its text.
-
-        If parses are missing still, the schedule of the learning rate gives the number.
-        """
-        entry, known = self.config.weights[weights], REFERENCE["pretraining"]
-        if entry.pretrain and entry.pretrain.generate:
-            sizes = [entry.pretrain.generate.train * known["document"]]
-        elif entry.pretrain:
-            sizes = [self._bytes(path) for path in entry.pretrain.text["train"]]
-        else:
-            sizes = [self._bytes(f"{prefix}.text") for prefix in entry.continued.parses["train"]]
-        training = (entry.pretrain or entry.continued).training
-        if None not in sizes:
-            return sum(sizes) * training.max_epochs / known["bytes"]
-        batch = training.batch
-        most = batch.gpus * batch.updates * batch.tokens  # in an update
-        return training.total_updates * most * REFERENCE["filled"] if entry.continued else None
-
-    def _bytes(self, path: str) -> int | None:
-        here = self.results / path.removeprefix("results/") if path.startswith("results/") else Path(path)
-        return here.stat().st_size if here.is_file() and here.suffix != ".gz" else None
 
     def _subwords(self, corpus: str, direction: str) -> float | None:
         """Sub-words of the training text's target side, one end per pair included: counted or estimated."""
@@ -218,20 +224,6 @@ def as_text(hours: float) -> str:
         return f"{hours:.1f} hours"
     days = hours / 24
     return f"{days:,.{1 if days < 10 else 0}f} days" if days < 730 else f"{days / 365:,.0f} years"
-
-
-def read_record(path: Path, *numbers: str, **others: type) -> dict[str, Any]:
-    """The record of a step's duration: `numbers`, and `others` of these types.
-
-    Raises:
-        UserError: one of them is missing, or of another type.
-    """
-    record = read_json(path)
-    wanted = dict.fromkeys(numbers, (int, float)) | others
-    for key, kind in wanted.items():
-        if not isinstance(record, dict) or not isinstance(record.get(key), kind):
-            raise UserError(f"{path}: no {key} in it, or not one of its kind; delete it and rerun")
-    return record
 
 
 # Rules that train, each with the hours of one of its jobs.
