@@ -1,7 +1,7 @@
 """Checks across sections: names that an entry mentions must exist, and what they name must fit together."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,11 +14,9 @@ from synmask.pipeline.config.nlu_checks import check_benchmark_table, check_benc
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Corpus, Experiment
-from synmask.pipeline.config.table_plan import BASELINES, label_of
+from synmask.pipeline.config.table_plan import label_of
 from synmask.pipeline.text.languages import known_as
 
-# Rows of parsing tables and figures beside those of systems.
-TRIVIAL = ("gold", "right-branching", "left-branching", "balanced", "random", "oracle")
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 RESULTS = {"benchmarks", "figures", "logs", "tables", "weights"}
 DIRECTION = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
@@ -253,21 +251,16 @@ def check_runs(config: Config) -> None:
 
 def check_labels(config: Config, published: Published) -> None:
     """Rows of a table or figure must have different labels."""
-    for name, entry in config.plain_experiments.items():
-        induces = config.inducing(entry.systems)
-        rows = {system: label_of(config, published, system) for system in (*entry.systems, *entry.peers)}
-        _check_different(("experiments", name, "systems"), rows, TRIVIAL if induces else ())
-    for name, table in config.tables.items():
-        rows = {system: label_of(config, published, system) for system in table.systems}
-        _check_different(("tables", name, "systems"), rows, BASELINES.values() if table.benchmark else ())
-
-
-def _check_different(path: tuple, labels: Mapping[str, str], reserved: Iterable[str]) -> None:
-    """Reject a system whose label another one has, or a row that is `reserved`."""
-    seen = {looks(name): "a row that stands there by itself" for name in reserved}
-    for system, label in labels.items():
-        if other := seen.get(looks(label)):
-            raise Fault(
-                path, f"system {system!r} is called {label.strip()!r}, as {other} is; give it another label"
-            )
-        seen[looks(label)] = repr(system)
+    rows = {
+        ("experiments", n): (*entry.systems, *entry.peers) for n, entry in config.plain_experiments.items()
+    }
+    rows |= {("tables", name): table.systems for name, table in config.tables.items()}
+    for path, systems in rows.items():
+        seen: dict[str, str] = {}
+        for system in systems:
+            label = label_of(config, published, system)
+            if (other := seen.setdefault(looks(label), system)) != system:
+                what = (
+                    f"system {system!r} is called {label.strip()!r}, as {other!r} is; give it another label"
+                )
+                raise Fault((*path, "systems"), what)
