@@ -227,7 +227,7 @@ def lines(rows: list[Row], gpus: int = 1, results: Path = Path("results")) -> It
         yield f"~          estimated for {machines}, until trainings of your own have run"
     unknown = [row.name for row in rows if row.left and row.hours.gpu is None]
     if unknown:
-        yield f"?          the size of the text is not known, so {', '.join(unknown)} count nothing"
+        yield f"?          the size of the text is not known, so that {', '.join(unknown)} have no hours"
     fits, words = disk(rows, results)
     yield f"disk       {words}; each direction of a corpus takes six times its text"
     if not fits:

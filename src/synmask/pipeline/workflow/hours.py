@@ -239,9 +239,10 @@ TRAININGS: dict[str, Callable[[Clock, Mapping[str, str]], Hours]] = {
 
 
 def of_jobs(config: Config, jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """`total` of a dry run's jobs, given as rule and wildcards."""
+    """`total` of a dry run's jobs, given as rule and wildcards; `synmask plan` says the same."""
     clock = Clock(config)
-    return total(TRAININGS[rule](clock, wildcards) for rule, wildcards in jobs if rule in TRAININGS)
+    words = total(TRAININGS[rule](clock, wildcards) for rule, wildcards in jobs if rule in TRAININGS)
+    return words and f"{words}: see synmask plan"
 
 
 def total(trainings: Iterable[Hours], gpus: int = 1) -> str:
