@@ -119,7 +119,7 @@ def test_fine_tunings_take_the_paper_s_hours(tmp_path):
     tasks = here.config.benchmarks["glue"].tasks
     assert sum(here.finetuning("glue", task).gpu for task in tasks) == pytest.approx(7, rel=0.02)
     assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(250 * 0.041 / 3600)
-    assert here.finetuning("nlu-demo", "acceptability").cores == pytest.approx(250 * 0.1 / 3600)
+    assert here.finetuning("nlu-demo", "acceptability").cores == pytest.approx(250 * 0.11 / 3600)
     ran(tmp_path, "glue/rte/roberta/seed1", 1800, "A100")
     assert here.finetuning("glue", "rte").gpu == pytest.approx(0.5)
 
@@ -142,7 +142,7 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
     (tmp_path / "train.en").write_text("x" * 90_000)
     found = here.pretraining("roberta-demo")
     assert found.gpu == pytest.approx(updates(90_000 * 4) * 0.041 / 3600)
-    assert found.cores == pytest.approx(updates(90_000 * 4) * 0.1 / 3600)
+    assert found.cores == pytest.approx(updates(90_000 * 4) * 0.11 / 3600)
     ran(tmp_path, "weights/roberta-demo", 1800, "CPU", threads=4)
     assert here.pretraining("roberta-demo").cores == 2.0
     assert here.pretraining("roberta-demo").measured == ("CPU",)
