@@ -15,6 +15,7 @@ from pathlib import Path
 
 from synmask.pipeline.config import read_yaml
 from synmask.pipeline.files import UserError
+from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow.hours import TRAININGS
 
 TAIL = 16384  # bytes read from the end of a log
@@ -74,7 +75,7 @@ class Job:
     @property
     def name(self) -> str:
         """The name of a training: its folder in results/."""
-        return str(Path(self.outputs[0]).parent).removeprefix("results/")
+        return below_results(str(Path(self.outputs[0]).parent))
 
     def look(self) -> None:
         """Read the training's progress from its log."""
