@@ -152,7 +152,9 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
         raise Fault(path, f"{base!r} is itself based on {name!r}; break the circle")
     if not isinstance(base, str) or base not in corpora:
         raise NameFault(path, "corpus", base, map(str, corpora))
-    inherited = dict(_mapping(_inherit_corpus(base, corpora, common, (*chain, name))))
+    if not isinstance(corpora[base], Mapping):
+        raise Fault(("corpora", base), "must be keys and values")
+    inherited = dict(_inherit_corpus(base, corpora, common, (*chain, name)))
     files, generated = _mapping(entry.get("files")), entry.get("generate")
     if {*files} >= {*SPLITS} or generated:  # a text of its own; `corenlp` says how to parse any text
         dropped = TEXT if inherited.get("trees") == "corenlp" and not generated else (*TEXT, "trees")
