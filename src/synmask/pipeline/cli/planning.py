@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from synmask.pipeline.cli.options import Whole, check_named, laid_over
-from synmask.pipeline.config import Config, as_json
+from synmask.pipeline.config import Config, as_json, check_named, laid_over
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import Whole
 
 
 def plan(

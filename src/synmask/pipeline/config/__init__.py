@@ -3,7 +3,9 @@
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import (
+    check_named,
     fault,
+    laid_over,
     load,
     merge,
     project_files,

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from synmask.pipeline.config.faults import check_keys
-from synmask.pipeline.text.languages import checked
+from synmask.pipeline.languages import checked
 
 T = TypeVar("T", bound=Hashable)
 

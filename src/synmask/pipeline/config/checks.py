@@ -15,7 +15,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Corpus, Experiment
 from synmask.pipeline.config.table_plan import label_of
-from synmask.pipeline.text.languages import known_as
+from synmask.pipeline.languages import known_as
 
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 RESULTS = {"benchmarks", "figures", "logs", "tables", "weights"}

@@ -19,7 +19,6 @@ from synmask.pipeline.config.table_plan import (
     table_names,
     task_files,
 )
-from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import (
     BENCHMARK,
@@ -31,6 +30,7 @@ from synmask.pipeline.paths import (
     table_file,
     task_figure,
 )
+from synmask.pipeline.tasks import SUBMISSION
 
 SHOWN = (
     "scores.json",
