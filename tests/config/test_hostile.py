@@ -137,8 +137,10 @@ NOBODY_MEANS = [
     ({"systems": {"grammar": {"label": " Transformer  "}}}, "system 'grammar' is called 'Transformer', as 'transformer' is"),
     *(
         ({"systems": {"transformer": {"label": one}, "grammar": {"label": other}}}, "as 'transformer' is; give it another label")
-        for one, other in (("Grammar", "grammar"), ("Gr\u00e4mmar", "Gra\u0308mmar"), ("Ours (2)", "Ours (２)"), ("Stra\u00dfe", "STRASSE"))
+        for one, other in (("Grammar", "grammar"), ("Gr\u00e4mmar", "Gra\u0308mmar"), ("Ours (2)", "Ours (２)"), ("Stra\u00dfe", "STRASSE"), ("Grammar", "Gr\u0430mmar"), ("TABEO", "ТАВЕО"), ("Ours", "Οurs"))
     ),
+    ({"systems": {"grammar": {"label": "gold"}}}, "system 'grammar' is called 'gold', as a row that stands there by itself is"),
+    ({"systems": {"roberta": {"label": "Majority"}}}, "tables.nlu-demo.systems: system 'roberta' is called 'Majority', as a row"),
     ({"systems": {"transformer": {"label": "ST-NMT"}}}, "experiments.iwslt14.systems: system 'st-nmt' is called 'ST-NMT', as 'transformer' is"),
     ({"systems": {"grammar": {"label": ""}}}, "systems.grammar.label: must not be empty"),
     ({"systems": {"grammar": {"label": " "}}}, "systems.grammar.label: must not be empty"),

@@ -155,14 +155,18 @@ def _one_line(text: str) -> str:
     return text
 
 
-def looks(label: str) -> str:
-    """A label as readers see it: equal for labels that differ in case, spaces or ways to write a letter.
+# Letters of Greek and Cyrillic, in lower case, that look like Latin ones in either case.
+LOOKALIKE = str.maketrans("αβεζηικμνορτυχавесԁһіјкмнорԛѕтухԝү", "abezhikmnoptuxabecdhijkmhopqstyxwy")
 
-    >>> looks("Grammar  A\u0308") == looks("grammar \u00e4"), looks("Grammar −") == looks("Grammar +")
+
+def looks(label: str) -> str:
+    """A label as readers see it: equal for labels that differ in case, spaces or look-alike letters.
+
+    >>> looks("Grammar  A\u0308") == looks("gr\u0430mmar \u00e4"), looks("Grammar −") == looks("Grammar +")
     (True, False)
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
-    return " ".join(folded.split())
+    return " ".join(folded.translate(LOOKALIKE).split())
 
 
 def _plain_path(path: str) -> str:

@@ -14,10 +14,14 @@ from synmask.pipeline.config.nlu_checks import check_benchmark_table, check_benc
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Corpus, Experiment
-from synmask.pipeline.config.table_plan import label_of
+from synmask.pipeline.config.table_plan import BASELINES, label_of
 from synmask.pipeline.languages import known_as
 
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
+# Rows of tables and figures beside those of systems.
+BY_THEMSELVES = (
+    "gold", "right-branching", "left-branching", "balanced", "random", "oracle", *BASELINES.values(),
+)  # fmt: skip
 RESULTS = {"benchmarks", "figures", "logs", "tables", "weights"}
 DIRECTION = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
 PROJECT = {
@@ -256,11 +260,10 @@ def check_labels(config: Config, published: Published) -> None:
     }
     rows |= {("tables", name): table.systems for name, table in config.tables.items()}
     for path, systems in rows.items():
-        seen: dict[str, str] = {}
+        seen = {looks(row): "a row that stands there by itself" for row in BY_THEMSELVES}
         for system in systems:
-            label = label_of(config, published, system)
-            if (other := seen.setdefault(looks(label), system)) != system:
-                what = (
-                    f"system {system!r} is called {label.strip()!r}, as {other!r} is; give it another label"
-                )
-                raise Fault((*path, "systems"), what)
+            label = " ".join(label_of(config, published, system).split())
+            if looks(label) in seen:
+                what = f"system {system!r} is called {label!r}, as {seen[looks(label)]} is"
+                raise Fault((*path, "systems"), f"{what}; give it another label")
+            seen[looks(label)] = repr(system)
