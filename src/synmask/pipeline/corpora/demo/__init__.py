@@ -1,8 +1,7 @@
-"""The demo corpus: German-like source, English-like target, gold trees and heads, from one grammar.
+"""The demo corpus: German source, English target, gold trees and heads, from one synchronous grammar.
 
-A sentence is drawn (`grammar`) as abstract syntax (`abstract`), without word order. Two linearisers
-(`german`, `english`) turn it into phrases with a head child (`phrases`). The text, the constituency tree and
-the dependency heads of a side are derived from the same phrase, so they always agree.
+`rules` are the grammar and the tasks, `lexicon` the words; `inflection` makes their forms, and `derivation`
+draws sentences with both.
 
 The translation follows from the source sentence alone. To translate, a model must know that:
 - the verb stands last in subordinate clauses, and after its objects next to an auxiliary;
@@ -10,7 +9,7 @@ The translation follows from the source sentence alone. To translate, a model mu
 - case decides who does what (`Den Arzt sieht die Frau`), and whether `in` is "in" or "into";
 - the verb's number, far away, decides whether `sie` is "she" or "they", and who acts in `die Frau, die
   die Kinder sehen`;
-- the verb decides where a phrase attaches: `sieht die Frau mit der Kamera` is "through", `kennt die Frau
+- the verb decides where a phrase attaches: `sieht die Frau mit der Kamera` is "through", `besucht die Frau
   mit der Kamera` is "with".
 
 Dependency heads: the finite verb heads its clause, an auxiliary its verb, a preposition its noun, the first
@@ -19,33 +18,18 @@ Every arc is projective.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from synmask.pipeline.corpora.demo import english, german
-from synmask.pipeline.corpora.demo.abstract import Clause
-from synmask.pipeline.corpora.demo.phrases import Side, side_of
-from synmask.pipeline.corpora.demo.sampling import Grammar
+from synmask.pipeline.corpora.demo.derivation import Side, drawn, side_of
 from synmask.pipeline.files import UserError, write_lines
 
 SPLITS = ("train", "valid", "test")
 LENGTHS = range(4, 31)  # tokens per side, including the full stop
 
 
-@dataclass(frozen=True)
-class Sentence:
-    source: Side
-    target: Side
-
-
-def linearise(clauses: Sequence[tuple[tuple[str, str], Clause]]) -> Sentence:
-    """Both sides of one main clause or two, each with the conjunction (German, English) before it."""
-    return Sentence(side_of(german.sentence(clauses)), side_of(english.sentence(clauses)))
-
-
-def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Sentence]]:
-    """Yield (split, sentence), `sizes[split]` of each split; no source sentence occurs twice.
+def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[Side, Side]]]:
+    """Yield (split, (German, English)), `sizes[split]` of each split; no German sentence occurs twice.
 
     The same sizes and seed give the same sentences; each side has 4 to 30 tokens.
 
@@ -56,15 +40,15 @@ def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Sentenc
         raise UserError(
             f"demo corpus: sizes {dict(sizes)}; give train, valid and test a positive whole number each"
         )
-    grammar = Grammar(random.Random(seed))
+    rng = random.Random(seed)
     seen = set()
     for split in SPLITS:
         done = 0
         while done < sizes[split]:
-            sentence = linearise(grammar.sentence())
-            fits = all(len(side.heads) in LENGTHS for side in (sentence.source, sentence.target))
-            if fits and sentence.source.text not in seen:
-                seen.add(sentence.source.text)
+            sentence = [side_of(*nodes) for nodes in drawn(rng, "TOP")]
+            fits = all(len(side.heads) in LENGTHS for side in sentence)
+            if fits and sentence[0].text not in seen:
+                seen.add(sentence[0].text)
                 done += 1
                 yield split, sentence
 
@@ -78,13 +62,11 @@ def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
     Raises:
         UserError: as for `generate`.
     """
-    splits: dict[str, list[Sentence]] = {split: [] for split in SPLITS}
-    for split, sentence in generate(sizes, seed):
-        splits[split].append(sentence)
-    for split, sentences in splits.items():
-        for language, sides in (("de", [s.source for s in sentences]), ("en", [s.target for s in sentences])):
-            write_lines(folder / f"{split}.{language}", (side.text for side in sides))
-            write_lines(folder / f"{split}.{language}.trees", (str(side.tree) for side in sides))
-            write_lines(
-                folder / f"{split}.{language}.heads", (" ".join(map(str, side.heads)) for side in sides)
-            )
+    drawn = list(generate(sizes, seed))
+    for split in SPLITS:
+        for number, language in enumerate(("de", "en")):
+            sides = [sentence[number] for name, sentence in drawn if name == split]
+            path = folder / f"{split}.{language}"
+            write_lines(path, (side.text for side in sides))
+            write_lines(f"{path}.trees", (str(side.tree) for side in sides))
+            write_lines(f"{path}.heads", (" ".join(map(str, side.heads)) for side in sides))

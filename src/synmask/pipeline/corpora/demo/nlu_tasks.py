@@ -1,52 +1,28 @@
-"""The demo's tasks of language understanding, one of each kind that GLUE has, made from the demo's grammar.
+"""The demo's tasks of language understanding, one of each kind that GLUE has, and text for pre-training.
 
 - acceptability (as CoLA): is the sentence good English? Faults of agreement, verb forms, order, arguments.
-- paraphrase (as MRPC): do two sentences of the same words mean the same? Changed voice, adverbials and order
-  of clauses against exchanged roles, modifiers and clauses; two of three pairs mean the same.
-- entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither?
+- paraphrase (as MRPC): do two sentences of the same words mean the same? Two of three pairs do.
+- entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither? "every" and
+  "the" presuppose that somebody exists; "the" denotes the same person in both sentences.
 - predicate (a number, as in STS-B): where the main verb stands, from 0 (first word) to 5 (full stop).
 
-Words alone do not reveal the first three labels: they are drawn in the same way for all.
+The first three are rules (`rules.TASKS`). Words alone hardly reveal the labels: each rule makes all of its labels with
+the same words.
 """
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from synmask.pipeline.corpora import tasks
-from synmask.pipeline.corpora.demo.english import sentence
-from synmask.pipeline.corpora.demo.entailment import entailment
-from synmask.pipeline.corpora.demo.meaning import Definite, paraphrase
-from synmask.pipeline.corpora.demo.phrases import Row, Side, side_of
-from synmask.pipeline.corpora.demo.sampling import Grammar
-from synmask.pipeline.corpora.demo.unacceptable import acceptability
-from synmask.pipeline.files import UserError, write_all_lines
+from synmask.pipeline.corpora.demo.derivation import RULES_OF, Node, Side, Use, drawn, side_of
+from synmask.pipeline.corpora.demo.inflection import ENGLISH
+from synmask.pipeline.files import UserError, write_all_lines, write_lines
 
 PARTS = ("train", "dev")
 LONGEST = 30  # words of a sentence, as in the demo corpus
-
-
-def predicate(grammar: Grammar) -> Row:
-    """A sentence, and the place of its dependency root: from 0 (first word) to 5 (full stop)."""
-    side = side_of(sentence(grammar.sentence()))
-    return (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
-
-
-class Kind(NamedTuple):
-    """How a task's rows are drawn: sentences and label, or None if the draw gives no row."""
-
-    grammar: type[Grammar]
-    draw: Callable[[Grammar, str], Row | None]
-    weights: tuple[int, ...]  # of the labels
-
-
-KINDS = {
-    "acceptability": Kind(Grammar, acceptability, (1, 1)),
-    "paraphrase": Kind(Definite, paraphrase, (1, 2)),
-    "entailment": Kind(Definite, entailment, (1, 1, 1)),
-    "predicate": Kind(Grammar, lambda grammar, _: predicate(grammar), (1,)),
-}
+WEIGHTS = {"acceptability": (1, 1), "paraphrase": (1, 2), "entailment": (1, 1, 1), "predicate": (1,)}  # of labels
+Row = tuple[tuple[Side, ...], str]  # sentences and label
 
 
 def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Row]]:
@@ -58,19 +34,17 @@ def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, 
     Raises:
         UserError: no such task, or `sizes` does not give a positive whole number for train and dev.
     """
-    if task not in KINDS:
-        raise UserError(f"no demo task {task!r}; there are {', '.join(KINDS)}")
+    if task not in WEIGHTS:
+        raise UserError(f"no demo task {task!r}; there are {', '.join(WEIGHTS)}")
     if set(sizes) != set(PARTS) or any(type(size) is not int or size < 1 for size in sizes.values()):
         raise UserError(f"demo task {task}: sizes {dict(sizes)}; give train and dev a positive whole number")
-    kind = KINDS[task]
-    grammar = kind.grammar(random.Random(f"{task} {seed}"))
+    rng = random.Random(f"{task} {seed}")
     labels = tasks.TASKS[task].labels or ("",)
     seen = set()
     for part in PARTS:
         done = 0
         while done < sizes[part]:
-            label = grammar.rng.choices(labels, kind.weights)[0]
-            row = _drawn(kind, grammar, label)
+            row = _row(rng, task, rng.choices(labels, WEIGHTS[task])[0])
             texts = frozenset(side.text for side in row[0])
             if texts not in seen:
                 seen.add(texts)
@@ -78,11 +52,28 @@ def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, 
                 yield part, row
 
 
-def _drawn(kind: Kind, grammar: Grammar, label: str) -> Row:
+def _row(rng: random.Random, task: str, label: str) -> Row:
+    """A row with this label (of predicate: with its score), of sentences that are not too long."""
     while True:
-        row = kind.draw(grammar, label)
-        if row and all(len(side.text.split()) <= LONGEST for side in row[0]):
+        if task == "predicate":
+            side = side_of(*drawn(rng, "TOP")[1])
+            row = (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
+        else:
+            row = _ruled(rng, task, label), label
+        if all(len(side.text.split()) <= LONGEST for side in row[0]):
             return row
+
+
+def _ruled(rng: random.Random, task: str, label: str) -> tuple[Side, ...]:
+    """The sentence of the label's side of a rule; of a pair, that of the rule's first side before it."""
+    *first, _ = range(tasks.TASKS[task].sentences)
+    chosen = [*first, len(first) + tasks.TASKS[task].labels.index(label)]
+    rules = [rule for rule in RULES_OF[task] if rule.sides[chosen[-1]][0].label != "-"]
+    [rule] = rng.choices(rules, [rule.weight for rule in rules])
+    use, stop = Use(rng, {}), Node("./.", False, "", ())
+    return tuple(
+        side_of(*use.nodes([Node("S", True, "", (*rule.sides[number], stop))], ENGLISH)) for number in chosen
+    )
 
 
 def write_part(
@@ -98,9 +89,9 @@ def write_part(
     """
     if part not in PARTS:
         raise UserError(f"demo task {task}: no part {part!r}; there are {', '.join(PARTS)}")
-    drawn = [row for found, row in rows(task, sizes, seed) if found == part]
-    table = tasks.task_lines(task, ([*(side.text for side in sides), label] for sides, label in drawn))
-    distinct = {side.text: side for sides, _ in drawn for side in sides}.values()
+    found = [row for name, row in rows(task, sizes, seed) if name == part]
+    table = tasks.task_lines(task, ([*(side.text for side in sides), label] for sides, label in found))
+    distinct = {side.text: side for sides, _ in found for side in sides}.values()
     write_all_lines({Path(output): table} | (_parses(distinct, parses) if parses else {}))
 
 
@@ -113,3 +104,15 @@ def _parses(sides: Collection[Side], prefix: Path) -> dict[Path, Iterator[str]]:
         "heads": (" ".join(map(str, side.heads)) for side in sides),
     }
     return {Path(f"{prefix}.{ending}"): column for ending, column in columns.items()}
+
+
+def write_text(output: Path, split: str, count: int, seed: int) -> None:
+    """Write `count` documents, one sentence per line, with an empty line after each document.
+
+    One document in three is a sentence of the demo corpus' kind, the others are pairs of nearly the same
+    words, so that a model learns to look for a word's counterpart. Drawn from another seed than the tasks.
+    """
+    rng = random.Random(f"text {split} {seed}")
+    kinds = (("predicate", ""), *(("paraphrase", label) for label in "01"))
+    documents = (_row(rng, *rng.choice(kinds))[0] for _ in range(count))
+    write_lines(output, (line for sides in documents for line in (*(side.text for side in sides), "")))
