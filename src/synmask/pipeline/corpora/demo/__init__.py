@@ -21,7 +21,7 @@ import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from synmask.pipeline.corpora.demo.derivation import Side, drawn, side_of
+from synmask.pipeline.corpora.demo.derivation import Side, sentence
 from synmask.pipeline.files import UserError, write_lines
 
 SPLITS = ("train", "valid", "test")
@@ -45,12 +45,12 @@ def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[S
     for split in SPLITS:
         done = 0
         while done < sizes[split]:
-            sentence = [side_of(*nodes) for nodes in drawn(rng, "TOP")]
-            fits = all(len(side.heads) in LENGTHS for side in sentence)
-            if fits and sentence[0].text not in seen:
-                seen.add(sentence[0].text)
+            pair = sentence(rng)
+            fits = all(len(side.heads) in LENGTHS for side in pair)
+            if fits and pair[0].text not in seen:
+                seen.add(pair[0].text)
                 done += 1
-                yield split, sentence
+                yield split, pair
 
 
 def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
@@ -65,7 +65,7 @@ def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
     drawn = list(generate(sizes, seed))
     for split in SPLITS:
         for number, language in enumerate(("de", "en")):
-            sides = [sentence[number] for name, sentence in drawn if name == split]
+            sides = [pair[number] for name, pair in drawn if name == split]
             path = folder / f"{split}.{language}"
             write_lines(path, (side.text for side in sides))
             write_lines(f"{path}.trees", (str(side.tree) for side in sides))

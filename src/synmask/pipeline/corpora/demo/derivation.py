@@ -1,85 +1,25 @@
-"""Draws sentences with the demo's rules: words, constituency tree and dependency heads in one pass."""
+"""Draws sentences with the demo's grammar: words, constituency tree and dependency heads in one pass."""
 
 import itertools
 import random
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from synmask.pipeline.corpora.demo.grammar import RULES, TASKS, VARIABLES
-from synmask.pipeline.corpora.demo.inflection import ENGLISH, GERMAN, LEXICON
+from synmask.pipeline.corpora.demo.inflection import ENGLISH, GERMAN
+from synmask.pipeline.corpora.demo.table import RULES, VALUES, Node
 from synmask.pipeline.syntax.treebank import Tree
 
 DEEPEST = 8  # below, a part is made by its first rule
 CONTRACTIONS = {("in", "dem"): "im", ("in", "das"): "ins"}
 
 
-class Node(NamedTuple):
-    """A word (its tag is its label) or a phrase, in a sentence or in a rule; in a rule, a symbol is a word."""
-
-    label: str
-    is_head: bool
-    word: str
-    children: "tuple[Node, ...]"
-
-
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """One language of a sentence: raw text, tree of its n tokens, heads (n; from 1, the root's is 0)."""
 
     text: str
     tree: Tree
     heads: tuple[int, ...]
-
-
-class Rule(NamedTuple):
-    weight: int
-    parameters: list[str]
-    sides: list[tuple[Node, ...]]
-
-    def bound(self, values: Sequence[Any]) -> dict[str, Any] | None:
-        """The values of its variables; None if it is not for these values."""
-        bound = {}
-        for parameter, value in zip(self.parameters, values, strict=True):
-            variable, _, kinds = parameter.rpartition("=") if len(parameter) > 1 else (parameter, "", "")
-            if kinds and getattr(value, "kind", value) not in kinds.split(","):
-                return None
-            bound[variable] = value
-        return bound
-
-
-def _rules(table: str) -> dict[str, list[Rule]]:
-    rules = defaultdict(list)
-    for line in re.sub(r"\n +\|", " |", re.sub("#.*", "", table)).split("\n"):
-        if " =" in line:
-            left, right = line.split(" =")
-            *weight, symbol = left.split()
-            name, *parameters = symbol.split(".")
-            sides = [_parts(iter(re.findall(r"\)\*?|[^\s)]+", side)))[0] for side in right.split("|")]
-            rules[name].append(Rule(int(*weight or [1]), parameters, sides))
-    return dict(rules)
-
-
-def _parts(tokens: Iterator[str]) -> tuple[tuple[Node, ...], str]:
-    """The parts up to the end or to the bracket that closes their phrase, and the last token."""
-    parts = []
-    for token in tokens:
-        if token[0] == ")":
-            return tuple(parts), token
-        children, end = _parts(tokens) if token[0] == "(" else ((), token)
-        parts.append(Node(token.strip("(*"), end[-1] == "*", "", children))
-    return tuple(parts), ""
-
-
-RULES_OF = _rules(RULES + TASKS)
-KINDS = {word.kind: [other for other in LEXICON if other.kind == word.kind] for word in LEXICON}
-VALUES = KINDS | {
-    variable: [value for name in names.split() for value in KINDS.get(name, [name])]
-    for variables, names in re.findall(r"([\w ]+) = ([\w ]+)", VARIABLES)
-    for variable in variables.split()
-}
 
 
 class Use:
@@ -127,17 +67,23 @@ class Use:
 
 def drawn(rng: random.Random, name: str, values: Sequence[Any] = (), depth: int = 0) -> list[tuple[Node, ...]]:
     """The nodes of a part in German and in English; none if no rule is for these values."""
-    fitting = [(rule, bound) for rule in RULES_OF[name] if (bound := rule.bound(values)) is not None]
+    fitting = [(rule, bound) for rule in RULES[name] if (bound := rule.bound(values)) is not None]
     if not fitting:
         return [(), ()]
-    rule, bound = fitting[0] if depth > DEEPEST else rng.choices(fitting, [rule.weight for rule, _ in fitting])[0]
+    [(rule, bound)] = rng.choices(fitting, [rule.weight for rule, _ in fitting]) if depth <= DEEPEST else fitting[:1]
     use = Use(rng, bound, depth)
     return [use.nodes(side, words) for side, words in zip(rule.sides, (GERMAN, ENGLISH), strict=True)]
 
 
+def sentence(rng: random.Random) -> tuple[Side, Side]:
+    """A sentence in German and in English."""
+    (german,), (english,) = drawn(rng, "TOP")
+    return side_of(german), side_of(english)
+
+
 def side_of(root: Node) -> Side:
     """Text, tree and heads of a sentence."""
-    tokens = iter(_as_written([(node.label, node.word) for node in _leaves(root)]))
+    tokens = iter(_as_written([*_leaves(root)]))
     heads: list[int] = []
 
     def visit(node: Node) -> tuple[Tree | None, int]:
@@ -156,11 +102,11 @@ def side_of(root: Node) -> Side:
     return Side(re.sub(" ([,.])", r"\1", " ".join(tree.leaves())), tree, tuple(heads))
 
 
-def _leaves(node: Node) -> Iterator[Node]:
+def _leaves(node: Node) -> Iterator[tuple[str, str]]:
+    if not node.children:
+        yield node.label, node.word
     for child in node.children:
         yield from _leaves(child)
-    if not node.children:
-        yield node
 
 
 def _as_written(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -1,26 +1,11 @@
-"""The demo's words and their forms: a function of GERMAN or ENGLISH gives the tag and form of a rule's word."""
+"""The forms of the demo's words: a function of GERMAN or ENGLISH gives the tag and form of a rule's word."""
 
 import re
-from typing import NamedTuple
 
-from synmask.pipeline.corpora.demo.grammar import WORDS
+from synmask.pipeline.corpora.demo.table import Word
 
-Form = tuple[str, str]  # tag and form; without a form, there is no word
-
-
-class Word(NamedTuple):
-    kind: str
-    german: list[str]
-    english: list[str]
-
-
-LEXICON = [
-    Word(kind, *(side.split() for side in entry.split("=")))
-    for kind, entries in re.findall(r"^(\w+)(.*(?:\n .*)*)", WORDS, re.MULTILINE)
-    for entry in entries.split(",")
-]
-THE = next(word for word in LEXICON if word.kind == "the")
-ENDINGS = {  # m, f, n, plural
+Form = tuple[str, str]
+ENDINGS = {  # of determiners, and of adjectives behind a bare one
     "nom": {"m": "er", "f": "e", "n": "es", "pl": "e"},
     "acc": {"m": "en", "f": "e", "n": "es", "pl": "e"},
     "dat": {"m": "em", "f": "er", "n": "em", "pl": "en"},
@@ -30,26 +15,30 @@ BARE = {("nom", "m"), ("nom", "n"), ("acc", "n")}  # where ein, kein, mein take 
 WEAK_E = BARE | {("nom", "f"), ("acc", "f")}  # where a weak adjective ends in -e, elsewhere in -en
 
 
-def _ending(case: str, number: str, noun: Word, determiner: Word) -> tuple[str, str, bool]:
-    """The strong and the weak ending of this case, and whether the determiner goes without."""
-    gender = "pl" if number == "pl" else noun.german[2].replace("w", "m")
-    bare = (case, gender) in BARE and determiner.kind in ("an", "none", "mine") or (determiner.kind, gender) == ("an", "pl")
-    return ENDINGS[case][gender], "e" if (case, gender) in WEAK_E else "en", bare
+def _gender(number: str, noun: Word) -> str:
+    return "pl" if number == "pl" else noun.german[2].replace("w", "m")
+
+
+def _is_bare(case: str, gender: str, determiner: Word) -> bool:
+    stem = determiner.german[gender == "pl"]
+    return stem == "-" or (stem.endswith("ein") and (case, gender) in BARE)
 
 
 def article(case: str, number: str, noun: Word, determiner: Word) -> Form:
-    ending, _, bare = _ending(case, number, noun, determiner)
-    form = determiner.german[number == "pl"] + ("" if bare else ending)
+    gender = _gender(number, noun)
+    ending = "" if _is_bare(case, gender, determiner) else ENDINGS[case][gender]
+    form = determiner.german[number == "pl"] + ending
     return "ART", {"de": "die", "des": "des" if case == "gen" else "das"}.get(form, form)
 
 
 def adjective(case: str, number: str, noun: Word, determiner: Word, word: Word) -> Form:
-    strong, weak, bare = _ending(case, number, noun, determiner)
-    return "ADJA", word.german[0] + (strong if bare else weak)
+    gender = _gender(number, noun)
+    weak = "e" if (case, gender) in WEAK_E else "en"
+    return "ADJA", word.german[0] + (ENDINGS[case][gender] if _is_bare(case, gender, determiner) else weak)
 
 
-def relative(case: str, number: str, noun: Word) -> Form:
-    return "PRELS", "denen" if (case, number) == ("dat", "pl") else article(case, number, noun, THE)[1]
+def relative(case: str, number: str, noun: Word, the: Word) -> Form:
+    return "PRELS", "denen" if (case, number) == ("dat", "pl") else article(case, number, noun, the)[1]
 
 
 def german_noun(case: str, number: str, noun: Word, first: Word | None = None) -> Form:
@@ -77,14 +66,14 @@ def german_verb(form: str, verb: Word, number: str = "sg") -> Form:
     }[form]
 
 
-def finite(number: str, verb: Word, tense: str | Word) -> Form:
+def german_finite(number: str, verb: Word, tense: str | Word) -> Form:
     """The finite verb: the verb itself, the auxiliary of the perfect (past), or a modal verb."""
     if tense == "now":
         return german_verb("now", verb, number)
     if tense == "past":
-        forms = ("ist", "sind") if verb.german[2][0] == "*" else ("hat", "haben")
-        return "VAFIN", forms[number == "pl"]
-    return "VAFIN" if tense.english == ["will"] else "VMFIN", tense.german[number != "pl"]
+        forms = ("sind", "ist") if verb.german[2][0] == "*" else ("haben", "hat")
+        return "VAFIN", forms[number != "pl"]
+    return "VAFIN" if tense.german[0] == "werden" else "VMFIN", tense.german[number != "pl"]
 
 
 def english_noun(_: str, number: str, noun: Word) -> Form:
@@ -115,7 +104,7 @@ GERMAN = {
     "Adj": adjective,
     "Rel": relative,
     "V": german_verb,
-    "F": finite,
+    "F": german_finite,
     "Be": lambda number: ("VAFIN", "sind" if number == "pl" else "ist"),
     "Prep": lambda verb: ("APPR", verb.german[3]),
     "Zu": lambda verb: ("PTKZU", "" if "+" in verb.german[0] else "zu"),
@@ -126,5 +115,5 @@ ENGLISH = {
     "V": english_verb,
     "Be": lambda number: ("VBP", "are") if number == "pl" else ("VBZ", "is"),
     "Do": lambda number: ("VBP", "do") if number == "pl" else ("VBZ", "does"),
-    "Prep": lambda verb: ("IN", verb.english[0].split("+")[1]),
+    "Prep": lambda verb: ("IN", verb.english[0].partition("+")[2]),
 }

@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from synmask.pipeline.corpora import tasks
-from synmask.pipeline.corpora.demo.derivation import RULES_OF, Node, Side, Use, drawn, side_of
+from synmask.pipeline.corpora.demo.derivation import Side, Use, sentence, side_of
 from synmask.pipeline.corpora.demo.inflection import ENGLISH
+from synmask.pipeline.corpora.demo.table import RULES, Node
 from synmask.pipeline.files import UserError, write_all_lines, write_lines
 
 PARTS = ("train", "dev")
@@ -56,7 +57,7 @@ def _row(rng: random.Random, task: str, label: str) -> Row:
     """A row with this label (of predicate: with its score), of sentences that are not too long."""
     while True:
         if task == "predicate":
-            side = side_of(*drawn(rng, "TOP")[1])
+            side = sentence(rng)[1]
             row = (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
         else:
             row = _ruled(rng, task, label), label
@@ -68,7 +69,7 @@ def _ruled(rng: random.Random, task: str, label: str) -> tuple[Side, ...]:
     """The sentence of the label's side of a rule; of a pair, that of the rule's first side before it."""
     *first, _ = range(tasks.TASKS[task].sentences)
     chosen = [*first, len(first) + tasks.TASKS[task].labels.index(label)]
-    rules = [rule for rule in RULES_OF[task] if rule.sides[chosen[-1]][0].label != "-"]
+    rules = [rule for rule in RULES[task] if rule.sides[chosen[-1]][0].label != "-"]
     [rule] = rng.choices(rules, [rule.weight for rule in rules])
     use, stop = Use(rng, {}), Node("./.", False, "", ())
     return tuple(
