@@ -23,7 +23,12 @@ def demo_corpus(*, output: Path, settings: Json[Generate]) -> None:
 
 
 def demo_task(
-    *, task: str, part: str, settings: Json[GenerateTask], output: Path, parses: Path | None = None
+    *,
+    task: Literal["acceptability", "paraphrase", "entailment", "predicate"],
+    part: Literal["train", "dev"],
+    settings: Json[GenerateTask],
+    output: Path,
+    parses: Path | None = None,
 ) -> None:
     """Generate a task of language understanding from the demo's grammar.
 
@@ -48,7 +53,7 @@ def demo_text(*, split: Literal["train", "valid"], settings: Json[GenerateText],
         settings: Numbers of documents and seed: '{"seed": 1, "train": 16000, "valid": 300}'.
         output: One sentence per line, an empty line after each document.
     """
-    from synmask.pipeline.corpora.demo.documents import write_text
+    from synmask.pipeline.corpora.demo.nlu_tasks import write_text
 
     write_text(output, split, getattr(settings, split), settings.seed)
 

@@ -1,56 +1,57 @@
 """The demo corpus: German source, English target, gold trees and heads, from one synchronous grammar.
 
-`rules` are the grammar and the tasks, `lexicon` the words; `inflection` makes their forms, and `derivation`
-draws sentences with both.
-
-The translation follows from the source sentence alone. To translate, a model must know that:
+`grammar.txt` has words and rules, `table` reads it, `inflection` makes forms, `derivation` draws sentences.
+The translation follows from the German sentence alone. A model must know that:
 - the verb stands last in subordinate clauses, and after its objects next to an auxiliary;
-- a particle at the end of the clause decides the verb (`nimmt … an` accepts, `nimmt … mit` takes);
+- a particle at the end decides the verb (`nimmt … an` accepts, `nimmt … mit` takes);
 - case decides who does what (`Den Arzt sieht die Frau`), and whether `in` is "in" or "into";
-- the verb's number, far away, decides whether `sie` is "she" or "they", and who acts in `die Frau, die
-  die Kinder sehen`;
-- the verb decides where a phrase attaches: `sieht die Frau mit der Kamera` is "through", `besucht die Frau
-  mit der Kamera` is "with".
+- a verb's number decides whether `sie` is "she" or "they", and who acts in `die Frau, die die Kinder sehen`;
+- the verb decides what `mit` means: `sieht die Frau mit der Kamera` is "through", `besucht …` "with".
 
 Dependency heads: the finite verb heads its clause, an auxiliary its verb, a preposition its noun, the first
-conjunct the others; commas depend on the head of the clause that they set off, the full stop on the root.
-Every arc is projective.
+conjunct the others; commas depend on the head of their clause, the full stop on the root. Arcs never cross.
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from synmask.pipeline.corpora.demo.derivation import Side, sentence
-from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.files import write_lines
 
-SPLITS = ("train", "valid", "test")
 LENGTHS = range(4, 31)  # tokens per side, including the full stop
+T = TypeVar("T")
+
+
+def distinct(
+    sizes: Mapping[str, int], draw: Callable[[], T], key: Callable[[T], Hashable]
+) -> Iterator[tuple[str, T]]:
+    """Yield (part, what was drawn), `sizes[part]` of each part; no key occurs twice."""
+    seen = set()
+    for part, size in sizes.items():
+        end = len(seen) + size
+        while len(seen) < end:
+            drawn = draw()
+            if key(drawn) not in seen:
+                seen.add(key(drawn))
+                yield part, drawn
 
 
 def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[Side, Side]]]:
     """Yield (split, (German, English)), `sizes[split]` of each split; no German sentence occurs twice.
 
     The same sizes and seed give the same sentences; each side has 4 to 30 tokens.
-
-    Raises:
-        UserError: `sizes` does not give a positive whole number for each of train, valid and test.
     """
-    if set(sizes) != set(SPLITS) or any(type(size) is not int or size < 1 for size in sizes.values()):
-        raise UserError(
-            f"demo corpus: sizes {dict(sizes)}; give train, valid and test a positive whole number each"
-        )
     rng = random.Random(seed)
-    seen = set()
-    for split in SPLITS:
-        done = 0
-        while done < sizes[split]:
+
+    def draw() -> tuple[Side, Side]:
+        while True:
             pair = sentence(rng)
-            fits = all(len(side.heads) in LENGTHS for side in pair)
-            if fits and pair[0].text not in seen:
-                seen.add(pair[0].text)
-                done += 1
-                yield split, pair
+            if all(len(side.heads) in LENGTHS for side in pair):
+                return pair
+
+    yield from distinct(sizes, draw, key=lambda pair: pair[0].text)
 
 
 def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
@@ -58,12 +59,9 @@ def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
 
     A line of .trees is a bracketed tree of the line's Moses tokens, a line of .heads their heads (from 1, 0 =
     root), separated by spaces.
-
-    Raises:
-        UserError: as for `generate`.
     """
     drawn = list(generate(sizes, seed))
-    for split in SPLITS:
+    for split in sizes:
         for number, language in enumerate(("de", "en")):
             sides = [pair[number] for name, pair in drawn if name == split]
             path = folder / f"{split}.{language}"

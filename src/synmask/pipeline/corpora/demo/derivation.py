@@ -33,7 +33,9 @@ class Use:
         """A side's nodes with the words of a language; one is the head."""
         found = []
         for part in parts:
-            found += [node._replace(is_head=node.is_head and part.is_head) for node in self._made(part, words)]
+            found += [
+                node._replace(is_head=node.is_head and part.is_head) for node in self._made(part, words)
+            ]
         if found and not any(node.is_head for node in found):
             found[-1] = found[-1]._replace(is_head=True)
         return tuple(found)
@@ -65,12 +67,16 @@ class Use:
         return self.bound.get(argument, argument)
 
 
-def drawn(rng: random.Random, name: str, values: Sequence[Any] = (), depth: int = 0) -> list[tuple[Node, ...]]:
+def drawn(
+    rng: random.Random, name: str, values: Sequence[Any] = (), depth: int = 0
+) -> list[tuple[Node, ...]]:
     """The nodes of a part in German and in English; none if no rule is for these values."""
     fitting = [(rule, bound) for rule in RULES[name] if (bound := rule.bound(values)) is not None]
     if not fitting:
         return [(), ()]
-    [(rule, bound)] = rng.choices(fitting, [rule.weight for rule, _ in fitting]) if depth <= DEEPEST else fitting[:1]
+    [(rule, bound)] = (
+        rng.choices(fitting, [rule.weight for rule, _ in fitting]) if depth <= DEEPEST else fitting[:1]
+    )
     use = Use(rng, bound, depth)
     return [use.nodes(side, words) for side, words in zip(rule.sides, (GERMAN, ENGLISH), strict=True)]
 
