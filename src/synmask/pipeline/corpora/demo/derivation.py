@@ -31,14 +31,11 @@ class Use:
 
     def nodes(self, parts: Sequence[Node], words: Mapping[str, Callable]) -> tuple[Node, ...]:
         """A side's nodes with the words of a language; one is the head."""
-        found = []
-        for part in parts:
-            found += [
-                node._replace(is_head=node.is_head and part.is_head) for node in self._made(part, words)
-            ]
-        if found and not any(node.is_head for node in found):
-            found[-1] = found[-1]._replace(is_head=True)
-        return tuple(found)
+        made = [(part, nodes) for part in parts if (nodes := self._made(part, words))]
+        head = next((part for part, _ in made if part.is_head), made[-1][0] if made else None)
+        return tuple(
+            node._replace(is_head=node.is_head and part is head) for part, nodes in made for node in nodes
+        )
 
     def _made(self, part: Node, words: Mapping[str, Callable]) -> tuple[Node, ...]:
         if part.children:

@@ -55,7 +55,7 @@ def _values(table: str, words: dict[str, list[Word]]) -> dict[str, list[str | Wo
     return found
 
 
-def _rules(table: str) -> dict[str, list[Rule]]:
+def read_rules(table: str) -> dict[str, list[Rule]]:
     """Name → its rules."""
     rules = defaultdict(list)
     for line in re.sub(r"\n +\|", " |", table).split("\n"):
@@ -82,4 +82,4 @@ def _parts(tokens: Iterator[str]) -> tuple[tuple[Node, ...], str]:
 _text = re.sub("#.*", "", Path(__file__).with_name("grammar.txt").read_text(encoding="utf-8"))
 _of_words, _of_variables, _of_rules = _text.split("---")
 VALUES = _values(_of_variables, _words(_of_words))
-RULES = _rules(_of_rules)
+RULES = read_rules(_of_rules)
