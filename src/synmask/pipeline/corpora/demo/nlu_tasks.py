@@ -62,9 +62,9 @@ def _ruled(rng: random.Random, task: str, label: str) -> tuple[Side, ...]:
     place = first + tasks.TASKS[task].labels.index(label)
     rules = [rule for rule in RULES[task] if rule.sides[place][0].label != "-"]
     [rule] = rng.choices(rules, [rule.weight for rule in rules])
-    use, stop = Use(rng, {}), Node("./.", False, "", ())
-    sides = (rule.sides[number] for number in (*range(first), place))
-    return tuple(side_of(*use.nodes([Node("S", True, "", (*side, stop))], ENGLISH)) for side in sides)
+    use, stop = Use(rng, {}), Node(".", False, ".", ())
+    sides = (use.nodes(rule.sides[number], ENGLISH) for number in (*range(first), place))
+    return tuple(side_of(Node("S", True, "", (*side, stop))) for side in sides)
 
 
 def write_part(
