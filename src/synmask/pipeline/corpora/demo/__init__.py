@@ -15,18 +15,13 @@ conjunct the others; commas depend on the head of their clause, the full stop on
 import random
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from synmask.pipeline.corpora.demo.derivation import Side, sentence
 from synmask.pipeline.files import write_lines
 
-LENGTHS = range(4, 31)  # tokens per side, including the full stop
-T = TypeVar("T")
 
-
-def distinct(
-    sizes: Mapping[str, int], draw: Callable[[], T], key: Callable[[T], Hashable]
-) -> Iterator[tuple[str, T]]:
+def distinct(sizes: Mapping[str, int], draw: Callable[[], Any], key: Callable[[Any], Hashable]) -> Iterator:
     """Yield (part, what was drawn), `sizes[part]` of each part; no key occurs twice."""
     seen = set()
     for part, size in sizes.items():
@@ -41,17 +36,10 @@ def distinct(
 def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[Side, Side]]]:
     """Yield (split, (German, English)), `sizes[split]` of each split; no German sentence occurs twice.
 
-    The same sizes and seed give the same sentences; each side has 4 to 30 tokens.
+    The same sizes and seed give the same sentences.
     """
     rng = random.Random(seed)
-
-    def draw() -> tuple[Side, Side]:
-        while True:
-            pair = sentence(rng)
-            if all(len(side.heads) in LENGTHS for side in pair):
-                return pair
-
-    yield from distinct(sizes, draw, key=lambda pair: pair[0].text)
+    return distinct(sizes, draw=lambda: sentence(rng), key=lambda pair: pair[0].text)
 
 
 def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:

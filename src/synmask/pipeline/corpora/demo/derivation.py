@@ -10,6 +10,7 @@ from synmask.pipeline.corpora.demo.inflection import ENGLISH, GERMAN
 from synmask.pipeline.corpora.demo.table import RULES, VALUES, Node
 from synmask.pipeline.syntax.treebank import Tree
 
+LENGTHS = range(4, 31)
 DEEPEST = 8  # below, a part is made by its first rule
 CONTRACTIONS = {("in", "dem"): "im", ("in", "das"): "ins"}
 
@@ -71,17 +72,19 @@ def drawn(
     fitting = [(rule, bound) for rule in RULES[name] if (bound := rule.bound(values)) is not None]
     if not fitting:
         return [(), ()]
-    [(rule, bound)] = (
-        rng.choices(fitting, [rule.weight for rule, _ in fitting]) if depth <= DEEPEST else fitting[:1]
-    )
+    fitting = fitting[:1] if depth > DEEPEST else fitting
+    [(rule, bound)] = rng.choices(fitting, [rule.weight for rule, _ in fitting])
     use = Use(rng, bound, depth)
     return [use.nodes(side, words) for side, words in zip(rule.sides, (GERMAN, ENGLISH), strict=True)]
 
 
 def sentence(rng: random.Random) -> tuple[Side, Side]:
-    """A sentence in German and in English."""
-    (german,), (english,) = drawn(rng, "TOP")
-    return side_of(german), side_of(english)
+    """A sentence in German and in English, both of 4 to 30 tokens."""
+    while True:
+        (german,), (english,) = drawn(rng, "TOP")
+        sides = side_of(german), side_of(english)
+        if all(len(side.heads) in LENGTHS for side in sides):
+            return sides
 
 
 def side_of(root: Node) -> Side:

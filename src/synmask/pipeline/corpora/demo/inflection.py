@@ -2,39 +2,35 @@
 
 import re
 
-from synmask.pipeline.corpora.demo.table import Word
+from synmask.pipeline.corpora.demo.table import VALUES, Word
 
 Form = tuple[str, str]
-ENDINGS = {  # of determiners, and of adjectives behind a bare one
-    "nom": {"m": "er", "f": "e", "n": "es", "pl": "e"},
-    "acc": {"m": "en", "f": "e", "n": "es", "pl": "e"},
-    "dat": {"m": "em", "f": "er", "n": "em", "pl": "en"},
-    "gen": {"m": "es", "f": "er", "n": "es", "pl": "er"},
-}
-BARE = {("nom", "m"), ("nom", "n"), ("acc", "n")}  # where ein, kein, mein take no ending
-WEAK_E = BARE | {("nom", "f"), ("acc", "f")}  # where a weak adjective ends in -e, elsewhere in -en
+CASES, GENDERS = ("nom", "acc", "dat", "gen"), "mfnp"
+WEAK_E = {
+    0,
+    4,
+    5,
+    8,
+    9,
+}  # the cells of a determiner's table where a weak adjective ends in -e, elsewhere in -en
 
 
-def _gender(number: str, noun: Word) -> str:
-    return "pl" if number == "pl" else noun.german[2].replace("w", "m")
-
-
-def _is_bare(case: str, gender: str, determiner: Word) -> bool:
-    stem = determiner.german[gender == "pl"]
-    return stem == "-" or (stem.endswith("ein") and (case, gender) in BARE)
+def _cell(case: str, number: str, noun: Word) -> int:
+    """The place in the table of a determiner."""
+    gender = "p" if number == "pl" else noun.german[2].replace("w", "m")
+    return 4 * GENDERS.index(gender) + CASES.index(case)
 
 
 def article(case: str, number: str, noun: Word, determiner: Word) -> Form:
-    gender = _gender(number, noun)
-    ending = "" if _is_bare(case, gender, determiner) else ENDINGS[case][gender]
-    form = determiner.german[number == "pl"] + ending
-    return "ART", {"de": "die", "des": "des" if case == "gen" else "das"}.get(form, form)
+    return "ART", determiner.german[_cell(case, number, noun)]
 
 
 def adjective(case: str, number: str, noun: Word, determiner: Word, word: Word) -> Form:
-    gender = _gender(number, noun)
-    weak = "e" if (case, gender) in WEAK_E else "en"
-    return "ADJA", word.german[0] + (ENDINGS[case][gender] if _is_bare(case, gender, determiner) else weak)
+    """With the ending of "dieser" behind a determiner without one, else weak."""
+    cell = _cell(case, number, noun)
+    strong = VALUES["this"][0].german[cell].removeprefix("dies")
+    bare = determiner.german[cell] in ("-", "ein", "kein", "mein")
+    return "ADJA", word.german[0] + (strong if bare else "e" if cell in WEAK_E else "en")
 
 
 def relative(case: str, number: str, noun: Word, the: Word) -> Form:
@@ -105,7 +101,6 @@ GERMAN = {
     "Rel": relative,
     "V": german_verb,
     "F": german_finite,
-    "Be": lambda number: ("VAFIN", "sind" if number == "pl" else "ist"),
     "Prep": lambda verb: ("APPR", verb.german[3]),
     "Zu": lambda verb: ("PTKZU", "" if "+" in verb.german[0] else "zu"),
 }
@@ -113,7 +108,5 @@ ENGLISH = {
     "N": english_noun,
     "Art": lambda _, number, __, determiner: ("DT", determiner.english[number == "pl"]),
     "V": english_verb,
-    "Be": lambda number: ("VBP", "are") if number == "pl" else ("VBZ", "is"),
-    "Do": lambda number: ("VBP", "do") if number == "pl" else ("VBZ", "does"),
     "Prep": lambda verb: ("IN", verb.english[0].partition("+")[2]),
 }

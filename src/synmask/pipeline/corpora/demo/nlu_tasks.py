@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from synmask.pipeline.corpora import tasks
-from synmask.pipeline.corpora.demo import LENGTHS, distinct
+from synmask.pipeline.corpora.demo import distinct
 from synmask.pipeline.corpora.demo.derivation import Side, Use, sentence, side_of
 from synmask.pipeline.corpora.demo.inflection import ENGLISH
 from synmask.pipeline.corpora.demo.table import RULES, Node
@@ -37,7 +37,7 @@ def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, 
     """
     rng = random.Random(f"{task} {seed}")
     labels = tasks.TASKS[task].labels or ("",)
-    yield from distinct(
+    return distinct(
         sizes,
         draw=lambda: _row(rng, task, *rng.choices(labels, WEIGHTS[task])),
         key=lambda row: frozenset(side.text for side in row[0]),
@@ -45,15 +45,11 @@ def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, 
 
 
 def _row(rng: random.Random, task: str, label: str) -> Row:
-    """A row with this label (of predicate: with its score), of sentences that are not too long."""
-    while True:
-        if task == "predicate":
-            _, side = sentence(rng)
-            row = (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
-        else:
-            row = _ruled(rng, task, label), label
-        if all(len(side.heads) <= LENGTHS[-1] for side in row[0]):
-            return row
+    """A row with this label; of predicate, with its score."""
+    if task != "predicate":
+        return _ruled(rng, task, label), label
+    _, side = sentence(rng)
+    return (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
 
 
 def _ruled(rng: random.Random, task: str, label: str) -> tuple[Side, ...]:
