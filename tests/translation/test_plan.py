@@ -33,7 +33,7 @@ def configuration(change=lambda values: None):
 def test_trainings_are_those_of_the_experiments(tmp_path):
     rows = plan(configuration(), ["demo", "multi30k-small"], tmp_path)
     assert {(row.corpus, row.direction, row.system): row.seeds for row in rows} == {
-        **{("demo", "de-en", system): (1, 2) for system in ("transformer", "grammar-nobpe", "grammar")},
+        **{("demo", "de-en", system): (1, 2) for system in ("transformer", "grammar", "grammar-mended")},
         **{("multi30k-small", "de-en", system): (1,) for system in ("transformer", "grammar")},
     }
 
@@ -121,7 +121,7 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     assert "trainings  6, 1 of them done" in said
     cells = {line.split()[2]: line.split() for line in said.splitlines()[1:4]}
     assert cells["grammar"][7] == "1.00"  # measured
-    assert all(cells[system][7].startswith("~") for system in ("transformer", "grammar-nobpe"))
+    assert all(cells[system][7].startswith("~") for system in ("transformer", "grammar-mended"))
     assert all(cells[system][8].startswith("~") for system in cells)  # none has run without a GPU
     said = "\n".join(hour_lines(configuration(), list(rows.values()), {}, {}, results=tmp_path))
     assert "measured   by your own trainings, on H100" in said
