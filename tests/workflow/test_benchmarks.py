@@ -38,10 +38,24 @@ def test_loops(results):
     assert ours == pytest.approx(2 * [stock], rel=0.03)  # the same training but for what is drawn
 
 
-def test_corpora(results):
-    (row,) = rows("corpora.py", "--text", results / "demo/de-en/bpe", "--copies", 1, "--updates", 2)
-    assert row[0] == "200"
-    assert float(row[5]) > 0
+def test_scale(results, tmp_path):
+    for language in ("de", "en"):
+        for split, name in (("train", "train"), ("valid", "val")):
+            text = (results / f"demo/raw/{split}.{language}").read_bytes()
+            (tmp_path / f"{name}.{language}.gz").write_bytes(gzip.compress(text))
+    found = rows("scale.py", "--mirror", tmp_path, "--pairs", 300, "--corpus", "demo", "--updates", 1)
+    assert [row[1] for row in found] == [
+        "tokenise", "clean", "learn BPE", "apply BPE", "binarise", "start", "an update",
+    ]  # fmt: skip
+    assert {row[0] for row in found} == {"300"}
+    assert float(found[-1][2]) > 0
+
+
+def test_launches():
+    transformer, grammar, induction = rows("launches.py", "--corpora", "iwslt14")
+    assert [row[1] for row in (transformer, grammar)] == ["transformer", "grammar"]
+    more = int(grammar[4]) - int(transformer[4])
+    assert 0 < int(induction[4]) <= more < int(transformer[4]) / 2
 
 
 def test_reporting(results):
