@@ -100,7 +100,7 @@ def main():
             )
             if system == "grammar":
                 forward, backward = induction(one)
-                print(f"| | its induction | {forward} | {backward} | {forward + backward} | | | |")
+                print(f"| {corpus} | its induction | {forward} | {backward} | {forward + backward} | | | |")
 
 
 if __name__ == "__main__":
