@@ -43,7 +43,7 @@ use rule constituency as parse_sentences with:
     input:
         cased="results/{benchmark}/{task}/syntax/{number}.tokens",
         tokens="results/{benchmark}/{task}/syntax/{number}.tokens",
-        jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
+        jars=lambda wildcards: CONFIG.corenlp_jars("en"),
     output:
         trees="results/{benchmark}/{task}/syntax/{number}.trees",
         heads="results/{benchmark}/{task}/syntax/{number}.heads",

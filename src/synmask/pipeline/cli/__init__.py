@@ -40,7 +40,6 @@ VERBS = {
         "corpora:download",
         "corpora:prepare",
         "corpora:text",
-        "corpora:jar",
         "constituency:constituency",
     ),
     "Text": (
@@ -62,7 +61,6 @@ VERBS = {
         "corpora:glue",
         "corpora:demo_task",
         "corpora:demo_text",
-        "nlu:roberta_weights",
         "nlu:convert_roberta",
         "nlu:learn_gpt2_bpe",
         "nlu:encode_text",

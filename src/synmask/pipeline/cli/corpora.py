@@ -137,17 +137,3 @@ def glue(*, task: str, part: str, sources: Some[Path], output: Path, rows: Count
 
     dropped = write_part(task, part, sources, output, rows)
     print(f"glue: {task} {part}: {rows:,} rows, {dropped} malformed rows dropped", file=sys.stderr)
-
-
-def jar(*, coordinates: str, output: Path, sha256: str, mirror: str | None = None) -> None:
-    """Fetch one of CoreNLP's jars with Maven or from a mirror, and check it.
-
-    Args:
-        coordinates: Maven's: group:artifact:version:jar[:classifier].
-        output: The jar to write.
-        sha256: Its checksum.
-        mirror: Folder or URL that holds the jar under the output's name.
-    """
-    from synmask.pipeline.corpora.jars import fetch_jar
-
-    fetch_jar(coordinates, output, sha256=sha256, mirror=mirror)

@@ -22,20 +22,6 @@ from synmask.pipeline.files import all_writing, json_text, read_lines
 from synmask.pipeline.gpus import lease
 
 
-def roberta_weights(*, archive: Path, encoder_json: Path, vocab: Path, output: Path) -> None:
-    """Check fairseq's archive of RoBERTa and unpack it into a weights folder.
-
-    Args:
-        archive: NAME.tar.gz, such as roberta.base.tar.gz, with NAME/model.pt and NAME/dict.txt.
-        encoder_json: GPT-2's encoder.json.
-        vocab: GPT-2's vocab.bpe.
-        output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
-    """
-    from synmask.pipeline.roberta.weights import unpack_archive
-
-    print(unpack_archive(archive, encoder_json, vocab, output).shape, file=sys.stderr)
-
-
 def convert_roberta(*, input: Path, output: Path) -> None:
     """Convert a RoBERTa in Hugging Face's format to a weights folder.
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from synmask.pipeline.config.base import (
     ONLY,
@@ -33,7 +33,6 @@ from synmask.pipeline.config.base import (
     Weight,
     Width,
     distinct,
-    matching,
 )
 from synmask.pipeline.config.faults import nearest, one_line
 from synmask.pipeline.config.guides import GUIDES, GuideOptions
@@ -241,17 +240,6 @@ class Resources(Section):
     keep_checkpoints: bool = False
 
 
-Jar = Annotated[
-    str,
-    AfterValidator(
-        matching(
-            r"[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?",
-            "Maven's group:artifact:version:jar or …:jar:classifier",
-        )
-    ),
-]
-
-
 class ParserModels(Section):
     """CoreNLP's models for one language, by their names in its jars."""
 
@@ -269,19 +257,29 @@ class ParserSettings(ParserModels):
 class CoreNLPModels(ParserModels):
     """CoreNLP's models for one language, and their jars."""
 
-    jars: dict[Jar, Checksum] = {}
+    jars: dict[FileName, Checksum] = {}
 
 
 class CoreNLP(Section):
-    """CoreNLP: the parser behind `trees: corenlp`, and tokenisers."""
+    """CoreNLP: the parser behind `trees: corenlp`, and tokenisers; `url` is the folder of its jars."""
 
-    jars: dict[Jar, Checksum] = {}
-    segmenter: dict[Jar, Checksum] = {}
+    url: Url | None = None
+    jars: dict[FileName, Checksum] = {}
+    segmenter: dict[FileName, Checksum] = {}
     languages: dict[Language, CoreNLPModels] = {}
     max_words: Count = 200
     threads: Count = 2
     mem_mb: Megabytes = 6000
     runtime: Minutes = 720
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The checksums of all jars."""
+        return (
+            self.jars
+            | self.segmenter
+            | {k: v for one in self.languages.values() for k, v in one.jars.items()}
+        )
 
 
 Generated = Annotated[int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
