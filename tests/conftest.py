@@ -125,7 +125,7 @@ def fetched(*languages):
     for path in wanted:
         url, sha256 = config.origin("corenlp", Path(path).name)
         if not Path(path).exists() or files.sha256(path) != sha256:
-            fetch("corenlp", url, path, sha256=sha256)
+            fetch(name="corenlp", url=url, output=Path(path), sha256=sha256)
     return config
 
 

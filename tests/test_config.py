@@ -413,7 +413,12 @@ def test_config_yaml_shows_the_defaults_as_they_are(values):
     for name in ("training", "decoding", "resources", "corenlp"):
         section = Config.model_fields[name].annotation
         shown = section.model_validate(values[name])
-        for key in section.model_fields.keys() - {"url", "jars", "segmenter", "languages"}:  # CoreNLP's have none
+        for key in section.model_fields.keys() - {
+            "url",
+            "jars",
+            "segmenter",
+            "languages",
+        }:  # CoreNLP's have none
             assert getattr(shown, key) == getattr(section(), key), f"{name}.{key}"
 
 

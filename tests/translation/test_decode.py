@@ -21,7 +21,9 @@ from synmask.pipeline.translation.translate import Translator
 
 
 def decode(model, source, output):
-    decode_files(model, [source], [output], Decoding(beam=3, max_tokens=60), threads=1)
+    decode_files(
+        model=model, inputs=[source], outputs=[output], settings=Decoding(beam=3, max_tokens=60), threads=1
+    )
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -56,8 +58,8 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
     monkeypatch.setattr("synmask.pipeline.translation.translate.BeamSearch", Watched)
     source, model = corpus / "bpe/test.de", models / "plain.pt"
     settings = Decoding(beam=3, max_tokens=60, precision="bf16")
-    decode_files(model, [source], [tmp_path / "h"], settings, threads=1)
-    predict_templates(model, source, tmp_path / "templates", settings, threads=1)
+    decode_files(model=model, inputs=[source], outputs=[tmp_path / "h"], settings=settings, threads=1)
+    predict_templates(model=model, input=source, output=tmp_path / "templates", settings=settings, threads=1)
     Translator([model], settings)
     assert precisions == 3 * [torch.bfloat16]
     exact, rounded = decode(model, source, tmp_path / "exact"), (tmp_path / "h.tok").read_text().splitlines()
@@ -85,14 +87,20 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
 def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, models, tmp_path):
     sources = [corpus / f"bpe/{split}.de" for split in ("valid", "test")]
     settings, outputs = Decoding(beam=3, max_tokens=60), [tmp_path / "valid", tmp_path / "test"]
-    decode_files(models / "grammar.pt", sources, outputs, settings, threads=1)
+    decode_files(model=models / "grammar.pt", inputs=sources, outputs=outputs, settings=settings, threads=1)
     for source, name in zip(sources, ("valid", "test"), strict=True):
         assert decode(models / "grammar.pt", source, tmp_path / "alone") == (
             (tmp_path / f"{name}.tok").read_text().splitlines()
         )
     assert (tmp_path / "valid.tok").read_bytes() != (tmp_path / "test.tok").read_bytes()
     with pytest.raises(UserError, match=r"grammar\.pt: give one output for each input"):
-        decode_files(models / "grammar.pt", sources, [tmp_path / "one"], settings, threads=1)
+        decode_files(
+            model=models / "grammar.pt",
+            inputs=sources,
+            outputs=[tmp_path / "one"],
+            settings=settings,
+            threads=1,
+        )
     assert not list(tmp_path.glob("one*"))
 
 
@@ -178,7 +186,13 @@ def test_a_file_without_sentences(models, tmp_path):
     with pytest.raises(UserError, match="bpe: empty; give sentences in BPE"):
         parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["bpe"]
-    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], Decoding(), threads=1)
+    decode_files(
+        model=models / "plain.pt",
+        inputs=[tmp_path / "bpe"],
+        outputs=[tmp_path / "h"],
+        settings=Decoding(),
+        threads=1,
+    )
     assert (tmp_path / "h.txt").read_text() == (tmp_path / "h.tok").read_text() == ""
 
 

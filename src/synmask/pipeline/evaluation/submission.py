@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS, task_named
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS, read_predictions
 from synmask.pipeline.files import UserError, all_writing, json_text, read_object
+from synmask.pipeline.tasks import SUBMISSION, TASKS, task_named
 
 HEADER = "index\tprediction"
 WNLI, WNLI_ROWS, WNLI_LABELS = "WNLI.tsv", 146, ("0", "1")

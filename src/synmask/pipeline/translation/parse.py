@@ -9,8 +9,11 @@ import numpy as np
 import torch
 
 from synmask.pipeline.files import UserError, json_text, read_lines, write_all_lines
+from synmask.pipeline.options import BY_HAND, CountOption, Identity, Threads, on_gpus
+from synmask.pipeline.syntax.corenlp import tokeniser_jars
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
-from synmask.pipeline.translation.average import BY_HAND, Loaded, load_model
+from synmask.pipeline.text.lines import answer
+from synmask.pipeline.translation.average import Loaded, load_model
 from synmask.pipeline.translation.inputs import (
     Jars,
     batches,
@@ -23,6 +26,41 @@ from synmask.pipeline.translation.inputs import (
 )
 
 MAX_TOKENS = 4000  # per batch
+
+
+@on_gpus
+def parse(
+    *,
+    model: Path,
+    input: Path | None = None,
+    output: Path | None = None,
+    distribution: Path | None = None,
+    sentence: CountOption | None = None,
+    threads: Threads = 1,
+    configfile: tuple[Path, ...] = (),
+    identity: Identity = BY_HAND,
+) -> None:
+    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
+
+    For example: `echo 'Der Arzt sieht die Frau.' | synmask parse --model average.pt` prints a bracketed tree
+    over words for each line as soon as it arrives, (FLAT) for an empty line. The workflow calls
+    `synmask parse --model average.pt --input valid.de --output trees.jsonl --distribution p_d.json`
+
+    Args:
+        model: A model file of `average` with a guide that induces syntax.
+        input: Source sentences in BPE; default: raw text from standard input.
+        output: Output: one JSON object per line; needs --input.
+        distribution: Output: P_D of one sentence as JSON; needs --input.
+        sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
+        configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
+    """
+    files = [path for path in (input, output, distribution) if path is not None]
+    if len(files) not in (0, 3) or (sentence is not None and not files):
+        raise UserError("give --input, --output and --distribution together, or none of them for raw text")
+    if files:
+        parse_file(model, *files, sentence, threads, identity)
+    else:
+        print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
 
 
 def parse_file(
@@ -82,8 +120,6 @@ def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
     Raises:
         UserError: the model's guide induces no syntax, or a line is too long.
     """
-    from synmask.pipeline.text.lines import answer  # imported here: parsing BPE files does not depend on it
-
     torch.set_num_threads(threads)
     loaded = _inducing(model)
     text = loaded.text
