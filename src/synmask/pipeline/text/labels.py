@@ -1,23 +1,10 @@
 """BPE labels: which tokens are pieces of a split word (docs/method.md)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 WHOLE = 0  # a whole word, or </s>
 PADDING = 1
 PIECE = 2  # a piece of a split word: ends in "@@", or follows such a token
-
-
-def bpe_labels(tokens: Sequence[str]) -> list[int]:
-    """The label, 0 (whole word or `</s>`) or 2 (piece of a split word), of each token of a sentence."""
-    labels = []
-    inside = False
-    for token in tokens:
-        continues = token.endswith("@@")
-        labels.append(PIECE if (continues or inside) and token != "</s>" else WHOLE)
-        inside = continues
-    return labels
 
 
 def labels_of_ids(ids: np.ndarray, continues: np.ndarray, *, padding: int = 1, eos: int = 2) -> np.ndarray:
