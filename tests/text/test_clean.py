@@ -90,7 +90,7 @@ def test_unequal_files(tmp_path):
     "limits", [{"min_tokens": 0}, {"min_tokens": 5, "max_tokens": 4}, {"max_ratio": 0.5}]
 )
 def test_senseless_limits(tmp_path, limits):
-    with pytest.raises(ValueError, match="min_tokens"):
+    with pytest.raises(ValueError, match=[*limits][-1]):
         clean(tmp_path, [("a", "x")], **limits)
 
 

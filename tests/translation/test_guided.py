@@ -13,7 +13,7 @@ from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.syntax.annotations import annotate_file
 from synmask.pipeline.translation.average import average, save_model
 from synmask.pipeline.translation.decode import decode_files, predict_templates
-from synmask.pipeline.translation.parse import parse_file
+from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.steps import DecoderSteps
 from synmask.pipeline.translation.task import GuidedTranslation, translation_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
@@ -249,5 +249,10 @@ def test_what_a_parser_must_give_is_said(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads, which only a parser gives; there is none"):
         Translator([models / "pascal.pt"])
     with pytest.raises(UserError, match="this system induces no syntax"):
-        parse_file(models / "pascal.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
+        parse(
+            model=models / "pascal.pt",
+            input=corpus / "bpe/valid.de",
+            output=tmp_path / "t",
+            distribution=tmp_path / "p",
+        )
     assert texts(Translator([models / "lpsi.pt"]), ["a bb"])

@@ -12,9 +12,10 @@ from synmask.pipeline.config import GUIDES, load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
+from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
-from synmask.pipeline.translation.parse import parse_file
+from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.task import translation_config
 
 KEEP = 2
@@ -22,9 +23,7 @@ KEEP = 2
 
 def run(corpus, folder, settings, seed=1, **how):
     fit(corpus / "bin", folder, typed(settings), keep=KEEP, seed=seed, **how)
-    return {
-        path.name: torch.load(path, weights_only=True) for path in (folder / "checkpoints").glob("epoch*.pt")
-    }
+    return {path.name: epoch_model(path) for path in (folder / "checkpoints").glob("epoch*.pt")}
 
 
 def same(first, second):
@@ -315,7 +314,7 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     )  # fmt: skip
     assert len((tmp_path / "h.tok").read_text().splitlines()) == 12
     if GUIDES[settings["system"]["guide"]].induces:
-        parse_file(tmp_path / "m.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+        parse(model=tmp_path / "m.pt", input=source, output=tmp_path / "trees", distribution=tmp_path / "p")
         rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
         assert all(abs(distance) < 1e4 for row in rows for distance in row["distances"])
 
@@ -328,6 +327,21 @@ def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
         torch.testing.assert_close(value, expected.float(), rtol=0, atol=1e-7)
     with pytest.raises(UserError, match="2 epochs there, 3 to average"):
         average(tmp_path / "a/checkpoints", 3)
+
+
+def test_the_model_of_another_seeds_epoch_is_not_averaged(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 1
+    for seed in (1, 2):
+        fit(corpus / "bin", tmp_path / str(seed), typed(settings), keep=1, seed=seed)
+    ours, theirs = (tmp_path / seed / "checkpoints/epoch1.pt" for seed in "12")
+    shutil.copyfile(theirs, ours)
+    with pytest.raises(
+        UserError, match=r"1/checkpoints/epoch1.pt: a model of another training; move it away"
+    ):
+        average(ours.parent, 1)
+    ours.unlink()
+    fit(corpus / "bin", tmp_path / "1", typed(settings), keep=1)
+    average(ours.parent, 1)
 
 
 @pytest.mark.parametrize(("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3)])

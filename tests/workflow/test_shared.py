@@ -151,3 +151,22 @@ def test_snakemake_tells_jobs_whose_code_they_must_run(project):
     done = project.snakemake("results/demo/de-en/text/valid.de", check=False)
     program.unlink()
     assert f"asked to compare with {project.folder}/src/synmask" in done.output
+
+
+def test_a_project_without_room_is_refused_in_one_line(project):
+    project.snakemake("-n", "demo")  # writes config.yaml
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            "ulimit -f 32; snakemake -n demo",
+        ],  # no file may be longer than 32 KiB: as a full disk
+        cwd=project.folder,
+        env=project.environment(warm=False),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("Using")]
+    assert said == [f"{project.folder}: File too large; snakemake keeps its records and results there"]

@@ -1,6 +1,7 @@
-# Faults that Snakemake would tell without the file and line of the configuration, or not at all: keys given twice.
+# Faults that Snakemake would tell in a traceback, without the file and line of the configuration, or not at all.
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from synmask.pipeline.config import project_files, read_yaml
@@ -12,6 +13,15 @@ if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
         "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
     )
 os.environ["SYNMASK_SOURCE"] = os.path.abspath("src/synmask")  # `synmask` in jobs compares, too
+for folder in filter(os.path.isdir, (".", ".snakemake", "results")):
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(2**16))
+            file.flush()
+    except OSError as error:
+        sys.exit(
+            f"{os.path.abspath(folder)}: {error.strerror}; snakemake keeps its records and results there"
+        )
 try:
     check_code(Path("src/synmask"))
     for path in [*project_files(), *workflow.overwrite_configfiles]:

@@ -11,12 +11,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
-from pydantic import ValidationError
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 
 from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault
 from synmask.pipeline.provenance import check_code
-from synmask.pipeline.verbs import PEOPLE, STEPS
+from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
 FOR_PEOPLE = "For people"
 TRAIN = ("train", "finetune", "pretrain", "continue-pretraining")
@@ -96,9 +95,9 @@ def main(words: Sequence[str] | None = None) -> None:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in TRAIN:
         signal.signal(signal.SIGTERM, _too_early)
-    synmask = app()
-    if not words or words[0] in synmask.help_flags:
-        synmask.resolved_commands()  # their docstrings are the help
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    synmask = app(FOR_PEOPLE) if not words or words[0] in ("--help", "-h") else app()
     try:
         if source := os.environ.get("SYNMASK_SOURCE"):  # a workflow runs this verb
             check_code(Path(source))
@@ -138,13 +137,17 @@ def _too_early(*_: object) -> NoReturn:
 
 def _usage(error: CycloptsError) -> str:
     """The error in the command line, as one line."""
+    from pydantic import ValidationError
+
+    from synmask.pipeline.config.faults import first_fault, nearest
+
+    if isinstance(error, UnknownCommandError):  # whose own text takes the import of all verbs
+        return f"no such verb{nearest(error.unused_tokens[0], VERBS)}"
     if isinstance(error, UnusedCliTokensError):
         words = ", ".join(map(repr, error.unused_tokens))
         return f"unexpected: {words}; see --help, and put a text of several words in quotes"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
-    from synmask.pipeline.config.faults import first_fault
-
     return f"{error.argument.name}: {first_fault(error.__cause__, None, None)}"
 
 

@@ -29,7 +29,7 @@ from synmask.pipeline.roberta.labelled import SentenceLoss, Sentences, SentenceS
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights, load_weights
 from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.training.checkpoints import load, retire, save
+from synmask.pipeline.training.checkpoints import epoch_model, load, retire, save
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History
 
@@ -135,7 +135,7 @@ class FineTuning(SentenceStage):
     def deliver(self, run: Path, history: History) -> None:
         folder, best = run / "checkpoints", self.best(history)
         path = folder / f"epoch{best}.pt"
-        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        model = epoch_model(path) if path.exists() else load(folder / BEST)["model"]
         whose = owned(self.identity)
         save(run / BEST, {"model": model, "settings": self.settings.plain(), "epoch": best, **whose})
         if not self.keep_checkpoints:
@@ -201,13 +201,7 @@ def predict(
 def predictions(
     model: Path, weights: Path, data: Path, threads: int, identity: Mapping[str, Any]
 ) -> list[str]:
-    """The model's prediction for each example of a part: a label, or a number.
-
-    Args:
-        model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
-        data: PART.npz, with syntax.PART.npy beside it if the system reads parses.
-        identity: the run that this is a part of.
-    """
+    """The model's prediction for each example of a part, a label or a number; arguments as for `predict`."""
     torch.set_num_threads(threads)
     loaded = load_weights(weights)
     check_start(weights, loaded.run, identity)

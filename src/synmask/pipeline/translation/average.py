@@ -26,7 +26,7 @@ from synmask.pipeline.options import (
 )
 from synmask.pipeline.owner import check_owner, owned
 from synmask.pipeline.text.bpe import frequent, splitter_of
-from synmask.pipeline.training.checkpoints import average_file, load, retire, save
+from synmask.pipeline.training.checkpoints import average_file, epoch_model, load, retire, save
 from synmask.pipeline.training.lock import locked
 from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
@@ -116,7 +116,7 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     mean: dict[str, torch.Tensor] = {}
     for _, path in epochs:
         try:
-            for name, value in load(path, again).items():
+            for name, value in epoch_model(path, again).items():
                 mean[name] = mean.get(name, 0) + value.double() / last
         except (AttributeError, RuntimeError) as error:
             if machine_fault(error):

@@ -53,43 +53,24 @@ def parse(
         distribution: Output: P_D of one sentence as JSON; needs --input.
         sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
         configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
-    """
-    files = [path for path in (input, output, distribution) if path is not None]
-    if len(files) not in (0, 3) or (sentence is not None and not files):
-        raise UserError("give --input, --output and --distribution together, or none of them for raw text")
-    if files:
-        parse_file(model, *files, sentence, threads, identity)
-    else:
-        print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
-
-
-def parse_file(
-    model: Path,
-    source: Path,
-    output: Path,
-    distribution: Path,
-    sentence: int | None,
-    threads: int,
-    run: Mapping[str, Any] = BY_HAND,
-) -> None:
-    """Induce the syntax of a file of source sentences in BPE.
-
-    Writes `output`, one JSON object per line (`_induced`), and `distribution`: the tokens of one sentence and
-    its P_D, if the guide induces one. This is sentence number `sentence` (from 1), by default the first of 8
-    to 14 words that has a split word, or else the first with words. `run` is the run that this is a part of.
 
     Raises:
         UserError: the model is another run's, or its guide induces no syntax; or there is no sentence, or not
             this one.
     """
+    given = [path is not None for path in (input, output, distribution)]
+    if any(given) != all(given) or (sentence is not None and not any(given)):
+        raise UserError("give --input, --output and --distribution together, or none of them for raw text")
+    if input is None:
+        return print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
     torch.set_num_threads(threads)
-    lines = [" ".join(line.split()) for line in read_lines(source)]  # any white space is between tokens
+    lines = [" ".join(line.split()) for line in read_lines(input)]  # any white space is between tokens
     if not lines:
-        raise UserError(f"{source}: empty; give sentences in BPE")
-    chosen = _chosen([line.split() for line in lines], sentence, source)
+        raise UserError(f"{input}: empty; give sentences in BPE")
+    chosen = _chosen([line.split() for line in lines], sentence, input)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(_inducing(model, run), lines, name=source):
+    for index, row, p in _induced(_inducing(model, identity), lines, name=input):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -112,7 +93,7 @@ def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> li
     return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
 
 
-def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
+def print_trees(model: Path, *, threads: int = 1, jars: Jars = no_jars) -> None:
     """Print the tree over words of each line of raw text from standard input, as soon as it arrives.
 
     Trees are bracketed (`bracketed`). An empty line gives (FLAT), so that there is one tree per line.
