@@ -51,11 +51,9 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> l
     except RuntimeError as error:  # a password is needed; NotImplementedError: deflate64 and the like
         what = "is packed in a way that cannot be read here"
         raise UserError(f"{archive}: {what} ({_short(error)}); pack it again as .tgz or plain .zip") from None
-    except OSError as error:
-        if error.errno not in (None, errno.EINVAL):  # EINVAL: an offset outside the file
+    except (OSError, *BROKEN) as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # an offset outside
             raise
-        raise UserError(f"{archive}: {what_is_wrong(archive)} ({_short(error)}); {advice}") from None
-    except BROKEN as error:
         raise UserError(f"{archive}: {what_is_wrong(archive)} ({_short(error)}); {advice}") from None
     if missing := [name for name in members if name not in found]:
         raise UserError(f"{archive}: has no member {missing[0]}; is it the right archive?")

@@ -17,16 +17,7 @@ def labels_of_ids(ids: np.ndarray, continues: np.ndarray, *, padding: int = 1, e
 
     Returns:
         (..., n) int64: 0 whole word or `</s>`, 2 piece of a split word, 1 padding.
-
-    Raises:
-        ValueError: `ids` has no axis or is not of integers, or `continues` is not a vector of bools.
     """
-    if ids.ndim < 1 or not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"ids: expected integers of shape (..., n), got {ids.dtype} of shape {ids.shape}")
-    if continues.ndim != 1 or continues.dtype != bool:
-        raise ValueError(
-            f"continues: expected bools of shape (V,), got {continues.dtype} of shape {continues.shape}"
-        )
     piece = continues[ids]
     piece[..., 1:] |= continues[ids[..., :-1]]
     labels = np.where(piece & (ids != eos), PIECE, WHOLE)
