@@ -37,8 +37,7 @@ def test_the_environment_of_corenlp_has_what_its_verb_imports():
             there.add(name)
             todo += [re.match(r"[\w-]+", one)[0] for one in requires(name) or () if "extra ==" not in one]
     program = """
-import sys, synmask.pipeline.cli, synmask.pipeline.cli.constituency
-import synmask.pipeline.syntax.corenlp, synmask.pipeline.syntax.jvm
+import sys, synmask.pipeline.cli, synmask.pipeline.syntax.corenlp, synmask.pipeline.syntax.jvm
 print(*{name.partition(".")[0] for name in sys.modules} - {*sys.stdlib_module_names})
 """
     said = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True).stdout

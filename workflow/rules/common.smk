@@ -22,8 +22,8 @@ from synmask.pipeline.config import (
 )
 from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
-from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
+from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.paths import any_of
