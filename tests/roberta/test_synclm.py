@@ -298,7 +298,8 @@ def test_continued_pretraining_that_explodes_is_marked(weights, data, tmp_path):
     settings = run_settings(losses=[]).plain()
     settings["training"] |= {"lr": 5.0, "warmup_updates": 1}
     settings = ContinuedRun.model_validate(settings)
-    continue_pretraining(data, weights, tmp_path / "run", settings, seed=1)
+    how = {"settings": settings, "training": TrainingOptions(seed=1)}
+    continue_pretraining(data=data, weights=weights, run=tmp_path / "run", **how)
     summary = json.loads((tmp_path / "run/train.json").read_text())
     assert "word frequencies alone have" in summary["diverged"]
 

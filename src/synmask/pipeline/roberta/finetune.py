@@ -203,9 +203,10 @@ def predictions(
 ) -> list[str]:
     """The model's prediction for each example of a part, a label or a number; arguments as for `predict`."""
     torch.set_num_threads(threads)
-    loaded = load_weights(weights)
+    saved, loaded = load(model), load_weights(weights)
+    check_owner(model, saved, identity)
     check_start(weights, loaded.run, identity)
-    tuned, settings = _tuned(model, loaded, weights, identity)
+    tuned, settings = _tuned(model, saved, loaded, weights)
     encoded = read_fitting(data, loaded, test=True)
     syntax = read_syntax(data, encoded) if settings.system.kind.reads else None
     tuned.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -213,16 +214,13 @@ def predictions(
 
 
 def _tuned(
-    model: Path, loaded: Weights, weights: Path, identity: Mapping[str, Any]
+    model: Path, saved: Mapping[str, Any], loaded: Weights, weights: Path
 ) -> tuple[GuidedRoberta, FinetuningSettings]:
-    """The model of a fine-tuning from the folder `weights`, and its settings.
+    """The model of a fine-tuning from the folder `weights`, `saved` in the file `model`, and its settings.
 
     Raises:
-        UserError: it is none or another run's, was trained from other weights, or has weights that are not
-            finite.
+        UserError: it is none, was trained from other weights, or has weights that are not finite.
     """
-    saved = load(model)
-    check_owner(model, saved, identity)
     try:
         settings = FinetuningSettings.model_validate(saved["settings"])
         tuned = _new_model(settings, loaded)
