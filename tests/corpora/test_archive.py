@@ -65,7 +65,7 @@ def test_a_leading_dot_in_a_tar_is_nothing(make, tmp_path):
 @pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
 @pytest.mark.parametrize("evil", ["../evil", "x/../../evil", f"{os.sep}tmp/evil"])
 def test_nothing_is_written_outside_the_folder(make, tmp_path, name, evil):
-    """What is asked for is written by its base name, whatever the archive calls it."""
+    """A member is written under its base name, whatever folder the archive gives to it."""
     path = make(name, [("x/a.txt", b"A"), (evil, b"E")])
     unpack(path, ["x/a.txt"], tmp_path / "out")
     assert not list(tmp_path.rglob("evil"))
