@@ -16,7 +16,6 @@ from synmask.pipeline.config import (
     fault,
     load,
     project_files,
-    read_claims,
     read_published,
     read_yaml,
 )
@@ -38,7 +37,6 @@ FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
 try:
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
-    CLAIMS = CONFIG.claims and read_claims(CONFIG.claims)
     if workflow.is_main_process:
         check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
     if (
@@ -121,26 +119,6 @@ def submissions(table, wildcards):
         return TARGETS.submissions(table)
     except UserError as error:
         sys.exit(str(error))
-
-
-def claimed(wildcards):
-    """The files of runs that decide claims."""
-    if CLAIMS is None:
-        sys.exit(
-            "claims: no file of claims; give --configfile studies/multi30k/config.yaml, or your own as --config claims=FILE"
-        )
-    try:
-        return TARGETS.claim_files(CLAIMS)
-    except Fault as found:
-        sys.exit(str(fault(found.path, str(found), read_yaml(CONFIG.claims), [CONFIG.claims])))
-
-
-def probed(wildcards):
-    """The gold trees and heads of a run's validation set."""
-    gold = JOBS.gold(wildcards)
-    if "heads" not in gold:
-        sys.exit(f"corpora.{wildcards.corpus}.trees: without dependency heads, so there is nothing to probe")
-    return gold
 
 
 def check_free(target):

@@ -58,53 +58,6 @@ rule parseval:
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
-rule probe:
-    input:
-        unpack(probed),
-        trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
-    output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/heads.json",
-    log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/probe.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/probe.{source}-{target}.tsv"
-    wildcard_constraints:
-        system=any_of(CONFIG.inducing(CONFIG.systems)),
-    group:
-        "evaluate"
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("probe"),
-        own=JOBS.own("gold", "heads"),
-        run=JOBS.parsed_run,
-    shell:
-        "synmask probe --gold {input.gold:q} --heads {input.heads:q} --predicted {input.trees:q} --run {params.run:q}"
-        " --output {output:q} 2> {log:q}"
-
-
-rule tree_figure:
-    input:
-        gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
-        trees=first_runs("trees.jsonl", TARGETS.inducing),
-        distribution=first_runs("distribution.json", lambda experiment: TARGETS.inducing(experiment)[:1]),
-    output:
-        **captioned("tree", "trees, {direction}"),
-    log:
-        "results/logs/tree_figure.{experiment}.{direction}.log",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("tree-figure"),
-        own=JOBS.own("gold"),
-        labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
-        output=stem,
-    shell:
-        "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
-        " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
-
-
 rule tree_page:
     input:
         gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),

@@ -40,46 +40,6 @@ rule bleu_figure:
         " --output {params.output:q} 2> {log:q}"
 
 
-rule source_figure:
-    input:
-        sentences=run_files("sentences.csv"),
-    output:
-        **captioned("source", "BLEU by source, {direction}"),
-    log:
-        "results/logs/source_figure.{experiment}.{direction}.log",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("source-figure"),
-        runs=lambda wildcards: as_json(runs(wildcards)),
-        labels=system_labels,
-        output=stem,
-    shell:
-        "synmask source-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
-        " --output {params.output:q} 2> {log:q}"
-
-
-rule task_figure:
-    input:
-        table=["results/tables/{table}.csv", "results/tables/{table}.runs.csv"],
-    output:
-        **captioned("tasks", "tasks", of="{table}"),
-    log:
-        "results/logs/task_figure.{table}.log",
-    wildcard_constraints:
-        table=any_of(TARGETS.benchmark_tables),
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("task-figure"),
-        table=lambda wildcards, input: os.path.splitext(input.table[0])[0],
-        output=stem,
-    shell:
-        "synmask task-figure --table {params.table:q} --output {params.output:q} 2> {log:q}"
-
-
 rule sweep_figure:
     input:
         scores=run_files("scores.json"),

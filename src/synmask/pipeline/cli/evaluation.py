@@ -222,29 +222,6 @@ def parseval(
             handle.write(texts[path])
 
 
-def probe(
-    *,
-    gold: Path,
-    heads: Path,
-    predicted: Path,
-    run: Json[RunInfo | None] = None,
-    output: Path,
-) -> None:
-    """Test whether induced heads say more than the order of words: simple rules, and linear probes.
-
-    Args:
-        gold: A bracketed treebank.
-        heads: Its dependency heads, one sentence per line.
-        predicted: Output of `parse`, of a system that induces heads.
-        run: The run: corpus, direction, system, seed.
-        output: heads.json.
-    """
-    from synmask.pipeline.evaluation.probe import evaluate_files
-
-    info = run.given() if run else {}
-    write_json(output, info | evaluate_files(gold, heads, predicted) | _made())
-
-
 def nlu_score(
     *,
     task: TaskName,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from synmask.pipeline.cli.options import Figure, Json, Labels, Some, labels_of, together
-from synmask.pipeline.config import read_claims, read_published
+from synmask.pipeline.config import read_published
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.config.table_plan import Plan
 from synmask.pipeline.files import UserError
@@ -97,15 +97,6 @@ def bleu_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure
     bleu_dots(intervals(files), output, named)
 
 
-def source_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
-    """Plot BLEU of one direction by length and by split words of the source."""
-    from synmask.pipeline.evaluation.sentences import GROUPS, by_source
-    from synmask.pipeline.reporting.bleu_figures import bleu_by_source
-
-    files, named = _sentences(inputs, runs, labels)
-    bleu_by_source({column: by_source(files, column) for column in GROUPS}, output, named)
-
-
 def _sentences(
     inputs: Sequence[Path], runs: Sequence[tuple[str, str, int]], labels: Sequence[tuple[str, str]]
 ) -> tuple[dict["Run", Path], dict[str, str]]:
@@ -126,17 +117,6 @@ def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:
     from synmask.pipeline.reporting.bleu_figures import sweep
 
     sweep(inputs, setting, output)
-
-
-def task_figure(*, table: Path, output: Figure) -> None:
-    """Plot scores on tasks of language understanding.
-
-    Args:
-        table: Prefix of the table's .csv and .runs.csv.
-    """
-    from synmask.pipeline.reporting.task_figures import task_dots
-
-    task_dots(table, output)
 
 
 def distribution_figure(*, distribution: Path, title: Line, output: Figure) -> None:
@@ -169,20 +149,6 @@ def report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
     from synmask.pipeline.reporting.report import write_report
 
     write_report(plan, output, captions=captions)
-
-
-def verdict(*, claims: Path, results: Path, output: Path, scores: tuple[Path, ...] | None = None) -> None:
-    """Test claims on runs: differences, significance, and how many seeds are needed.
-
-    Args:
-        claims: claims.yaml.
-        results: The folder with the runs, such as results/.
-        output: Prefix of .md, .csv, .runs.csv, .svg and .pdf.
-        scores: Of the runs to read, their scores.json; by default all runs in the folder.
-    """
-    from synmask.pipeline.reporting.verdict import write_verdict
-
-    write_verdict(read_claims(claims), results, output, scores)
 
 
 def tensorboard(runs: Some[Path], /, *, logdir: Path) -> None:

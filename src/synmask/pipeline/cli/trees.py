@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from synmask.pipeline.cli.options import CountOption, Figure, Some, check_named, laid_over
+from synmask.pipeline.cli.options import CountOption, Some, check_named, laid_over
 from synmask.pipeline.config import Config
 from synmask.pipeline.config.base import Line, sides
 from synmask.pipeline.files import UserError, writing
@@ -34,13 +34,13 @@ def tree(
     direction: str | None = None,
     configfile: Annotated[tuple[Path, ...], EACH] = (),
     model: Annotated[tuple[Path, ...], EACH] = (),
-    output: Figure | None = None,
+    output: Path | None = None,
 ) -> None:
-    """Draw the trees that systems induce for one sentence, in the terminal or as SVG and PDF (--output).
+    """Draw the trees that systems induce for one sentence, in the terminal or as a figure (--output).
 
     For example: `synmask tree --system grammar-nobpe --system grammar --seed 1 "Wie geht es dir?"`; the third
     sentence of the validation set, with its gold tree: `synmask tree --system grammar --number 3`; of a model
-    file, as a figure: `synmask tree --model average.pt --output tree "Wie geht es dir?"`
+    file, as a figure: `synmask tree --model average.pt --output tree.svg "Wie geht es dir?"`
 
     Args:
         text: The sentence, as raw text (or give --number).
@@ -51,8 +51,10 @@ def tree(
         direction: Default: the first direction of the first experiment on the corpus.
         configfile: A file of your own, which overrides config.yaml; may be repeated.
         model: A model file to use instead of a system; may be repeated.
+        output: The figure, .svg.
     """
     from synmask.pipeline.reporting.tree_nodes import sentence_of
+    from synmask.pipeline.reporting.tree_page import figure
     from synmask.pipeline.reporting.tree_text import draw
     from synmask.pipeline.syntax.tree import ties
 
@@ -93,23 +95,8 @@ def tree(
     if output is None:
         print(draw(sentence, induced))
         return
-    from synmask.pipeline.reporting.tree_figure import trees
-
-    trees(top, induced, output)
-
-
-def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path, output: Figure) -> None:
-    """Draw one sentence's gold tree above the induced ones.
-
-    Args:
-        distribution: Output of `parse`, which names the sentence.
-    """
-    from synmask.pipeline.reporting.tree_figure import trees as draw
-    from synmask.pipeline.syntax.parses import read_distribution
-
-    number = read_distribution(distribution).sentence
-    top, induced = _numbered(number, gold, _by_label(labels, trees))
-    draw(top, induced, output)
+    with writing(output) as handle:
+        handle.write(figure(sentence, induced))
 
 
 def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:

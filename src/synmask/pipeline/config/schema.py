@@ -70,7 +70,6 @@ class Config(Section):
     experiments: dict[Name, Experiment | Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]]
     tables: dict[Name, Table] = {}
     published: PathText = "workflow/published.yaml"
-    claims: PathText | None = None
     partial: bool = False
     force: bool = False
 

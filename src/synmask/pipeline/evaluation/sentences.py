@@ -1,4 +1,4 @@
-"""BLEU sentence by sentence: confidence intervals, and BLEU of groups of sentences.
+"""BLEU sentence by sentence, and confidence intervals.
 
 BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). One file per run
 holds these ten counts for each test sentence, of sacreBLEU and of tokenised BLEU, the length and number of
@@ -6,8 +6,7 @@ split words of its source, how probable the model finds its reference, and the n
 several.
 """
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, bleu_of_
 from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET, perplexity
 from synmask.pipeline.files import UserError
 
-GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
 SAMPLES = 1000
 OF_SENTENCES = {  # metric → the columns from whose sums it follows, and how
     "sacrebleu": (COUNTS, bleu_of_counts),
@@ -67,24 +65,6 @@ def intervals(runs: Mapping[Run, Path]) -> pd.DataFrame:
     Returns:
         one row per run: direction, system, seed, sentences, bleu; mean, low, high of its system.
     """
-    return _by_system(runs, lambda rows: pd.Series("all", rows.index)).drop(columns="group")
-
-
-def by_source(runs: Mapping[Run, Path], column: str) -> pd.DataFrame:
-    """`intervals` for groups of sentences by `column`: source_words or split_words.
-
-    Returns:
-        the columns of `intervals` and `group` ("6–10"); empty groups are left out.
-    """
-    begins = GROUPS[column]
-    names = [
-        str(low) if after == low + 1 else f"{low}–{after - 1}" for low, after in itertools.pairwise(begins)
-    ]
-    names.append(f"{begins[-1]}+")
-    return _by_system(runs, lambda rows: pd.cut(rows[column], [*begins, np.inf], right=False, labels=names))
-
-
-def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
     systems: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
     for run, path in runs.items():
         systems.setdefault((run.direction, run.system), {})[run.seed] = read_sentences(path)
@@ -95,14 +75,12 @@ def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.S
             raise UserError(
                 f"{system} {direction}: its seeds have different test sentences; decode all again"
             )
-        for group, rows in first.groupby(group_of(first), observed=True).groups.items():
-            counts = [table.loc[rows, COUNTS].to_numpy() for table in seeds.values()]
-            scores = [float(bleu_of_counts(table.sum(axis=0))) for table in counts]
-            low, high = _interval(counts)
-            whole = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
-            whole |= {"mean": np.mean(scores), "low": low, "high": high}
-            results += [whole | {"seed": s, "bleu": bleu} for s, bleu in zip(seeds, scores, strict=True)]
-    columns = ["direction", "system", "seed", "group", "sentences", "bleu", "mean", "low", "high"]
+        counts = [table[COUNTS].to_numpy() for table in seeds.values()]
+        scores = [float(bleu_of_counts(table.sum(axis=0))) for table in counts]
+        low, high = _interval(counts)
+        for seed, bleu in zip(seeds, scores, strict=True):
+            results.append((direction, system, seed, len(first), bleu, np.mean(scores), low, high))
+    columns = ["direction", "system", "seed", "sentences", "bleu", "mean", "low", "high"]
     return pd.DataFrame(results, columns=columns)
 
 

@@ -1,4 +1,4 @@
-"""BLEU by system, by kind of sentence, and against a setting that an experiment sweeps.
+"""BLEU by system, and against a setting that an experiment sweeps.
 
 `out` is a figure's path without extension; .svg, .pdf and .csv are written. `labels` are the systems'.
 """
@@ -20,14 +20,12 @@ from synmask.pipeline.reporting.style import (
     beside,
     in_style,
     legend_below,
-    look,
     name_rows,
     panels,
     save,
     seed_dots,
 )
 
-GROUPS = {"source_words": "Words in the source sentence", "split_words": "Words of it that BPE splits"}
 SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 
 
@@ -69,34 +67,6 @@ def _dots(axes: Axes, row: int, runs: pd.DataFrame) -> None:
 def _reach(rows: pd.DataFrame) -> np.ndarray:
     """(2, rows) how far intervals reach below and above the mean; with few sentences one may miss it."""
     return np.maximum(0, [rows["mean"] - rows["low"], rows["high"] - rows["mean"]])
-
-
-@in_style
-def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mapping[str, str]) -> None:
-    """sacreBLEU by length of the source sentence and by the number of its words that are split.
-
-    Points are means over seeds, error bars 95% intervals. Each group has its number of sentences below.
-
-    Args:
-        results: source_words, split_words → `evaluation.sentences.by_source`, of one direction.
-    """
-    figure, rows = panels(1, len(results), width=4.8, height=3.6, sharey=True)
-    for axes, (column, table) in zip(rows[0], results.items(), strict=True):
-        counts = table.drop_duplicates("group").set_index("group")["sentences"]
-        places = {group: place for place, group in enumerate(counts.index)}
-        systems = table["system"].unique()
-        for index, system in enumerate(systems):
-            means = table[table["system"] == system].drop_duplicates("group")
-            shift = (index - (len(systems) - 1) / 2) * min(0.12, 0.6 / len(systems))
-            x = means["group"].map(places).astype(float) + shift
-            style = {"marker": "o", "markersize": 4, "linewidth": 1, "capsize": 2} | look(index)
-            axes.errorbar(x, means["mean"], yerr=_reach(means), label=labels[system], **style)
-        axes.set_xticks(range(len(counts)), [f"{group}\n({count:,})" for group, count in counts.items()])
-        axes.set_xlabel(f"{GROUPS[column]} (sentences)")
-        axes.grid(visible=False, axis="x")
-    rows[0, 0].set_ylabel("sacreBLEU")
-    legend_below(figure, rows[0, 0])
-    save(figure, out, pd.concat([table.assign(by=column) for column, table in results.items()]))
 
 
 @in_style

@@ -97,6 +97,11 @@ def signed(value: float, digits: int = 2) -> str:
     return f"{round(float(value), digits) + 0.0:+.{digits}f}".replace("-", "−")
 
 
+def probability(p: float) -> str:
+    """p 0.012, or p < 0.001."""
+    return f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
 def highest(values: Iterable[float | None], digits: int) -> list[bool]:
     """Which values are the highest, compared as printed; a single value is not the highest."""
     printed = [None if value is None else round(float(value), digits) for value in values]

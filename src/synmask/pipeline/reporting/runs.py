@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.base import Translation, Validation
-from synmask.pipeline.config.claims import OF_HEADS
 from synmask.pipeline.config.table_plan import AVERAGE
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS
@@ -91,16 +90,6 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield head | where | {key: _finite(scores[key]) for key in keys}
 
 
-def read_recalls(path: Path) -> dict[str, dict[str, float]]:
-    """Recall by label of a parse.json, by the protocol "words": label → kind of tree → percentage."""
-    run = read_json(path)
-    with _complete(path):
-        return {
-            label: {tree: _finite(recall) for tree, recall in recalls.items()}
-            for label, recalls in run["protocols"]["words"]["recall_by_label"].items()
-        }
-
-
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
     """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree."""
     found = {}
@@ -130,26 +119,6 @@ def read_history(path: Path, *columns: str) -> pd.DataFrame:
     if lacking:
         raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train again")
     return history
-
-
-def read_head_scores(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
-    """Of each heads.json: metric → row → percentage, and counts of right heads."""
-    found = []
-    for path in paths:
-        run = _read(path, ["counts", *OF_HEADS])
-        with _complete(path):
-            found.append(
-                {
-                    metric: {row: _heads(run, metric, row) for pair in pairs.items() for row in pair}
-                    for metric, pairs in OF_HEADS.items()
-                }
-            )
-    return found
-
-
-def _heads(run: Mapping[str, Any], metric: str, row: str) -> tuple[float, Counts]:
-    counts = run["counts"][metric]
-    return _finite(run[metric][row]), Counts(np.array(counts["right"][row]), 2 * np.array(counts["words"]))
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 from synmask.pipeline.reporting.html import part, policy, spread
@@ -76,6 +77,28 @@ def page(title: str, fragment: str) -> str:
 """
 
 
+def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
+    """The trees of one sentence below each other, as an SVG file.
+
+    Args:
+        parses: title → parse, as `sentence` was made from.
+    """
+    parts, top, wide = [], 0, 0.0
+    for title, drawing in sentence.drawings.items():
+        parse = parses.get(title)
+        content, width, height = _drawn(drawing, sentence, parse and replace(parse, parents=None))
+        heading = escape(sentence.heading(title, "green"))
+        parts.append(f'<text x="4" y="{top + FONT}" style="text-anchor:start">{heading}</text>')
+        parts.append(f'<g transform="translate(0 {top + STEP})">{content}</g>')
+        top, wide = top + STEP + height + FONT, max(wide, width, LETTER * len(heading))
+    style = part("tree_page.css").replace("Canvas", "white")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tree-svg" width="{wide:.0f}" height="{top}" '
+        f'viewBox="0 0 {wide:.0f} {top}" style="min-width:0;width:auto;max-width:none;background:white">\n'
+        f"<style>{style}</style>\n" + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
 def _controls(labels: list[str]) -> str:
     orders = "".join(
         f"<option value={number}>F1 of {escape(label)}, lowest first</option>"
@@ -108,7 +131,18 @@ def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse],
 
 
 def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
-    """One tree with its name: paths for its constituents, leaves, lines under split words, bars below."""
+    """One tree with its name."""
+    content, width, height = _drawn(drawing, sentence, parse)
+    return (
+        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
+        f"<figcaption>{escape(name)}</figcaption>"
+        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
+        f'role="group" aria-label="{escape(name, quote=True)}">{content}</svg></figure>'
+    )
+
+
+def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[str, float, int]:
+    """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
@@ -128,16 +162,13 @@ def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name
         marks = [f"M{places[start]:.1f} {line + 5}H{places[end - 1]:.1f}" for start, end in split]
         more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
     words = [_word(leaf, index, places, line, width, parse) for index, leaf in enumerate(drawing.leaves)]
-    return (
-        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
-        f"<figcaption>{escape(name)}</figcaption>"
-        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
-        f'role="group" aria-label="{escape(name, quote=True)}">'
+    content = (
         f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
         f'<path class="tree-right" d="{"".join(lines[True])}"/>'
         f'<path class="tree-split" d="{"".join(marks)}"/>{more}'
-        f"{''.join(labels)}{''.join(words)}</svg></figure>"
+        f"{''.join(labels)}{''.join(words)}"
     )
+    return content, width, height
 
 
 def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:
