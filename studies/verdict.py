@@ -3,8 +3,8 @@
 
     python studies/verdict.py studies/multi30k/claims.yaml RESULTS OUTPUT
 
-RESULTS holds the runs: CORPUS/DIRECTION/SYSTEM/seedN/. Writes OUTPUT.md, a row per contrast; OUTPUT.csv, a row
-per contrast and direction, with all tests; OUTPUT.runs.csv, a row per run.
+RESULTS holds the runs: CORPUS/DIRECTION/SYSTEM/seedN/. Writes OUTPUT.md and OUTPUT.csv, a row per contrast,
+the second with all tests, and OUTPUT.runs.csv, a row per run.
 """
 
 import sys

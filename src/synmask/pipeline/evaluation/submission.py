@@ -55,7 +55,7 @@ def write_submission(
     said: Path,
     about: Mapping[str, Any],
 ) -> None:
-    """Write the zip that GLUE's server takes, checked, and a summary that says which seeds answered.
+    """Write the zip that GLUE's server takes, and a summary that says which seeds answered.
 
     Args:
         answers: file of `SUBMISSION` → predictions, one per line (`finetune.predict`).
@@ -82,7 +82,6 @@ def write_submission(
             entry = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, "".join(f"{line}\n" for line in lines))
-    check_submission(packed.getvalue(), {**rows, WNLI: WNLI_ROWS}, str(output))
     with all_writing([output, said], "wb") as (archive, text):
         archive.write(packed.getbuffer())
         text.write(json_text({**about, "files": summary}).encode())
@@ -95,34 +94,3 @@ def _column(name: str, path: Path, rows: int) -> list[str]:
     if TASKS[task].labels:
         return found
     return [f"{min(max(float(value), 0.0), HIGHEST):.4f}" for value in found]
-
-
-def check_submission(packed: bytes, rows: Mapping[str, int], where: str) -> None:
-    """Read a submission as the server would: its files, their columns, each index and each answer.
-
-    Args:
-        rows: file → its number of examples; where: what errors begin with.
-
-    Raises:
-        UserError: it is not what the server takes.
-    """
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        if sorted(archive.namelist()) != sorted([*SUBMISSION, WNLI]):
-            raise UserError(f"{where}: holds {', '.join(archive.namelist())}; eleven files are wanted")
-        for name in archive.namelist():
-            _check_file(name, archive.read(name).decode(), rows[name], f"{where}: {name}")
-
-
-def _check_file(name: str, text: str, rows: int, where: str) -> None:
-    header, *lines = text.removesuffix("\n").split("\n")
-    if header != HEADER:
-        raise UserError(f"{where}: columns {header!r:.60}, not {HEADER!r}")
-    if len(lines) != rows:
-        raise UserError(f"{where}: {len(lines)} rows, not {rows}")
-    labels = WNLI_LABELS if name == WNLI else TASKS[SUBMISSION[name][0]].labels
-    for number, line in enumerate(lines):
-        index, _, answer = line.partition("\t")
-        if index != str(number):
-            raise UserError(f"{where}, line {number + 2}: index {index!r:.20}, not {number}")
-        if answer not in labels if labels else not 0.0 <= float(answer) <= HIGHEST:
-            raise UserError(f"{where}, line {number + 2}: {answer!r:.40} is no answer to this task")
