@@ -76,14 +76,14 @@ def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
 
 def write_verdict(claims: Path, results: Path, output: Path) -> None:
     asked = yaml.safe_load(claims.read_text(encoding="utf-8"))
-    runs = StudyRuns(results, asked["corpus"])
+    runs = StudyRuns((results / asked["corpus"]).glob("*/*/seed*"))
     contrasts = [
         (claim["name"], contrast_of(**one)) for claim in asked["claims"] for one in claim["contrasts"]
     ]
     found = compare_all([contrast for _, contrast in contrasts], runs)
     named = [(name, one) for (name, _), group in zip(contrasts, found, strict=True) for one in group]
     if not named:
-        raise UserError(f"{runs.folder}: no runs of any contrast; run them first")
+        raise UserError(f"{results}/{asked['corpus']}: no runs of any contrast; run them first")
     write_lines(Path(f"{output}.md"), claim_table(named, runs.directions()))
     table = pd.DataFrame([{"claim": name} | asdict(one) for name, one in named])
     write_csv(output, table.drop(columns=["ours", "theirs"]))
@@ -116,7 +116,8 @@ def told(one: Found) -> str:
 
 def run_table(runs: Runs) -> pd.DataFrame:
     """All scored runs; `commit` is that of the scores."""
-    paths = runs.files("scores.json")
+    folders = sorted(folder for seeds in runs.folders.values() for folder in seeds.values())
+    paths = [path for folder in folders if (path := folder / "scores.json").exists()]
     parses = filter(Path.exists, (path.with_name("parse.json") for path in paths))
     trees = read_parse_scores(parses, "words").set_index(RUN)["f1"].to_dict()
     table = read_scores(paths)

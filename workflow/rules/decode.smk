@@ -49,7 +49,6 @@ rule score:
         reference_tokens=[
             f"results/{{corpus}}/{{source}}-{{target}}/tokens/{split}.{{target}}" for split in DECODED
         ],
-        source="results/{corpus}/{source}-{target}/bpe/test.{source}",
         sets=JOBS.test_set_files,
         prepared=[
             f"results/{{corpus}}/{{source}}-{{target}}/{folder}/{split}.{side}"
@@ -76,6 +75,6 @@ rule score:
         hypotheses=HYPOTHESES,
     shell:
         "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
-        " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"
+        " --references {input.references:q} --reference-tokens {input.reference_tokens:q}"
         " {params.sets} {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
         " --sentences {output.sentences:q} --prepared {input.prepared:q} 2> {log:q}"

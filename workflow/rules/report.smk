@@ -20,44 +20,6 @@ rule curves:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
-rule bleu_figure:
-    input:
-        sentences=run_files("sentences.csv"),
-    output:
-        **captioned("bleu", "BLEU", of="{experiment}"),
-    log:
-        "results/logs/bleu_figure.{experiment}.log",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("bleu-figure"),
-        runs=lambda wildcards: as_json(runs(wildcards)),
-        labels=system_labels,
-        output=stem,
-    shell:
-        "synmask bleu-figure --inputs {input.sentences:q} --runs {params.runs:q} --labels {params.labels:q}"
-        " --output {params.output:q} 2> {log:q}"
-
-
-rule sweep_figure:
-    input:
-        scores=run_files("scores.json"),
-    output:
-        **captioned("sweep", "sweep", of="{experiment}"),
-    log:
-        "results/logs/sweep_figure.{experiment}.log",
-    localrule: True
-    conda:
-        "../envs/synmask.yaml"
-    params:
-        code=JOBS.code("sweep-figure"),
-        setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
-        output=stem,
-    shell:
-        "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
-
-
 rule distribution_figure:
     input:
         distribution=first_runs(

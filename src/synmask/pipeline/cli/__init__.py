@@ -86,8 +86,6 @@ VERBS = {
     ),
     "Figures": (
         "reporting:curves",
-        "reporting:bleu_figure",
-        "reporting:sweep_figure",
         "reporting:distribution_figure",
         "trees:tree_page",
     ),

@@ -55,7 +55,6 @@ def score_run(
     hypotheses: Some[Path],
     references: Some[Path],
     reference_tokens: Some[Path],
-    source: Path,
     sets: tuple[str, ...] = (),
     set_files: tuple[Path, ...] = (),
     lowercase: Lowercase = False,
@@ -72,18 +71,16 @@ def score_run(
         hypotheses: Prefix of `decode`'s output for each, made with --references.
         references: Plain reference text of each.
         reference_tokens: Tokenised reference of each.
-        source: Source sentences of the last split in BPE.
         sets: Names of the sets that the last split is made of, which are also scored apart.
         set_files: Raw text of each set, in one language: its lines are counted.
         run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
-        sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
-            split words of the source.
+        sentences: Output: sentences.csv, for significance tests.
         prepared: Source and target tokens of the training set, then of each split, to count the pairs that
             they share.
     """
     from synmask.pipeline.evaluation.bleu import read_decoded, score
-    from synmask.pipeline.evaluation.run_scores import (
+    from synmask.pipeline.evaluation.sentences import (
         members,
         perplexity,
         read_probabilities,
@@ -113,7 +110,7 @@ def score_run(
     if prepared:
         named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
         scores |= {"overlap": overlaps(together(**named))}
-    rows = [*sentence_rows(plain, tokenised, source, probable, of_sets, **how)]
+    rows = [*sentence_rows(plain, tokenised, probable, of_sets, **how)]
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(_of_run(run, train, scores)))
         csv.writer(counted, lineterminator="\n").writerows(rows)

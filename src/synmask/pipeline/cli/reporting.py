@@ -1,10 +1,6 @@
 """Verbs that make tables, figures and pages."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
 
 from synmask.pipeline.cli.options import Figure, Json, Labels, Some, labels_of, together
 from synmask.pipeline.config import read_published
@@ -12,15 +8,6 @@ from synmask.pipeline.config.base import Line
 from synmask.pipeline.config.table_plan import Plan
 from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.page_plan import PagePlan
-
-if TYPE_CHECKING:
-    from synmask.pipeline.evaluation.sentences import Run
-
-Sentences = Annotated[Some[Path], Parameter(help="sentences.csv of the runs.")]
-Runs = Annotated[
-    Json[list[tuple[str, str, int]]],
-    Parameter(help="Direction, system and seed of each input, as a JSON list of triples."),
-]
 
 
 def table(
@@ -86,37 +73,6 @@ def curves(*, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Lab
 
     histories = dict(together(runs=runs, inputs=inputs))
     curves(histories, output, labels_of((system for system, _ in histories), labels))
-
-
-def bleu_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
-    """Plot BLEU by system, with confidence intervals over test sentences."""
-    from synmask.pipeline.evaluation.sentences import intervals
-    from synmask.pipeline.reporting.bleu_figures import bleu_dots
-
-    files, named = _sentences(inputs, runs, labels)
-    bleu_dots(intervals(files), output, named)
-
-
-def _sentences(
-    inputs: Sequence[Path], runs: Sequence[tuple[str, str, int]], labels: Sequence[tuple[str, str]]
-) -> tuple[dict["Run", Path], dict[str, str]]:
-    """Run → its file of sentences, and system → label."""
-    from synmask.pipeline.evaluation.sentences import Run
-
-    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
-    return files, labels_of((run.system for run in files), labels)
-
-
-def sweep_figure(*, inputs: Some[Path], setting: str, output: Figure) -> None:
-    """Plot BLEU on the validation and test sets against a number in the settings.
-
-    Args:
-        inputs: scores.json of the runs.
-        setting: The key of the number, e.g. system.options.bpe_dim.
-    """
-    from synmask.pipeline.reporting.bleu_figures import sweep
-
-    sweep(inputs, setting, output)
 
 
 def distribution_figure(*, distribution: Path, title: Line, output: Figure) -> None:

@@ -1,7 +1,6 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from synmask.pipeline.text import languages
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 TOKENISED = [f"tokenised_{count}" for count in COUNTS]  # the same, of tokenised BLEU
-SOURCE = ["source_words", "split_words"]
 Texts = tuple[list[str], list[str]]  # hypotheses and references, sentence by sentence
 
 
@@ -126,34 +124,18 @@ def score(
 
 
 def sentence_counts(
-    plain: Texts, tokens: Texts, source: Path, *, language: str, lowercase: bool = False
+    plain: Texts, tokens: Texts, *, language: str, lowercase: bool = False
 ) -> Iterator[list[int]]:
-    """Yield `COUNTS` (sacreBLEU's), `TOKENISED` and `SOURCE` of each test sentence.
-
-    Args:
-        plain, tokens: as for `score`.
-        source: the file of source sentences in BPE.
-        language, lowercase: as for `bleu`.
-    Raises:
-        UserError: the source does not have as many lines.
-    """
-    sources = list(read_lines(source))
-    if len(sources) != len(plain[0]):
-        raise UserError(
-            f"{source} has {len(sources)} lines, its translation {len(plain[0])}; decode the test set again"
-        )
+    """Yield `COUNTS` (sacreBLEU's) and `TOKENISED` of each sentence; arguments as for `score`."""
     metrics = [bleu(metric, language, lowercase=lowercase) for metric in ("sacrebleu", "bleu_tokenised")]
     for metric in metrics:
         metric.effective_order = True  # does not affect counts; avoids a warning per sentence
-    for pieces, *pairs in zip(sources, zip(*plain, strict=True), zip(*tokens, strict=True), strict=True):
-        counts = []
-        for metric, (line, expected) in zip(metrics, pairs, strict=True):
-            found = metric.sentence_score(line, [expected])
-            counts += [*found.counts, *found.totals, found.sys_len, found.ref_len]
-        goes_on = [piece.endswith("@@") for piece in pieces.split()]
-        words = goes_on.count(False)
-        split = sum(now and not before for before, now in pairwise([False, *goes_on]))
-        yield [*counts, words, split]
+    for pairs in zip(zip(*plain, strict=True), zip(*tokens, strict=True), strict=True):
+        found = [
+            metric.sentence_score(line, [expected])
+            for metric, (line, expected) in zip(metrics, pairs, strict=True)
+        ]
+        yield [count for one in found for count in (*one.counts, *one.totals, one.sys_len, one.ref_len)]
 
 
 def score_texts(

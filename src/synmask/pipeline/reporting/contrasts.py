@@ -1,7 +1,6 @@
 """Contrasts between the runs of systems: differences, both tests, Holm's correction, verdicts."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -10,9 +9,9 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from synmask.pipeline.config.base import DIRECTION, Line, Section, SystemName
+from synmask.pipeline.config.base import Line, Section, SystemName
 from synmask.pipeline.evaluation.bootstrap import f1
-from synmask.pipeline.evaluation.sentences import OF_SENTENCES, read_sentences
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import LEVEL, compare, holm, over_seeds, seeds_needed
 from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
@@ -84,28 +83,21 @@ class Found:
 
 
 class Runs:
-    """The results of the runs in a folder: all of them, or those with these `scores`."""
+    """The results of runs, given as their folders: …/DIRECTION/SYSTEM/seedN."""
 
-    def __init__(self, folder: Path, corpus: str, scores: Sequence[Path] | None = None) -> None:
-        self.folder = folder / corpus
-        self.chosen = None if scores is None else {path.parent.parts[-4:] for path in scores}
-        if not self.folder.is_dir():
-            raise UserError(f"{self.folder}: no such folder; give the folder that holds the runs' corpora")
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self.folders: dict[tuple[str, str], dict[int, Path]] = {}
+        for folder in sorted(folders, key=lambda path: int(path.name.removeprefix("seed"))):
+            direction, system, seed = folder.parts[-3:]
+            self.folders.setdefault((direction, system), {})[int(seed.removeprefix("seed"))] = folder
 
     def directions(self) -> list[str]:
-        names = (path.name for path in self.folder.iterdir() if path.is_dir())
-        return sorted(name for name in names if re.fullmatch(DIRECTION, name))
-
-    def files(self, name: str, direction: str = "*", system: str = "*") -> list[Path]:
-        """The files of this name of the runs, in the order of their paths."""
-        paths = sorted(self.folder.glob(f"{direction}/{system}/seed*/{name}"))
-        paths = [path for path in paths if re.fullmatch(r"seed\d+", path.parent.name)]
-        return [path for path in paths if self.chosen is None or path.parent.parts[-4:] in self.chosen]
+        return sorted({direction for direction, _ in self.folders})
 
     def seeds(self, direction: str, system: str, name: str) -> dict[int, Path]:
         """Seed → its file of this name, if it exists."""
-        paths = self.files(name, direction, system)
-        return dict(sorted((int(path.parent.name.removeprefix("seed")), path) for path in paths))
+        files = {seed: path / name for seed, path in self.folders.get((direction, system), {}).items()}
+        return {seed: path for seed, path in files.items() if path.exists()}
 
     def scores(self, metric: str, direction: str, system: str, row: str = "induced") -> list[float]:
         """Of each seed; `row` names the kind of trees."""
@@ -121,21 +113,15 @@ class Runs:
     def counts(self, metric: str, direction: str, system: str, row: str = "induced") -> list:
         """Of each seed the counts per sentence from whose sums `score_of(metric)` computes the score."""
         if metric in OF_SENTENCES:
-            return self._sentences(direction, system, OF_SENTENCES[metric][0])
+            paths = self.seeds(direction, system, "scores.json").values()
+            found = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
+            for path in (path for path, counts in found.items() if counts is None):
+                raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
+            return [*found.values()]
         scored = self.seeds(direction, system, "parse.json").values()
         counts = read_counts(path.with_name("parse_counts.json") for path in scored)
         protocol = metric.removeprefix("f1_")
         return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
-
-    def _sentences(self, direction: str, system: str, columns: Sequence[str]) -> list[np.ndarray]:
-        found = []
-        for scored in self.seeds(direction, system, "scores.json").values():
-            path = scored.with_name("sentences.csv")
-            table = read_sentences(path)
-            if lacking := {*columns} - {*table.columns}:
-                raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; decode and score it again")
-            found.append(table[[*columns]].to_numpy().T)
-        return found
 
 
 def score_of(metric: str) -> Callable[[np.ndarray], np.ndarray]:

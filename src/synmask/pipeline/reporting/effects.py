@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.contrasts import Found, Runs, compare_all
-from synmask.pipeline.reporting.entries import RESULTS, TrainingRun
+from synmask.pipeline.reporting.entries import TrainingRun
 from synmask.pipeline.reporting.layout import arrow, probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
@@ -107,16 +107,18 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> list[Panel]:
     Raises:
         UserError: a file is damaged, or two runs have other test sentences.
     """
-    made = [run for run in runs if run.value("test.sacrebleu") is not None]
-    scores = [run.folder / "scores.json" for run in made if (run.folder / "sentences.csv").exists()]
+    made = [
+        run.folder
+        for run in runs
+        if run.value("test.sacrebleu") is not None and (run.folder / "sentences.csv").exists()
+    ]
     shown: list[Panel] = []
     for asked in plan.get("contrasts", ()):
-        if (RESULTS / asked["corpus"]).is_dir():
-            experiments = [one for one in plan["experiments"] if one["name"] in asked["experiments"]]
-            found = Runs(RESULTS, asked["corpus"], scores)
-            tested = [one for group in compare_all(asked["contrasts"], found) for one in group]
-            corpus = f"{asked['corpus']}, " if len(plan["contrasts"]) > 1 else ""
-            shown += _panels(tested, experiments, found, corpus)
+        experiments = [one for one in plan["experiments"] if one["name"] in asked["experiments"]]
+        found = Runs(folder for folder in {*made} if folder.parts[-4] == asked["corpus"])
+        tested = [one for group in compare_all(asked["contrasts"], found) for one in group]
+        corpus = f"{asked['corpus']}, " if len(plan["contrasts"]) > 1 else ""
+        shown += _panels(tested, experiments, found, corpus)
     return shown
 
 

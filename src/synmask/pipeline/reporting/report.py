@@ -34,11 +34,9 @@ from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {
-    "bleu": "BLEU of the systems",
     "curves": "Training and validation loss",
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
-    "sweep": "BLEU by setting",
 }
 COST = {metric.label for metric in METRICS.values() if not metric.contest}
 

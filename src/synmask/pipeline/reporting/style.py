@@ -1,8 +1,6 @@
 """The style of all figures, and how they are saved: the same data gives the same bytes."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -18,8 +16,6 @@ from synmask.pipeline.files import writing
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 LINES = ["-", "--", ":"]
 GREY, DARK = "#8C8C8C", "#333333"
-# The same in every figure: heights, distances, P_D, constituents of the gold tree, split words.
-HEIGHT, DISTANCE, PARENT, RIGHT, PIECE = COLOURS[4], COLOURS[0], "#6A51A3", COLOURS[2], COLOURS[1]
 PARENTS = "Purples"  # matplotlib's colour map for P_D
 STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
@@ -55,23 +51,6 @@ def legend_below(figure: Figure, axes: Axes) -> None:
     """A legend of `axes` below all panels, at most four entries per row."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
-
-
-def seed_dots(axes: Axes, values: Sequence[float], row: float, colour: str) -> None:
-    """Small points for single seeds, just below the mean in this row."""
-    style = {"color": colour, "markersize": 4, "alpha": 0.6, "mec": "white"}
-    axes.plot(values, [row + 0.2] * len(values), "o", **style)
-
-
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Rows 0, 1, … with these names, from the top down."""
-    axes.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5))
-    axes.grid(visible=False, axis="y")
-
-
-def beside(axes: Axes, text: str, x: float, row: float, gap: float, **options: Any) -> None:
-    """Write a text `gap` points to the right of x."""
-    axes.annotate(text, (x, row), xytext=(gap, 0), textcoords="offset points", va="center", **options)
 
 
 def text_width(text: str) -> float:

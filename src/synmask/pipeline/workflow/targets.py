@@ -206,9 +206,7 @@ class Targets:
 
     def figures(self, experiment: str) -> list[str]:
         stem = f"results/figures/{experiment}"
-        files = [f"{stem}-bleu.svg"]
-        if self.config.swept_setting(experiment):
-            files.append(f"{stem}-sweep.svg")
+        files = []
         for direction in self.entry(experiment).directions:
             files.append(f"{stem}-{direction}-curves.svg")
             if self.inducing(experiment, "heads"):
