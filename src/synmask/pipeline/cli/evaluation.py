@@ -79,7 +79,7 @@ def score_run(
         prepared: Source and target tokens of the training set, then of each split, to count the pairs that
             they share.
     """
-    from synmask.pipeline.evaluation.bleu import read_decoded, score
+    from synmask.pipeline.evaluation.bleu import read_texts, score
     from synmask.pipeline.evaluation.sentences import (
         members,
         perplexity,
@@ -95,7 +95,8 @@ def score_run(
         splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
     )
     for split, hypothesis, reference, tokens in parts:
-        plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        texts = read_texts(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        plain, tokenised = texts[:2], texts[2:]
         cost = read_object(f"{hypothesis}.json")
         if whose := cost.pop("run", None):
             check_owner(Path(f"{hypothesis}.json"), {"run": whose}, run.given(), "settings")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_aligned
 from synmask.pipeline.text import languages
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
@@ -61,41 +61,18 @@ def bleu_of_counts(sums: np.ndarray) -> np.ndarray:
     return np.where(matches.any(axis=-1), scores, 0)
 
 
-def read_texts(hypotheses: str | Path, references: str | Path) -> Texts:
-    """Read translations and their references: one sentence per line, equally many lines.
+def read_texts(*paths: str | Path) -> list[list[str]]:
+    """Read translations and their references, perhaps plain and tokenised: one sentence per line.
 
+    Args:
+        paths: the second is plain references.
     Raises:
         UserError: a file is missing, empty or not UTF-8, the line counts differ, or all references are blank.
     """
-    texts = list(read_lines(hypotheses)), list(read_lines(references))
-    for path, lines in zip((hypotheses, references), texts, strict=True):
-        if not lines:
-            raise UserError(f"{path}: empty file; nothing to score")
+    texts = read_aligned(paths, "give one hypothesis per reference")
     if not any(line.strip() for line in texts[1]):
-        raise UserError(f"{references}: only blank lines; give the reference translations")
-    if len(texts[0]) != len(texts[1]):
-        raise UserError(
-            f"{hypotheses} has {len(texts[0])} lines, {references} {len(texts[1])}; "
-            "give one hypothesis per reference"
-        )
+        raise UserError(f"{paths[1]}: only blank lines; give the reference translations")
     return texts
-
-
-def read_decoded(
-    detokenised: str | Path, references: str | Path, tokenised: str | Path, reference_tokens: str | Path
-) -> tuple[Texts, Texts]:
-    """Read a translated set, plain and tokenised without sub-words → the arguments of `score`.
-
-    Raises:
-        UserError: as `read_texts`, or there are other numbers of lines in the two.
-    """
-    plain, tokens = read_texts(detokenised, references), read_texts(tokenised, reference_tokens)
-    if len(tokens[0]) != len(plain[0]):
-        raise UserError(
-            f"{tokenised} has {len(tokens[0])} lines, {detokenised} {len(plain[0])}; "
-            "give the same hypotheses, tokenised and detokenised"
-        )
-    return plain, tokens
 
 
 def score(
@@ -153,7 +130,7 @@ def score_texts(
         tokenise,  # imported here: the workflow's scores do not depend on it
     )
 
-    plain = read_texts(hypotheses, references)
+    plain = tuple(read_texts(hypotheses, references))
     tokens = None
     if _sacrebleu_code(language) not in ("zh", "ja"):
         tokens = tuple([*tokenise(lines, language)] for lines in plain)

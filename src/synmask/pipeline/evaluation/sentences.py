@@ -19,7 +19,7 @@ from synmask.pipeline.evaluation.bleu import (
     score,
     sentence_counts,
 )
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_csv, read_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,15 +117,8 @@ def read_sentences(path: Path) -> "pd.DataFrame":
     Raises:
         UserError: no such file, or of another kind.
     """
-    import pandas as pd  # here: what only writes does without it
-
     kinds = dict.fromkeys([*COUNTS, *TOKENISED, "tokens"], np.int64) | {"log_probability": np.float64}
-    try:
-        rows = pd.read_csv(path, dtype=kinds, keep_default_na=False)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; decode and score this run first") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not a table of counts ({error}); delete it and rerun") from None
-    if {*COUNTS} - {*rows.columns} or rows.empty:
-        raise UserError(f"{path}: not a table of counts; delete it and rerun")
+    rows = read_csv(path, COUNTS, "decode and score this run again", dtype=kinds, keep_default_na=False)
+    if rows.empty:
+        raise UserError(f"{path}: no sentence in it; decode and score this run again")
     return rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmask.pipeline.corpora.tasks import TASKS, Examples, task_named
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_csv, read_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,17 +112,7 @@ def read_examples(path: Path) -> "pd.DataFrame":
     Raises:
         UserError: no such file, or of another kind.
     """
-    import pandas as pd
-
-    try:
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; score this run first") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not a table of answers ({error}); delete it and rerun") from None
-    if list(rows.columns) != EXAMPLES:
-        raise UserError(f"{path}: not a table of answers; delete it and rerun")
-    return rows
+    return read_csv(path, EXAMPLES, "score this run again", dtype=str, keep_default_na=False)
 
 
 def majority(task: str, train: Examples, dev: Examples) -> dict[str, float]:

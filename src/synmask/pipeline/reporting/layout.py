@@ -170,8 +170,8 @@ def arrow(direction: str) -> str:
     return "→".join(language[0].upper() + language[1:] for language in sides(direction))
 
 
-def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:
-    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`.
+def write_tables(out: Path, tables: Sequence[Layout]) -> None:
+    """Write OUT.md, OUT.tex and, for the page, OUT.json.
 
     LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
     """
@@ -179,7 +179,7 @@ def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] 
     write_lines(f"{out}.md", itertools.islice(markdown, 1, None))
     write_lines(f"{out}.tex", itertools.chain.from_iterable(map(_latex, tables)))
     with writing(f"{out}.json") as handle:
-        json.dump([asdict(table) for table in (*tables, *more)], handle, ensure_ascii=False)
+        json.dump([asdict(table) for table in tables], handle, ensure_ascii=False)
 
 
 def write_csv(out: str | Path, data: "pd.DataFrame") -> None:
@@ -257,29 +257,20 @@ def _latex(table: Layout) -> list[str]:
 
 
 def _tabular(table: Layout) -> list[str]:
-    width = len(table.stubs)
-    lines = [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
-    for level in range(len(table.heads[0]) - 1):
-        lines += _spanning(table.heads, level, width)
-    lines += [_row(map(escape, [*table.stubs, *(head[-1] for head in table.heads)])), r"\midrule"]
-    for words, cells in table.rows:
-        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text) for cell in cells)
-        lines.append(_row([*map(escape, words), *texts]))
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
+    """By pandas: each level of heads above its columns; levels without any text are left out."""
+    import pandas as pd
 
-
-def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[str]:
-    """One level of heads, each above its columns, and the rules below; nothing if all are empty."""
-    if not any(head[level] for head in heads):
-        return []
-    cells, rules, first = [""] * width, [], width + 1
-    for prefix, group in itertools.groupby(heads, key=lambda head: head[: level + 1]):
-        count = len(list(group))
-        cells.append(rf"\multicolumn{{{count}}}{{c}}{{{escape(prefix[-1])}}}")
-        rules.append(rf"\cmidrule(lr){{{first}-{first + count - 1}}}")
-        first += count
-    return [_row(cells), " ".join(rules)]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    levels = [level for level in range(len(table.heads[0])) if any(head[level] for head in table.heads)]
+    stubs = [(*[""] * (len(levels) - 1), escape(stub)) for stub in table.stubs]
+    heads = [*stubs, *(tuple(escape(head[level]) for level in levels) for head in table.heads)]
+    rows = [
+        [
+            *map(escape, words),
+            *(rf"\textbf{{{escape(one.text)}}}" if one.best else escape(one.text) for one in values),
+        ]
+        for words, values in table.rows
+    ]
+    frame = pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(heads))
+    align = "l" * len(stubs) + "r" * len(table.heads)
+    printed = frame.style.hide().to_latex(hrules=True, multicol_align="c", column_format=align)
+    return printed.splitlines()

@@ -181,5 +181,5 @@ def _examples(
         return None
     hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
     signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
-    found = examples(*texts, hypotheses, language=target, lowercase="case:lc" in signature)
+    found = examples(*texts, hypotheses, lowercase="case:lc" in signature)
     return (list(hypotheses), found) if found else None

@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
 
 from synmask.pipeline.files import writing
 
@@ -39,24 +37,16 @@ def look(index: int) -> dict:
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": LINES[index // len(COLOURS) % len(LINES)]}
 
 
-def panels(
-    rows: int, columns: int, *, width: float, height: float, **options: bool
-) -> tuple[Figure, np.ndarray]:
-    """A figure of rows x columns axes, each of this size in inches, without overlaps."""
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+def panels(columns: int, *, width: float, height: float) -> tuple[Figure, np.ndarray]:
+    """A figure of axes side by side, each of this size in inches, without overlaps."""
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    return figure, figure.subplots(1, columns, squeeze=False)[0]
 
 
 def legend_below(figure: Figure, axes: Axes) -> None:
     """A legend of `axes` below all panels, at most four entries per row."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
-
-
-def text_width(text: str) -> float:
-    """Width of a text in inches, in the figures' font and size."""
-    font = FontProperties(family=STYLE["font.family"], size=STYLE["font.size"])
-    return TextPath((0, 0), text, prop=font).get_extents().width / 72 if text.strip() else 0.0
 
 
 def save(figure: Figure, out: Path, data: pd.DataFrame) -> None:
