@@ -135,7 +135,7 @@ def score_templates(
         run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
     """
-    from synmask.pipeline.evaluation.template_scores import score_templates
+    from synmask.pipeline.evaluation.bleu import score_templates
 
     parts = together(splits=splits, predicted=predicted, gold=gold)
     found = {split: score_templates(ours, theirs, run.target) for split, ours, theirs in parts}

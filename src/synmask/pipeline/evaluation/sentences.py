@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmask.pipeline.evaluation.bleu import (
-    COUNTS,
-    TOKENISED,
-    Texts,
-    bleu_of_counts,
-    score,
-    sentence_counts,
-)
+from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, Texts, bleu_of_counts, score, sentence_counts
 from synmask.pipeline.files import UserError, read_csv, read_lines
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def compare(
     Raises:
         ValueError: as `paired_bootstrap`.
     """
-    p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples).p
+    p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples)
     p_seeds = over_seeds([one - gain for one in scores], rivals).p
     return Certainty(p_test_set if p_seeds is None else max(p_test_set, p_seeds), p_test_set, p_seeds)
 

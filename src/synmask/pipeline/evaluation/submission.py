@@ -69,8 +69,6 @@ def write_submission(
     """
     if missing := [name for name in SUBMISSION if name not in answers]:
         raise UserError(f"GLUE's server wants {', '.join(missing)}, too; give predictions for all test sets")
-    if unknown := [name for name in answers if name not in SUBMISSION]:
-        raise UserError(f"GLUE's server knows no {', '.join(unknown)}; it wants {', '.join(SUBMISSION)}")
     columns = {name: _column(name, answers[name], rows[name]) for name in SUBMISSION}
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
     summary = {name: read_object(chosen[name]) | {"rows": rows[name]} for name in SUBMISSION}

@@ -165,11 +165,10 @@ def read_predictions(task: str, path: str | Path, count: int) -> list[str]:
     lines = list(read_lines(path))
     if len(lines) != count:
         raise UserError(f"{path}: {len(lines)} predictions for {count} examples; predict the same part again")
+    known = f"one of {', '.join(labels)}" if labels else "a finite number"
     for number, line in enumerate(lines, start=1):
-        if labels and line not in labels:
-            raise UserError(f"{path}, line {number}: unknown label {line!r}; expected {', '.join(labels)}")
-        if not labels and not _finite(line):
-            raise UserError(f"{path}, line {number}: {line!r} is not a finite number")
+        if line not in labels if labels else not _finite(line):
+            raise UserError(f"{path}, line {number}: {line!r} is not {known}")
     return lines
 
 

@@ -124,11 +124,7 @@ def _scored(runs: pd.DataFrame, metric: str, **cell: str | None) -> pd.DataFrame
 
 
 def _test(
-    counts: Callable[[str, Path], Sequence[np.ndarray] | None],
-    column: dict[str, Any],
-    metric: str,
-    ours: pd.DataFrame,
-    theirs: pd.DataFrame,
+    counts: Callable, column: dict[str, Any], metric: str, ours: pd.DataFrame, theirs: pd.DataFrame
 ) -> Certainty | None:
     """The runs of a cell against the baseline's; None if a run has no counts."""
     sides = [[counts(metric, path) for path in side["counts"]] for side in (ours, theirs)]

@@ -28,9 +28,8 @@ from synmask.pipeline.reporting.style import (
 def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
     """Training and validation loss by epoch: a line per system (mean over seeds), a band from min to max.
 
-    If a system has several seeds, each is a thin line in the band. Later lines are thinner, so that none
-    hides another. The axis ends at the 90th percentile of the epochs' median losses, so that outliers do not
-    flatten the rest.
+    Later lines are thinner, so that none hides another. The axis ends at the 90th percentile of the epochs'
+    median losses, so that outliers do not flatten the rest.
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
@@ -57,9 +56,6 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
             width = 1.2 + 3 * (count - 1 - index) / max(count - 1, 1)
             axes.plot(mean.index, mean, label=labels[system], marker=marker, linewidth=width, **look(index))
             axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.15, lw=0)
-            if runs["seed"].nunique() > 1:
-                for _, run in runs.groupby("seed"):
-                    axes.plot(run["epoch"], run[column], color=colour, linewidth=0.6, alpha=0.6)
         axes.set(title=title, xlabel="Epoch", ylabel="nats a target token")
         axes.xaxis.get_major_locator().set_params(integer=True)
         low, high = data[column].min(), data.groupby("epoch")[column].median().quantile(0.9)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -68,12 +68,6 @@ class Value:
     best: bool = False
     run: tuple[str, str, str] | None = None
     printed: str | None = None
-
-    @classmethod
-    def over_seeds(cls, scores: "pd.Series", **more: Any) -> "Value":
-        """The mean of scores, one per seed, and their sample standard deviation; nothing without scores."""
-        mean = float(scores.mean()) if len(scores) else None
-        return cls(mean, sd=scores.std(ddof=1) if len(scores) > 1 else None, **more)
 
     @property
     def text(self) -> str:
@@ -140,10 +134,6 @@ class Layout:
     def changes(self) -> bool:
         """Whether any value is compared with the baseline."""
         return any(value.change is not None for _, values in self.rows for value in values)
-
-    def empty(self) -> list[str]:
-        """The labels of rows without any number."""
-        return [" ".join(words) for words, values in self.rows if not any(map(_shows, values))]
 
     def readable(self) -> "Layout":
         """The table without rows and columns of dashes and without columns that repeat their neighbour."""

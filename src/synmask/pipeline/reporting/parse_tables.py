@@ -131,7 +131,9 @@ def _table(
                 scores = _scores(here, tree, system, metric)
                 run = (runs["corpus"].iloc[0], direction, system) if system else None
                 test = tests.get(system, {}) if metric == "f1" and len(scores) else {}
-                column.append(Value.over_seeds(scores, run=run, **test))
+                mean = float(scores.mean()) if len(scores) else None
+                sd = scores.std(ddof=1) if len(scores) > 1 else None
+                column.append(Value(mean, sd=sd, run=run, **test))
             rivals = (None if row[1] == "oracle" else one.mean for row, one in zip(rows, column, strict=True))
             for (_, cells), one, best in zip(table.rows, column, highest(rivals, 2), strict=True):
                 cells.append(replace(one, best=best))

@@ -26,10 +26,7 @@ SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit", "diverged"]
-OUTPUTS = [
-    "model",
-    "answers",
-]  # checksums: of weights; of the test set's translations, or a part's answers
+OUTPUTS = ["model", "answers"]  # checksums: of weights; of the test set's translations, or a part's answers
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from synmask.pipeline.files import writing
+from synmask.pipeline.reporting.layout import write_csv
 
 # Okabe and Ito's palette, safe for the colour-blind, without black and yellow.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
@@ -56,8 +57,7 @@ def save(figure: Figure, out: Path, data: pd.DataFrame) -> None:
     for extension, undated in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
         with writing(out.with_name(f"{out.name}.{extension}"), "wb") as handle:
             figure.savefig(handle, format=extension, metadata=undated)
-    with writing(out.with_name(f"{out.name}.csv")) as handle:
-        data.to_csv(handle, index=False, lineterminator="\n")
+    write_csv(out, data)
 
 
 def settle(figure: Figure) -> None:

@@ -1,6 +1,5 @@
 """A page to browse trees sentence by sentence, gold and induced ones side by side."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -30,12 +29,18 @@ KEY = (
 )
 
 
+CONTROLS = (
+    '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
+    '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output></form>'
+)
+
+
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
     """SHOWN sentences, evenly spaced from the shortest to the longest, each with its trees side by side.
 
     Sentences without words, of empty lines or failed parses, are left out. The section has its own style and
     script and loads nothing; its classes begin with "tree-". Without JavaScript every sentence unfolds by
-    itself; with it, one is shown at a time, to step, search and order.
+    itself; with it, one is shown at a time.
 
     Args:
         gold: the gold trees of N sentences.
@@ -53,7 +58,7 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str
         [
             '<div class="tree-section">',
             f"<style>{part('tree_page.css')}</style>",
-            _controls(list(induced)),
+            CONTROLS,
             KEY,
             *sentences,
             f"<script>{part('tree_page.js')}</script>",
@@ -99,33 +104,16 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
     )
 
 
-def _controls(labels: list[str]) -> str:
-    orders = "".join(
-        f"<option value={number}>F1 of {escape(label)}, lowest first</option>"
-        for number, label in enumerate(labels)
-    )
-    return (
-        '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
-        '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output>'
-        '<label>Search <input type="search" class="tree-search"></label>'
-        f'<label>Order <select class="tree-order"><option value="">length</option>{orders}</select></label>'
-        "</form>"
-    )
-
-
 def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse], *, shown: bool) -> str:
-    f1 = [round(sentence.f1(label), 1) for label in parses]
     headings = {"gold": sentence.heading("gold", "")}
-    headings |= {
-        label: sentence.heading(label, f"F1 {score}") for label, score in zip(parses, f1, strict=True)
-    }
+    headings |= {label: sentence.heading(label, f"F1 {sentence.f1(label):.1f}") for label in parses}
     drawn = "".join(
         _figure(drawing, sentence, parses.get(title), headings[title])
         for title, drawing in sentence.drawings.items()
     )
     text = escape(" ".join(sentence.drawings["gold"].leaves))
     return (
-        f'<details class="tree-sentence" data-f1="{json.dumps(f1)}"{" open" * shown}>'
+        f'<details class="tree-sentence"{" open" * shown}>'
         f'<summary class="tree-text">{number}. {text}</summary><div class="tree-row">{drawn}</div></details>'
     )
 
