@@ -76,7 +76,8 @@ def claim_verdict(parts: Sequence[Verdict]) -> Verdict:
 
 def write_verdict(claims: Path, results: Path, output: Path) -> None:
     asked = yaml.safe_load(claims.read_text(encoding="utf-8"))
-    runs = StudyRuns((results / asked["corpus"]).glob("*/*/seed*"))
+    found = (results / asked["corpus"]).glob("*/*/seed*")
+    runs = StudyRuns(folder for folder in found if folder.name.removeprefix("seed").isdecimal())
     contrasts = [
         (claim["name"], contrast_of(**one)) for claim in asked["claims"] for one in claim["contrasts"]
     ]

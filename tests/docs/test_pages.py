@@ -8,9 +8,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from synmask.pipeline.config.claims import Claims
 
 from synmask.pipeline.config import load, project_files, read_all, read_published
-from synmask.pipeline.config.claims import Claims
 from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.workflow.targets import Targets

@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import NormalDist, fmean, stdev
 
 import pytest
+from synmask.pipeline.evaluation.contrasts import LEVEL
+from synmask.pipeline.reporting.verdict import SAMPLES, SMALL, SMALL_OF
 
 from synmask.pipeline.config import read_published
-from synmask.pipeline.evaluation.contrasts import LEVEL
 from synmask.pipeline.evaluation.significance import seeds_differ
-from synmask.pipeline.reporting.verdict import SAMPLES, SMALL, SMALL_OF
 
 ROOT = Path(__file__).parents[2]
 DE, EN = "de-en", "en-de"

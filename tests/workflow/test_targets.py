@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from synmask.pipeline.config.claims import Claims
 
 from synmask.pipeline.config import (
     Config,
@@ -19,7 +20,6 @@ from synmask.pipeline.config import (
     read_published,
     read_yaml,
 )
-from synmask.pipeline.config.claims import Claims
 from synmask.pipeline.workflow.jobs import Jobs
 from synmask.pipeline.workflow.paths import any_of
 from synmask.pipeline.workflow.targets import Targets
