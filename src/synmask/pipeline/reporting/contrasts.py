@@ -179,7 +179,7 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[Found]:
 
 
 def _sides(contrast: Contrast, read: Callable, direction: str) -> tuple[list, list]:
-    """What `read` finds of both sides' runs; trivial trees are in the files of the system."""
+    """Both sides' runs, as `read` finds them; trivial trees are in the files of the system."""
     metric, row = contrast.metric, contrast.row
     rival = (contrast.system, contrast.rival) if contrast.trivial else (contrast.rival, row)
     return read(metric, direction, contrast.system, row), read(metric, direction, *rival)

@@ -267,7 +267,7 @@ class Targets:
         )
 
     def _page_contrasts(self, experiments: Iterable[str]) -> list[dict[str, Any]]:
-        """What a page tests, by corpus (`CorpusContrasts`): each system's BLEU against that of the first of
+        """The tests of a page, by corpus (`CorpusContrasts`): each system's BLEU against that of the first of
         its experiment, and the F1 of its trees against right-branching ones."""
         found: dict[str, dict[str, Any]] = {}
         for name in experiments:
