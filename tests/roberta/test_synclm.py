@@ -1,8 +1,10 @@
 """SynCLM's losses against slow loops, and continued pre-training from text with parses to fine-tuned weights."""
 
 import csv
+import json
 import math
 from argparse import Namespace
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -257,6 +259,25 @@ def test_without_the_losses_it_is_a_masked_language_model(weights, data, tmp_pat
     assert (
         abs(float(rows[-1]["valid_loss"]) - float(rows[-1]["mlm_loss"])) < 0.1
     )  # means of batches and of tokens
+    summary = json.loads((tmp_path / "run/train.json").read_text())
+    train, valid = (
+        Counter(id for id in read_encoded(data / f"{part}.npz").tokens.tolist() if id > 3)
+        for part in ("train", "valid")
+    )
+    size = len(load_weights(weights).dictionary)
+    shares = {id: (train[id] + 1) / (train.total() + size) for id in valid}
+    nats = -sum(times * math.log(shares[id]) for id, times in valid.items()) / valid.total()
+    assert abs(summary["unigram_ppl"] - math.exp(nats)) < 1e-3
+    assert (summary["diverged"] is None) == (float(rows[-1]["mlm_loss"]) < nats)
+
+
+def test_continued_pretraining_that_explodes_is_marked(weights, data, tmp_path):
+    settings = run_settings(losses=[]).plain()
+    settings["training"] |= {"lr": 5.0, "warmup_updates": 1}
+    settings = ContinuedRun.model_validate(settings)
+    continue_pretraining(data, weights, tmp_path / "run", settings, seed=1)
+    summary = json.loads((tmp_path / "run/train.json").read_text())
+    assert "word frequencies alone have" in summary["diverged"]
 
 
 def test_annotations_follow_their_sentences(weights, data):

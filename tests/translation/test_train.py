@@ -12,6 +12,7 @@ from synmask.pipeline.config import GUIDES, load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
+from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.parse import parse_file
@@ -23,9 +24,7 @@ KEEP = 2
 
 def run(corpus, folder, settings, seed=1, **how):
     train(corpus / "bin", folder, "de", "en", typed(settings), seed, keep=KEEP, **how)
-    return {
-        path.name: torch.load(path, weights_only=True) for path in (folder / "checkpoints").glob("epoch*.pt")
-    }
+    return {path.name: epoch_model(path) for path in (folder / "checkpoints").glob("epoch*.pt")}
 
 
 def same(first, second):
@@ -329,6 +328,21 @@ def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
         torch.testing.assert_close(value, expected.float(), rtol=0, atol=1e-7)
     with pytest.raises(UserError, match="2 epochs there, 3 to average"):
         average(tmp_path / "a/checkpoints", 3)
+
+
+def test_the_model_of_another_seeds_epoch_is_not_averaged(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 1
+    for seed in (1, 2):
+        train(corpus / "bin", tmp_path / str(seed), "de", "en", typed(settings), seed, keep=1)
+    ours, theirs = (tmp_path / seed / "checkpoints/epoch1.pt" for seed in "12")
+    shutil.copyfile(theirs, ours)
+    with pytest.raises(
+        UserError, match=r"1/checkpoints/epoch1.pt: a model of another training; move it away"
+    ):
+        average(ours.parent, 1)
+    ours.unlink()
+    train(corpus / "bin", tmp_path / "1", "de", "en", typed(settings), 1, keep=1)
+    average(ours.parent, 1)
 
 
 @pytest.mark.parametrize(("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3)])

@@ -5,12 +5,12 @@ import sys
 import types
 from pathlib import Path
 
-import torch
 import yaml
 
 from small_models import typed
 from synmask import options as own
 from synmask.pipeline.config import guides, load, merge, project_files, read_all
+from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.translation.train import train
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     settings["system"] = config.run_settings("demo", "de-en", "bonus").plain()["system"]
     settings["training"]["max_epochs"] = 1
     train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
-    model = torch.load(tmp_path / "run/checkpoints/epoch1.pt", weights_only=True)
+    model = epoch_model(tmp_path / "run/checkpoints/epoch1.pt")
     bonus = model["encoder.guide.bonus"]
     assert bonus.shape == (2, 1, 1)
     assert (bonus != 0.5).all()  # learnt

@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 from pydantic import ValidationError
 
 from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault
+from synmask.pipeline.provenance import check_code
 
 TRAIN = ("train", "finetune", "pretrain", "continue-pretraining")
 # Module and function of each verb, which is imported when it runs.
@@ -150,6 +151,8 @@ def main(words: Sequence[str] | None = None) -> None:
     if not words or words[0] in synmask.help_flags:
         synmask.resolved_commands()  # their docstrings are the help
     try:
+        if source := os.environ.get("SYNMASK_SOURCE"):  # a workflow runs this verb
+            check_code(Path(source))
         synmask(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         _leave(words, _usage(error), 2)

@@ -1,5 +1,6 @@
 """Continued pre-training of a RoBERTa on parsed sentences: a masked language model, and SynCLM's losses."""
 
+import math
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ from synmask.pipeline.roberta.encoded import read_encoded, read_fitting, read_sy
 from synmask.pipeline.roberta.labelled import Sentences, SentenceTask, sentence_config
 from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
 from synmask.pipeline.roberta.weights import MASK, Weights, load_weights, save_weights
-from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.checkpoints import epoch_model
+from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.stage import History, Stage, valid_means
@@ -207,12 +209,25 @@ class Continuing(Stage):
             "valid_loss": round(float(valid["loss"]), 5),
         }
 
+    def summary(self, history: History) -> dict[str, Any]:
+        """As of pre-training, by the last loss of masked tokens; special symbols are never masked."""
+        dictionary = load_weights(self.weights).dictionary
+        counts = [np.bincount(read_encoded(part).tokens, minlength=len(dictionary)) for part in self._parts()]
+        for count in counts:
+            count[: dictionary.nspecial] = 0
+        unigram = unigram_perplexity(*counts)
+        last = [math.exp(min(row["mlm_loss"], 50)) for row in history if row["mlm_loss"] != ""][-1:]
+        return {
+            "unigram_ppl": round(unigram, 4),
+            "diverged": diverged(last, unigram, 1) if last else None,
+        }
+
     def judged(self, row: Mapping[str, Any]) -> str:
         shown = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
         return "  ".join(f"{loss} {value:.2f}" for loss, value in shown.items() if value != "")
 
     def deliver(self, run: Path, history: History) -> None:
-        model = load(run / "checkpoints" / self.final)
+        model = epoch_model(run / "checkpoints" / self.final)
         save_weights(run, model, load_weights(self.weights).shape, self.weights, self.identity)
 
 

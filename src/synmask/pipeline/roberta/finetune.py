@@ -21,7 +21,7 @@ from synmask.pipeline.roberta.encoded import Encoded, read_encoded, read_fitting
 from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_config
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights
-from synmask.pipeline.training.checkpoints import load, retire, save
+from synmask.pipeline.training.checkpoints import epoch_model, load, retire, save
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage
 
@@ -139,7 +139,7 @@ class FineTuning(Stage):
     def deliver(self, run: Path, history: History) -> None:
         folder, best = run / "checkpoints", self.best(history)
         path = folder / f"epoch{best}.pt"
-        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        model = epoch_model(path) if path.exists() else load(folder / BEST)["model"]
         whose = owned(self.identity)
         save(run / BEST, {"model": model, "settings": self.settings.plain(), "epoch": best, **whose})
         if not self.keep_checkpoints:

@@ -22,7 +22,7 @@ from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary, write_binary
-from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage, valid_means
@@ -139,7 +139,7 @@ class Pretraining(Stage):
         return f"perplexity {row['valid_ppl']:.2f}"
 
     def deliver(self, run: Path, history: History) -> None:
-        model = load(run / "checkpoints" / self.final)
+        model = epoch_model(run / "checkpoints" / self.final)
         save_weights(self.weights, model, _shape(self.settings.model), self.weights, self.identity)
 
 

@@ -327,7 +327,7 @@ class _Loop:
                 if not name.endswith("_float_tensor")  # uninitialised memory; only its type is used
             }
             self.job.check_lock()
-            checkpoints.save(self.job.checkpoints / f"epoch{epoch}.pt", model)
+            checkpoints.save_epoch(self.job.checkpoints, epoch, model, self.job.stamp)
         self._save(batches, None)
         # keep those that previous.pt needs, too, in case last.pt is damaged
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}

@@ -15,7 +15,7 @@ from fairseq.data import Dictionary
 from synmask.pipeline.config.sections import ModelText, RunSettings
 from synmask.pipeline.files import UserError, machine_fault, read_lines
 from synmask.pipeline.owner import check_owner, owned
-from synmask.pipeline.training.checkpoints import average_file, load, save
+from synmask.pipeline.training.checkpoints import average_file, epoch_model, load, save
 from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
@@ -52,7 +52,7 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     mean: dict[str, torch.Tensor] = {}
     for _, path in epochs:
         try:
-            for name, value in load(path, again).items():
+            for name, value in epoch_model(path, again).items():
                 mean[name] = mean.get(name, 0) + value.double() / last
         except (AttributeError, RuntimeError) as error:
             if machine_fault(error):
