@@ -212,7 +212,11 @@ def test_findings(runs):
         f"lowers it by {parser[0]:.2f} to {parser[-1]:.2f};",
         f"raises it by {masking[0]:.2f} to {masking[-1]:.2f}.",
     ]
-    check(text_of("studies/multi30k/README.md", end="## Method of test"), measured, ["Both 95% intervals", "Six differences"])
+    check(
+        text_of("studies/multi30k/README.md", end="## Method of test"),
+        measured,
+        ["Both 95% intervals", "Six differences"],
+    )
 
 
 def test_statements_without_numbers(runs):
