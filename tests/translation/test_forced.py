@@ -1,7 +1,7 @@
 """Forced decoding: the log-probabilities of references are those that the model gives to each alone."""
 
 import pytest
-from synmask.pipeline.evaluation.run_scores import PROBABILITY, perplexity, read_probabilities
+from synmask.pipeline.evaluation.sentences import PROBABILITY, perplexity, read_probabilities
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
