@@ -1,9 +1,9 @@
 """Forced decoding: the log-probabilities of references are those that the model gives to each alone."""
 
 import pytest
-from synmask.pipeline.evaluation.sentences import PROBABILITY, perplexity, read_probabilities
 
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.evaluation.sentences import PROBABILITY, perplexity, read_probabilities
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.decode import decode_files

@@ -7,10 +7,8 @@ rule curves:
     output:
         **captioned("curves", "training curves, {direction}"),
     log:
-        "results/logs/curves.{experiment}.{direction}.log",
+        LOGS / "curves.{experiment}.{direction}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("curves"),
         runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
@@ -28,10 +26,8 @@ rule distribution_figure:
     output:
         **captioned("distribution", "P_D, {direction}"),
     log:
-        "results/logs/distribution_figure.{experiment}.{direction}.log",
+        LOGS / "distribution_figure.{experiment}.{direction}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("distribution-figure"),
         title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
@@ -46,12 +42,10 @@ rule page:
         files=lambda wildcards: TARGETS.page_files(wildcards.page),
         captions=sorted(glob.glob("workflow/report/*.rst")),
     output:
-        "results/{page}.html",
+        RESULTS / "{page}.html",
     log:
-        "results/logs/{page}.log",
+        LOGS / "{page}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("report"),
         plan=lambda wildcards: TARGETS.page_plan(wildcards.page),
