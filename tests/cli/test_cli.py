@@ -14,6 +14,8 @@ from synmask.pipeline.cli import app, main
 from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config import as_json, load, project_files, read_all
 from synmask.pipeline.files import UserError
+from synmask.pipeline.verbs import PEOPLE, VERBS, module_of
+from synmask.pipeline.workflow.hours import of_jobs
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_all(project_files(ROOT))).run_settings("demo", "de-en", "grammar"))
@@ -28,17 +30,32 @@ def synmask(*words, **how):
 def verbs():
     """Name → the verb's command line."""
     commands = app().resolved_commands()
-    return {name: command for name, command in commands.items() if not name.startswith("-")}
+    return {name: commands[name] for name in VERBS}
 
 
-def test_help_shows_every_verb_with_a_sentence_the_peoples_first(verbs):
-    text = synmask("--help").stdout
-    lines = {
-        line[2:].split()[0]: line for line in text.splitlines() if line.startswith("│ ") and line[2] != " "
-    }
-    assert [*lines][:5] == ["plan", "doctor", "translate", "tree", "parse"]
-    assert {*verbs} <= {*lines}
-    assert all(len(lines[name].removeprefix(f"│ {name}").strip(" │")) > 20 for name in verbs)
+def listed(*words):
+    """Verb → its line in a list of verbs."""
+    lines = synmask(*words).stdout.splitlines()
+    return {line[2:].split()[0]: line for line in lines if line.startswith("│ ") and line[2] != " "}
+
+
+@pytest.mark.parametrize(("word", "shown"), [("--help", PEOPLE), ("steps", VERBS.keys() - PEOPLE.keys())])
+def test_people_and_the_workflow_have_a_list_of_verbs_each_with_a_sentence(word, shown):
+    lines = listed(word)
+    assert {*lines} & {*VERBS} == {*shown}
+    assert all(len(lines[verb].removeprefix(f"│ {verb}").strip(" │")) > 20 for verb in shown)
+
+
+def test_a_list_of_verbs_imports_none_of_them():
+    code = "import sys; from synmask.pipeline.cli import main; main(sys.argv[1:]); print(*sys.modules)"
+    for word in ("--help", "steps"):
+        done = subprocess.run([sys.executable, "-c", code, word], capture_output=True, text=True, check=True)
+        assert not {*map(module_of, VERBS)} & {*done.stdout.split()}, word
+
+
+def test_help_on_a_verb_is_its_help():
+    assert synmask("help", "clean").stdout == synmask("clean", "--help").stdout != synmask("help").stdout
+    assert synmask("help").stdout == synmask("--help").stdout == synmask().stdout
 
 
 def test_every_option_is_explained(verbs):
@@ -100,7 +117,7 @@ def test_a_sentence_of_the_command_line_is_utf_8(given, monkeypatch):
 def test_a_verb_that_does_not_exist_is_answered_with_the_nearest():
     done = synmask("trian")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith('synmask trian: Unknown command "trian". Did you mean "train"?')
+    assert done.stderr == "synmask trian: no such verb; did you mean 'train'?\n"
     assert done.stderr.count("\n") == 1
 
 
@@ -197,24 +214,38 @@ def test_a_corpus_of_ones_own_is_planned_as_the_docs_say(capsys, tmp_path, monke
     }
     assert len(said) == 1
     [said] = said
-    rows = [line.split() for line in said.splitlines() if line.startswith("mine ")]
-    assert {(row[1], row[2]) for row in rows} == {
-        (direction, system) for direction in ("de-en", "en-de") for system in ("transformer", "grammar")
+    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line.startswith("mine/")}
+    assert {*rows} == {
+        f"mine/{direction}/{system}"
+        for direction in ("de-en", "en-de")
+        for system in ("transformer", "grammar")
     }
-    assert all(row[3] == "3" for row in rows)
-    assert "the size of mine is not known: give its number of pairs" in said  # train.de.gz is not there
-    assert [row[7].startswith("~") for row in rows if row[1] == "de-en"] == [True, True]
+    assert all(row[0] == "3" for row in rows.values())
+    unknown = "the size of the text is not known, so that mine/en-de/transformer, mine/en-de/grammar have"
+    assert unknown in said  # train.de.gz is not there
+    assert all(row[4].startswith("~") for run, row in rows.items() if "/de-en/" in run)
 
 
 def test_a_plan_says_the_hours_on_some_gpus(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     said = plan(capsys, "iwslt14-core", "--gpus", "8").out
     assert "?" not in said
-    hours = dict(re.findall(r"^(one GPU|8 GPUs) +about ([\d.]+) ", said, re.M))
-    days = 24 * float(hours["one GPU"])  # "4.6 days", on 8 "14.1 hours"
-    assert 0.95 * days / 8 <= float(hours["8 GPUs"]) <= 1.3 * days / 8
-    assert re.search(r"^no GPU +about \d", said, re.M)
-    assert "published  hours on IWSLT14 are on RTX 3090" in said
+    hours = re.findall(r"^hours +about ([\d.]+) \w+ of training on (.*?), [\d.]+ \w+ on", said, re.M)
+    (one, first), (several, second) = hours
+    assert (first, second) == ("one GPU", "8 GPUs")
+    days = 24 * float(one)  # "4.6 days", on 8 "14.1 hours"
+    assert 0.95 * days / 8 <= float(several) <= 1.3 * days / 8
+
+
+def test_a_plan_and_a_dry_run_say_the_same_hours(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    said = plan(capsys, "multi30k-small").out
+    jobs = [
+        ("train", {"corpus": "multi30k-small", "source": "de", "target": "en", "system": system})
+        for system in ("transformer", "grammar")
+    ]
+    config = load(read_all(project_files()), project_files())
+    assert of_jobs(config, jobs).removesuffix(": see synmask plan") in said
 
 
 def test_a_plan_works_in_any_folder_of_a_checkout_and_says_where_not(capsys, tmp_path, monkeypatch):

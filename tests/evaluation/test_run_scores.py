@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from synmask.pipeline.cli.evaluation import score_run
 from synmask.pipeline.config.run_info import TranslationInfo
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, score
+from synmask.pipeline.evaluation.score_run import score_run
 from synmask.pipeline.evaluation.sentences import (
     PROBABILITY,
     SET,

@@ -1,7 +1,7 @@
 import pytest
 from sacrebleu.metrics import BLEU
 
-from synmask.pipeline.evaluation.bleu import score_templates
+from synmask.pipeline.evaluation.template_scores import score_templates
 from synmask.pipeline.files import UserError, write_lines
 
 

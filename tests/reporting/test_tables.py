@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from synmask.pipeline.config.published import Published
 from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED
 from synmask.pipeline.evaluation.sentences import PROBABILITY
 from synmask.pipeline.files import UserError, write_lines
@@ -94,7 +93,9 @@ def table(tmp_path):
 
     def write(plan, scores=(), parses=(), published=PUBLISHED, tasks=()):
         out = tmp_path / "tables/t"
-        write_table(plan, Published.model_validate(published), scores, parses, tasks, out)
+        (tmp_path / "published.yaml").write_text(json.dumps(published))
+        runs = {"scores": scores, "parses": parses, "tasks": tasks}
+        write_table(plan=plan, published=tmp_path / "published.yaml", **runs, output=out)
         rows = [
             list(csv.DictReader((out.parent / f"t.{end}").open(encoding="utf-8")))
             for end in ("csv", "runs.csv")

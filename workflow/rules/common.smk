@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
-from synmask.pipeline.config import SPLITS, Fault, as_json, asked_sweeps, check_machine, check_sweeps, fault
+from synmask.pipeline.config import SPLITS, Fault, as_json, fault
 from synmask.pipeline.config import load, project_files, read_published, read_yaml
 from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
-from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import *  # RUN and the other folders
+from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.targets import Targets
@@ -39,10 +39,6 @@ def told_in_one_line(values=config, files=FILES):
 with told_in_one_line():
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
-    if workflow.is_main_process:
-        check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
-        if not CONFIG.partial and "--unlock" not in sys.argv:  # else other folders, or less disk
-            check_machine(CONFIG, sys.argv[1:])
 
 
 def is_there(path):

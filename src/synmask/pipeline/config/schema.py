@@ -45,10 +45,10 @@ from synmask.pipeline.config.sections import (
     Table,
     Training,
 )
-from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.files import UserError
+from synmask.pipeline.languages import known_as
 from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
-from synmask.pipeline.text.languages import known_as
+from synmask.pipeline.tasks import TASKS
 
 PARSED = "en"  # the language of the tasks
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
@@ -72,7 +72,6 @@ class Config(Section):
     tables: dict[Name, Table] = {}
     published: PathText = "workflow/published.yaml"
     partial: bool = False
-    force: bool = False
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:
@@ -106,10 +105,10 @@ class Config(Section):
         covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
         return list(dict.fromkeys([*listed, *covered]))
 
-    def benchmark_tables(self, target: str) -> list[Table]:
-        """The tables of a target that show a benchmark."""
-        tables = (self.all_tables[name] for name in self.tables_of(target))
-        return [table for table in tables if table.benchmark]
+    def benchmark_tables(self, *targets: str) -> list[Table]:
+        """The tables of these targets that show a benchmark."""
+        names = dict.fromkeys(name for target in targets for name in self.tables_of(target))
+        return [self.all_tables[name] for name in names if self.all_tables[name].benchmark]
 
     def experiment_seeds(self, name: str) -> tuple[int, ...]:
         return self.plain_experiments[name].seeds or self.seeds

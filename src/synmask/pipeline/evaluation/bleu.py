@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
-from synmask.pipeline.files import UserError, read_aligned, read_pairs
-from synmask.pipeline.text import languages
+from synmask.pipeline import languages
+from synmask.pipeline.files import UserError, read_aligned
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 TOKENISED = [f"tokenised_{count}" for count in COUNTS]  # the same, of tokenised BLEU
@@ -135,29 +135,3 @@ def score_texts(
     if _sacrebleu_code(language) not in ("zh", "ja"):
         tokens = tuple([*tokenise(lines, language)] for lines in plain)
     return score(plain, tokens, language=language, lowercase=lowercase)
-
-
-def score_templates(predicted: Path, gold: Path, language: str) -> dict[str, Any]:
-    """Score predicted templates if there is a gold one; both files are in BPE, one template per line.
-
-    Returns:
-        {"scores": {"bleu_tokenised" of words and labels, "exact": share of templates that match, both
-        0-100}, "signatures", "sentences": number of scored templates}.
-    Raises:
-        UserError: the files differ in length, or there is no gold template.
-    """
-    from synmask.pipeline.text.bpe import join_subwords  # here: no other score needs sub-words
-
-    pairs = [(join_subwords(ours), join_subwords(theirs)) for ours, theirs in read_pairs(predicted, gold)]
-    pairs = [(ours, theirs) for ours, theirs in pairs if theirs]
-    if not pairs:
-        raise UserError(f"{gold}: no template in it; parse the text again")
-    metric = bleu("bleu_tokenised", language)
-    scores = {
-        "bleu_tokenised": metric.corpus_score(
-            [ours for ours, _ in pairs], [[theirs for _, theirs in pairs]]
-        ).score,
-        "exact": 100 * sum(ours == theirs for ours, theirs in pairs) / len(pairs),
-    }
-    signatures = {"bleu_tokenised": str(metric.get_signature())}
-    return {"scores": scores, "signatures": signatures, "sentences": len(pairs)}

@@ -3,8 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 
+from synmask.pipeline.config.base import Line
+from synmask.pipeline.files import writing
 from synmask.pipeline.reporting.html import part, policy, spread
+from synmask.pipeline.reporting.tree_files import Gold, Names, Parses, by_label, read_sentences
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
@@ -33,6 +37,18 @@ CONTROLS = (
     '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
     '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output></form>'
 )
+
+
+def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
+    """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
+
+    Args:
+        title: Heading of the page.
+        output: The page, .html.
+    """
+    top, induced = read_sentences(gold, by_label(labels, trees))
+    with writing(output) as handle:
+        handle.write(page(title, section(top, induced)))
 
 
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:

@@ -5,7 +5,6 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import BY_HAND, Identity, Json, TrainingOptions
 from synmask.pipeline.owner import check_start
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded, read_fitting, read_syntax, syntax_file
@@ -232,21 +232,22 @@ class Continuing(Stage):
 
 
 def continue_pretraining(
+    *,
     data: Path,
     weights: Path,
     run: Path,
-    settings: ContinuedRun,
-    seed: int,
-    *,
-    identity: Mapping[str, Any] = MappingProxyType({}),
-    **how: Any,
+    settings: Json[ContinuedRun],
+    identity: Identity = BY_HAND,
+    training: TrainingOptions,
 ) -> None:
-    """Continue pre-training, or resume an interrupted call; `run` becomes a weights folder.
+    """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
+
+    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
-        data: folder of {train,valid}.npz and their annotations (`task_syntax.encode_parses`).
-        weights: the weights folder to start from; its vocabulary is copied.
-        identity: the run that this is, if it is a part of one; stands in model.pt.
-        how: for `loop.run_stage`.
+        data: Folder with train.npz and valid.npz of `encode-parses`.
+        weights: The weights folder to start from.
+        run: Folder of the run: checkpoints/, history.csv, train.json; it becomes a weights folder.
+        settings: Losses and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(Continuing(settings, seed, data, weights, identity), run, **how)
+    run_stage(Continuing(settings, training.seed, data, weights, identity), run, training)

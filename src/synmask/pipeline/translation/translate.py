@@ -15,7 +15,6 @@ from synmask.pipeline.config.sections import Decoding, ModelText
 from synmask.pipeline.files import UserError, write_lines
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
 from synmask.pipeline.text import bpe
-from synmask.pipeline.text.lines import answer
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.average import load_model, load_template_model
 from synmask.pipeline.translation.beam import BeamSearch
@@ -45,44 +44,6 @@ class Candidate:
 
     text: str
     score: float | None = None
-
-
-def translate(
-    models: Sequence[Path],
-    settings: Decoding,
-    *,
-    input: Path | None,
-    output: Path | None,
-    nbest: int,
-    scores: bool,
-    batch: int,
-    **how: Any,
-) -> None:
-    """Translate the lines of a file, a pipe or a terminal, each as soon as it arrives.
-
-    Writes one line per translation, with tabs between its columns: the number of the input line (if `nbest`
-    is above 1), the score (with `scores`), the translation.
-
-    Args:
-        input, output: files; None: standard input and output.
-        batch: maximum number of lines translated together; it affects only the speed.
-        how: see `Translator`.
-    """
-    translator = Translator(models, settings, nbest=nbest, scored=scores, name=input, **how)
-
-    def reply(lines: list[str], first: int) -> Iterator[str]:
-        for number, found in enumerate(translator(lines, first, batch), start=first):
-            yield "\n".join("\t".join(_columns(number, one, nbest)) for one in found)
-
-    # all lines that a program prepares come together, and are checked before the first is translated
-    together, check = (None, None) if translator.starts_programs else (batch, translator.encoded)
-    prompt = f"{translator.text.source}>"
-    answer(reply, input=input, output=output, most=together, prompt=prompt, check=check)
-
-
-def _columns(number: int, found: Candidate, nbest: int) -> list[str]:
-    score = [] if found.score is None else [f"{found.score:.4f}"]
-    return [*([str(number)] if nbest > 1 else []), *score, found.text]
 
 
 class Translator:

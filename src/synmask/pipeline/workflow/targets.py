@@ -18,7 +18,6 @@ from synmask.pipeline.config.table_plan import (
     table_names,
     task_files,
 )
-from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import (
     BENCHMARK,
@@ -29,6 +28,7 @@ from synmask.pipeline.paths import (
     run_file,
     table_file,
 )
+from synmask.pipeline.tasks import SUBMISSION
 
 SHOWN = (
     "scores.json",
