@@ -57,6 +57,7 @@ class Project:
         self.config["corpora"]["demo"].update(copy.deepcopy(TINY))
         self.config["corpora"]["demo"]["resources"]["threads"] = 1
         self.config["experiments"]["demo"].update(systems=["transformer", "grammar"], seeds=[1])
+        self.config["tables"]["demo-cost"]["systems"] = ["transformer", "grammar"]
 
     def environment(self, warm):
         """The variables of what runs in the project, `warm` or not."""
@@ -153,7 +154,7 @@ def _check_loaded(project):
     for path in project.loaded.iterdir():
         found = json.loads(path.read_text())
         verb, words = found["words"][1], " ".join(found["words"][2:])
-        if verb in ("download", "jar"):  # what they fetch is known by its checksum
+        if verb == "download":  # what it fetches is known by its checksum
             continue
         systems = [name for name in re.findall(r"/([\w.-]+)/seed", words) if name in jobs.config.systems]
         if verb == "predict-templates" or "/template " in words:  # of a model without a guide
