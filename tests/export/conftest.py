@@ -1,51 +1,11 @@
-"""A Python that has torch and transformers alone, and models with drawn parameters for each guide."""
+"""Models with drawn parameters for each guide."""
 
-import re
-import subprocess
-import sys
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
 import synmask.pipeline.training  # noqa: F401 - makes fairseq importable
 from small_models import model_text, typed
-
-
-def _needed(name, known):
-    """The installed distributions that `name` needs without extras, itself included: name → distribution."""
-    name = re.sub("[-_.]+", "-", name).lower()
-    if name not in known:
-        try:
-            known[name] = distribution(name)
-        except ModuleNotFoundError:  # of another machine
-            return known
-        for line in known[name].requires or []:
-            if "extra ==" not in line:
-                _needed(re.match(r"[\w.-]+", line).group(), known)
-    return known
-
-
-@pytest.fixture(scope="session")
-def alone(tmp_path_factory):
-    """Run code in a Python that sees torch, transformers and the packages that they need, and nothing else."""
-    folder, cache = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("cache")
-    for one in _needed("torch", _needed("transformers", {})).values():
-        for top in {file.parts[0] for file in one.files if file.parts[0] not in ("..", "__pycache__")}:
-            if not (folder / top).exists():
-                (folder / top).symlink_to(Path(one.locate_file(top)))
-
-    def run(code):
-        code = f"import sys\nsys.path.insert(0, {str(folder)!r})\n{code}"
-        offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(cache), "PATH": "/usr/bin", "HOME": str(cache)}
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", code], env=offline, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert "No module named 'synmask'" in run("try: import synmask\nexcept ImportError as e: print(e)")
-    return run
 
 
 @pytest.fixture(scope="session")

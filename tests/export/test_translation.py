@@ -81,7 +81,9 @@ def exported(alone, drawn, tmp_path_factory):
         here = computed(path)
         torch.save(here, folder / f"{name}.inputs")
         calls += f"run({name!r}, {'syntax' in here})\n"
-    return folder, alone(f"folder = {str(folder)!r}\n{THERE}{DISTRUST}{calls}")
+    done = alone(f"folder = {str(folder)!r}\n{THERE}{DISTRUST}{calls}", "torch", "transformers")
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
 
 
 def computed(path):
@@ -125,7 +127,7 @@ def test_logits_hypotheses_and_trees_are_the_same(exported, name):
     assert ("syntax" in here) == (name != "lisa")
     for part, value in here.get("syntax", {}).items():
         if value is None:
-            assert name == "lpsi" and there["syntax"][part] is None
+            assert (name, there["syntax"][part]) == ("lpsi", None)
         else:
             torch.testing.assert_close(there["syntax"][part], value, rtol=0, atol=1e-5)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.corpora.tasks import TASKS
+from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import check_exportable, guided_code, guided_config, write_folder
 from synmask.pipeline.files import UserError, json_text
 from synmask.pipeline.roberta.huggingface import FIXED, NAMES, SPECIAL
@@ -20,12 +21,18 @@ from synmask.pipeline.text.gpt2 import HEAD as MERGES_HEAD
 from synmask.pipeline.text.gpt2 import read_encoder, read_merges
 from synmask.pipeline.training.checkpoints import load
 
+USAGE = """from transformers import pipeline
+
+classify = pipeline("text-classification", "exported", trust_remote_code={trust})
+print(classify("The doctor sees the woman."))
+"""
+
 
 def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     """Write the best model of a fine-tuning as a `RobertaForSequenceClassification`, with the same outputs.
 
     A guided model becomes one with layers of its own (export/modeling_roberta.py), whose code lies in the
-    folder. Writes config.json, model.safetensors, and the tokenizer: vocab.json, merges.txt,
+    folder. Writes README.md (`model_card`), config.json, model.safetensors, and the tokenizer: vocab.json, merges.txt,
     tokenizer_config.json.
 
     Args:
@@ -59,6 +66,11 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     }
     if guide != "none":
         files |= guided_code("roberta", guide)
+    header = {"pipeline_tag": "text-classification", "language": "en"}
+    longest = f"Texts of at most {settings.training.max_tokens} sub-words."
+    files["README.md"] = model_card(
+        path, header, settings.system, USAGE.format(trust=guide != "none"), [longest]
+    )
     write_folder(folder, files)
 
 

@@ -15,6 +15,7 @@ from safetensors.torch import save as packed
 from torch import Tensor
 
 from synmask.pipeline.config.sections import Guidance, ModelText
+from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import (
     TOKENIZER,
     check_exportable,
@@ -28,6 +29,13 @@ from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.dataset import continues
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
+USAGE = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("exported", trust_remote_code=True)
+model = AutoModelForSeq2SeqLM.from_pretrained("exported", trust_remote_code=True)
+sentences = tokenizer(["Der Arzt sieht die Frau.", "Ein Hund schläft."], padding=True, return_tensors="pt")
+print(tokenizer.batch_decode(model.generate(**sentences), skip_special_tokens=True))
+"""
 OWN_GUIDE = "decoder.layers.0.self_attn.guide"  # where the exported model has the decoder's guide
 LONGEST = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
 PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection|guide)\.")
@@ -37,7 +45,7 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """Write a model file of `average` as a `FSMTForConditionalGeneration` with the same outputs.
 
     A guided model becomes a subclass of it, whose code lies in the folder. Writes config.json,
-    generation_config.json (the beam search of `synmask decode`), model.safetensors, vocab-src.json and
+    generation_config.json (the beam search of `synmask decode`), README.md (`model_card`), model.safetensors, vocab-src.json and
     vocab-tgt.json; also the tokenizer's other files, if FSMT's tokenizer can split text like the model's.
 
     Returns:
@@ -59,11 +67,24 @@ def export_translation(path: Path, folder: Path) -> str | None:
     }
     if system.guide != "none":
         files |= guided_code("translation", system.guide)
+    header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
+    files["README.md"] = model_card(path, header, system, USAGE, _limits(model, system))
     missing = _why_not_tokenized(text)
     if missing is None:
         files |= _tokenizer(text, languages, system.left_pad_source)
     write_folder(folder, files)
     return missing
+
+
+def _limits(model: GuidedTransformer, system: Guidance) -> list[str]:
+    limits = [f"Sentences of at most {model.encoder.max_positions()} sub-words, like those of its corpus."]
+    if system.mixes:
+        limits.append(
+            "A sentence's translation depends on its batch: give it alone for `synmask translate`'s."
+        )
+    if system.guide_options.induces:
+        limits.append("The trees that it induces (`model.parse`) differ from seed to seed.")
+    return limits
 
 
 def _config(model: GuidedTransformer, languages: list[str], system: Guidance) -> dict[str, Any]:
@@ -94,6 +115,7 @@ def _config(model: GuidedTransformer, languages: list[str], system: Guidance) ->
             "attention_dropout": cfg.attention_dropout,
             "scale_embedding": True,
             "is_encoder_decoder": True,
+            "use_cache": False,  # with a cache, FSMT lets a token see later ones; beam search gives one at a time
             "tie_word_embeddings": False,  # True would replace the source's by the target's
             **_special(decoder.dictionary),
         }
@@ -103,6 +125,7 @@ def _config(model: GuidedTransformer, languages: list[str], system: Guidance) ->
 def _generation() -> dict[str, Any]:
     """fairseq's beam search, as `synmask translate` uses it."""
     return {
+        "use_cache": True,
         "num_beams": 5,
         "length_penalty": 1.0,
         "early_stopping": True,
