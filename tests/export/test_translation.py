@@ -119,9 +119,7 @@ def test_logits_hypotheses_and_trees_are_the_same(exported, name):
     real = here["before"].ne(1)
     for side in ("right", "left"):
         assert (here["logits"] - there[side])[real].abs().max() < 1e-5
-    assert [trimmed(ids[0]) for ids in there["one"]] == best
-    if name != "structformer":  # a sentence's attention depends on its batch
-        assert [trimmed(ids) for ids in there["made"]] == best
+    assert [trimmed(ids) for ids in there["made"]] == best
     for dtype, most in ((torch.bfloat16, 0.5), (torch.float16, 0.05)):
         assert 0 < (here["logits"] - there[str(dtype)])[real].abs().mean() < most
     assert ("syntax" in here) == (name != "lisa")

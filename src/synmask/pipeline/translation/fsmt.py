@@ -115,7 +115,7 @@ def _config(model: GuidedTransformer, languages: list[str], system: Guidance) ->
             "attention_dropout": cfg.attention_dropout,
             "scale_embedding": True,
             "is_encoder_decoder": True,
-            "use_cache": False,  # with a cache, FSMT lets a token see later ones; beam search gives one at a time
+            "use_cache": False,  # with a cache, FSMT lets tokens see later ones; `generate` has one at a time
             "tie_word_embeddings": False,  # True would replace the source's by the target's
             **_special(decoder.dictionary),
         }
