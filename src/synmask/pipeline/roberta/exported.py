@@ -32,8 +32,8 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     """Write the best model of a fine-tuning as a `RobertaForSequenceClassification`, with the same outputs.
 
     A guided model becomes one with layers of its own (export/modeling_roberta.py), whose code lies in the
-    folder. Writes README.md (`model_card`), config.json, model.safetensors, and the tokenizer: vocab.json, merges.txt,
-    tokenizer_config.json.
+    folder. Writes README.md (`model_card`), config.json, model.safetensors, and the tokenizer's vocab.json,
+    merges.txt and tokenizer_config.json.
 
     Args:
         path: best.pt; `weights`: the folder that it was trained from.

@@ -44,9 +44,10 @@ PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_project
 def export_translation(path: Path, folder: Path) -> str | None:
     """Write a model file of `average` as a `FSMTForConditionalGeneration` with the same outputs.
 
-    A guided model becomes a subclass of it, whose code lies in the folder. Writes config.json,
-    generation_config.json (the beam search of `synmask decode`), README.md (`model_card`), model.safetensors, vocab-src.json and
-    vocab-tgt.json; also the tokenizer's other files, if FSMT's tokenizer can split text like the model's.
+    A guided model becomes a subclass of it, whose code lies in the folder. Writes README.md (`model_card`),
+    config.json, generation_config.json (the beam search of `synmask decode`), model.safetensors,
+    vocab-src.json and vocab-tgt.json; also the tokenizer's other files, if FSMT's tokenizer can split text
+    like the model's.
 
     Returns:
         the reason why there is no tokenizer, else None.
