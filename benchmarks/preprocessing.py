@@ -34,6 +34,7 @@ from fairseq import options
 from fairseq_cli import preprocess
 
 import machine
+from synmask.pipeline.config.sections import Lengths
 from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.text.bpe import apply_file, learn
 from synmask.pipeline.text.clean import clean_files
@@ -61,7 +62,7 @@ def pair(folder, name):
 
 def tokenise(folder, threads):
     for language, raw, tokens in zip(LANGUAGES, pair(folder, "raw"), pair(folder, "tokens"), strict=True):
-        tokenise_file(raw, tokens, language, threads=threads)
+        tokenise_file(input=raw, output=tokens, language=language, threads=threads)
 
 
 def tokenise_library(folder, output):
@@ -73,8 +74,10 @@ def tokenise_library(folder, output):
 
 
 def clean(folder, _):
-    files = *pair(folder, "tokens"), *pair(folder, "clean"), folder / "kept"
-    clean_files(*files, min_tokens=1, max_tokens=175, max_ratio=1.5)
+    sides = [*zip(("source", "target"), pair(folder, "tokens"), pair(folder, "clean"), strict=True)]
+    files = {f"{side}_in": tokens for side, tokens, _ in sides}
+    files |= {f"{side}_out": kept for side, _, kept in sides}
+    clean_files(**files, kept=folder / "kept", settings=Lengths())
 
 
 def learn_library(folder, output):
@@ -87,7 +90,7 @@ def learn_library(folder, output):
 
 def apply(folder, threads):
     for text, split in zip(pair(folder, "clean"), pair(folder, "bpe"), strict=True):
-        apply_file(text, split, folder / "codes", threads=threads)
+        apply_file(input=text, output=split, codes=folder / "codes", threads=threads)
 
 
 def apply_library(folder, output):
@@ -143,10 +146,10 @@ STAGES = [
     Stage(
         f"learn BPE, {MERGES} merges",
         lambda folder, _: learn(
-            pair(folder, "clean"),
-            folder / "codes",
-            [folder / "vocabulary.de", folder / "vocabulary.en"],
-            MERGES,
+            inputs=pair(folder, "clean"),
+            codes=folder / "codes",
+            vocabularies=[folder / "vocabulary.de", folder / "vocabulary.en"],
+            merges=MERGES,
         ),
         library="subword-nmt",
         run_library=learn_library,
@@ -156,7 +159,9 @@ STAGES = [
     Stage("BPE labels", label, prepare=as_ids),
     Stage(
         "binarise",
-        lambda folder, _: binarise(folder / "split", folder / "bin", *LANGUAGES),
+        lambda folder, _: binarise(
+            text=folder / "split", output=folder / "bin", source=LANGUAGES[0], target=LANGUAGES[1]
+        ),
         library="fairseq-preprocess",
         run_library=binarise_library,
         outputs=tuple(f"bin/{name}" for name in ("dict.de.txt", "train.de-en.de.bin", "train.de-en.en.idx")),

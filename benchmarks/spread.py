@@ -20,10 +20,10 @@ import torch
 
 from synmask.pipeline.config import load as load_config
 from synmask.pipeline.config import project_files, read_all
-from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights
+from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.training.checkpoints import load
 
 ROOT = Path(__file__).parents[1]

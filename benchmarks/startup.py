@@ -3,11 +3,10 @@
     python benchmarks/startup.py
     python benchmarks/startup.py --verbs score translate --turns 5
 
-Each turn is a fresh process. It makes the command line, reads the verb's signature, and imports all that the
-verb's function may import: with `tree`, also what only some of its options need. Modules that are chosen by
-name (guides, formats of corpora) are not among them. Prints medians of the seconds since the process began,
-whether torch was imported, and the three packages that took longest: the time of their own modules in one
-further run, which `-X importtime` makes slower.
+Each turn is a fresh process. It makes the command line, imports the verb's module and reads its signature.
+Modules that are chosen by name (guides, formats of corpora) are not imported. Prints medians of the seconds
+since the process began, whether torch was imported, and the three packages that took longest: the time of
+their own modules in one further run, which `-X importtime` makes slower.
 """
 
 import argparse
@@ -19,20 +18,15 @@ from collections import Counter
 
 import machine
 from growth import ROOT, run
-from synmask.pipeline.cli import VERBS
-from synmask.pipeline.workflow.sources import _verb
+from synmask.pipeline.verbs import VERBS
 
-NAMES = [verb.partition(":")[2].replace("_", "-") for verbs in VERBS.values() for verb in verbs]
 RIVALS = {"`python -c pass`": "pass", "`import torch`": "import torch"}
 TIMES = "; import time; print('', time.process_time(), time.time())"
 
 
 def code(verb: str) -> str:
     """The start of one verb, up to the first line of its function."""
-    command = (
-        f"import synmask.pipeline.cli; synmask.pipeline.cli.app()['{verb}'].assemble_argument_collection()"
-    )
-    return "; ".join([command, *(f"import {name}" for name in sorted(_verb(verb)[1]))])
+    return f"import synmask.pipeline.cli; synmask.pipeline.cli.app()['{verb}'].assemble_argument_collection()"
 
 
 def seconds(program: str) -> tuple[float, float]:
@@ -55,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--verbs", nargs="+", default=NAMES, choices=NAMES, metavar="VERB")
+    parser.add_argument("--verbs", nargs="+", default=[*VERBS], choices=VERBS, metavar="VERB")
     parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
     os.chdir(ROOT)  # of the sources

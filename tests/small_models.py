@@ -119,7 +119,7 @@ def corpus(tmp_path_factory):
         for language, order in (("de", 1), ("en", -1)):
             lines = "".join(" ".join(sentence[::order]) + "\n" for sentence in source)
             (folder / "bpe" / f"{split}.{language}").write_text(lines)
-    binarise(folder / "bpe", folder / "bin", "de", "en")
+    binarise(text=folder / "bpe", output=folder / "bin", source="de", target="en")
     for split in ("train", "valid", "test"):
         heads, trees = [], []
         for number, line in enumerate((folder / "bpe" / f"{split}.de").read_text().splitlines()):
@@ -132,23 +132,32 @@ def corpus(tmp_path_factory):
         for name, rows in (("heads", heads), ("trees", trees)):
             (folder / f"{split}.{name}").write_text("".join(f"{row}\n" for row in rows))
         annotate_file(
-            folder / f"bpe/{split}.de",
-            folder / f"bin/syntax.{split}.de.npy",
+            subwords=folder / f"bpe/{split}.de",
+            output=folder / f"bin/syntax.{split}.de.npy",
             trees=folder / f"{split}.trees",
             heads=folder / f"{split}.heads",
         )
     return folder
 
 
+def fit(data, run, settings, *, keep, templates=(), processes=None, **training):
+    """Train a German–English system with seed 1, or another one."""
+    from synmask.pipeline.options import TrainingOptions
+    from synmask.pipeline.translation.train import train
+
+    how = {"keep": keep, "templates": templates, "processes": processes}
+    options = TrainingOptions(**{"seed": 1} | training)
+    train(data=data, run=run, source="de", target="en", settings=settings, **how, training=options)
+
+
 @pytest.fixture(scope="session")
 def models(corpus, all_settings, tmp_path_factory):
     """A folder with model files of a plain and of a guided system."""
     from synmask.pipeline.translation.average import average, save_model
-    from synmask.pipeline.translation.train import train
 
     folder = tmp_path_factory.mktemp("models")
     for name, settings in all_settings.items():
-        train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
+        fit(corpus / "bin", folder / name, typed(settings), keep=1)
         state = average(folder / name / "checkpoints", 1)
         save_model(
             folder / f"{name}.pt",
@@ -196,10 +205,10 @@ def small_tuned():
     import torch
 
     from synmask.pipeline.config.benchmarks import FinetuningSettings
-    from synmask.pipeline.corpora.tasks import TASKS
     from synmask.pipeline.owner import owned
     from synmask.pipeline.roberta.model import GuidedRoberta
     from synmask.pipeline.roberta.weights import load_weights
+    from synmask.pipeline.tasks import TASKS
     from synmask.pipeline.training.checkpoints import save
 
     def make(path, task, weights, seed, run=None):

@@ -204,7 +204,7 @@ def test_garbage_in_the_record_of_a_checksum(make, tmp_path, garbage):
     said = f"{record}: not a sha256 checksum; delete it, and the file beside it is trusted again"
     assert str(error.value) == said
     with pytest.raises(UserError) as error:
-        fetch("x", path.as_uri(), tmp_path / "a.tgz")
+        fetch(name="x", url=path.as_uri(), output=tmp_path / "a.tgz")
     assert str(error.value) == said
 
 

@@ -16,7 +16,9 @@ def licensed(tmp_path):
 
 
 def test_both_sentences_as_they_are(licensed, tmp_path):
-    counts = prepare("aspec", "aspec", licensed(), tmp_path / "out", pairs={"test": 3})
+    counts = prepare(
+        name="aspec", format="aspec", archives=licensed(), output=tmp_path / "out", pairs={"test": 3}
+    )
     assert counts == {"train": 3, "valid": 3, "test": 3}
     assert list(read_lines(tmp_path / "out/valid.ja")) == [f"これは{n}[番|目]である。" for n in range(3)]
     assert list(read_lines(tmp_path / "out/test.zh")) == [f"这是第{n}[个|句]。" for n in range(3)]
@@ -28,6 +30,6 @@ def test_both_sentences_as_they_are(licensed, tmp_path):
 def test_another_release_is_refused(licensed, tmp_path, line, fields):
     paths = licensed(dev=["a ||| b ||| c", line])
     with pytest.raises(UserError, match=rf"dev\.txt, line 2: {fields} fields, not 3") as error:
-        prepare("aspec", "aspec", paths, tmp_path / "out", pairs={})
+        prepare(name="aspec", format="aspec", archives=paths, output=tmp_path / "out", pairs={})
     assert "\n" not in str(error.value)
     assert not list((tmp_path / "out").iterdir())

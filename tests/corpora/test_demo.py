@@ -11,6 +11,7 @@ from sacremoses import MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
+from synmask.pipeline.config.sections import Generate
 from synmask.pipeline.corpora.demo import generate, lexicon, linearise, sampling, write_corpus
 from synmask.pipeline.corpora.demo.abstract import Clause, Complement, Nominal
 from synmask.pipeline.corpora.demo.sampling import Grammar
@@ -55,8 +56,8 @@ def texts(clause):
 
 def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from synmask.pipeline.corpora.demo import write_corpus;"
-        f"write_corpus(Path(sys.argv[1]), {SMALL}, seed=3)"
+        "import sys; from pathlib import Path; from synmask.pipeline.corpora.demo import Generate, write_corpus;"
+        f"write_corpus(output=Path(sys.argv[1]), settings=Generate(seed=3, **{SMALL}))"
     )
     digests = []
     for hash_seed in "12":
@@ -66,12 +67,12 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path):
         files = sorted(folder.iterdir())
         digests.append([(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files])
     assert digests[0] == digests[1]
-    write_corpus(tmp_path / "other", SMALL, seed=4)
+    write_corpus(output=tmp_path / "other", settings=Generate(seed=4, **SMALL))
     assert (tmp_path / "other" / "train.de").read_text() != (tmp_path / "1" / "train.de").read_text()
 
 
 def test_the_files_of_a_split_are_aligned(tmp_path):
-    write_corpus(tmp_path, SMALL, seed=1)
+    write_corpus(output=tmp_path, settings=Generate(seed=1, **SMALL))
     for split, size in SMALL.items():
         expected = [sentence for name, sentence in generate(SMALL, seed=1) if name == split]
         for language, side in (("de", "source"), ("en", "target")):
@@ -99,7 +100,7 @@ def test_the_files_of_a_split_are_aligned(tmp_path):
 )
 def test_wrong_sizes_are_refused_and_nothing_is_written(sizes, tmp_path):
     with pytest.raises(UserError, match="train, valid and test"):
-        write_corpus(tmp_path, sizes, seed=1)
+        list(generate(sizes, seed=1))
     assert not list(tmp_path.iterdir())
 
 

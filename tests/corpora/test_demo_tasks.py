@@ -7,15 +7,17 @@ from collections import Counter
 import pytest
 
 import english_reader
+from synmask.pipeline.config.benchmarks import GenerateTask, GenerateText
 from synmask.pipeline.corpora.demo.documents import write_text
 from synmask.pipeline.corpora.demo.nlu_tasks import KINDS, Kind, write_part
 from synmask.pipeline.corpora.demo.nlu_tasks import rows as drawn_rows
 from synmask.pipeline.corpora.demo.phrases import Side
 from synmask.pipeline.corpora.demo.sampling import Grammar
-from synmask.pipeline.corpora.tasks import TASKS, Examples, read_task
+from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.evaluation.task_scores import bag_of_words, majority
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.pieces import find_words, read_parsed
+from synmask.pipeline.tasks import TASKS
 
 DIGESTS = {
     "acceptability": "627da339",
@@ -115,7 +117,7 @@ def test_words_alone_do_not_tell(drawn):
 def test_the_same_settings_give_the_same_bytes(tmp_path, task):
     sizes = {"train": 30, "dev": 10}
     for part in sizes:
-        write_part(task, part, tmp_path / part, sizes, seed=3)
+        write_part(task=task, part=part, output=tmp_path / part, settings=GenerateTask(seed=3, **sizes))
     expected = [(part, row) for part, row in rows(task, sizes, 3)]
     for part in sizes:
         examples = read_task(task, tmp_path / part)
@@ -140,14 +142,22 @@ def test_bad_settings_are_one_line(tmp_path):
         ):
             next(rows("acceptability", sizes, 1))
     with pytest.raises(UserError, match="no demo task 'cola'; there are acceptability, paraphrase"):
-        write_part("cola", "train", tmp_path / "out", {"train": 3, "dev": 1}, 1)
+        write_part(task="cola", part="train", output=tmp_path / "out", settings=GenerateTask(train=3, dev=1))
     with pytest.raises(UserError, match="no part 'test'; there are train, dev"):
-        write_part("predicate", "test", tmp_path / "out", {"train": 3, "dev": 1}, 1)
+        write_part(
+            task="predicate", part="test", output=tmp_path / "out", settings=GenerateTask(train=3, dev=1)
+        )
 
 
 @pytest.mark.parametrize("task", KINDS)
 def test_gold_parses_of_every_sentence_once(tmp_path, task):
-    write_part(task, "dev", tmp_path / "dev.tsv", {"train": 40, "dev": 30}, seed=3, parses=tmp_path / "dev")
+    write_part(
+        task=task,
+        part="dev",
+        output=tmp_path / "dev.tsv",
+        settings=GenerateTask(seed=3, train=40, dev=30),
+        parses=tmp_path / "dev",
+    )
     texts = [text for example in read_task(task, tmp_path / "dev.tsv").texts for text in example]
     parsed = list(read_parsed([tmp_path / "dev"]))
     assert [text for text, _ in parsed] == list(dict.fromkeys(texts))
@@ -166,8 +176,8 @@ def test_gold_parses_of_every_sentence_once(tmp_path, task):
 
 
 def test_text_says_things_twice(tmp_path):
-    for split, count in (("train", 40), ("valid", 10)):
-        write_text(tmp_path / split, split, count, seed=1)
+    for split in ("train", "valid"):
+        write_text(output=tmp_path / split, split=split, settings=GenerateText(train=40, valid=10))
     found = (tmp_path / "train").read_text()
     assert hashlib.sha256(found.encode()).hexdigest()[:8] == TEXT_DIGEST
     documents = [document.split("\n") for document in found.removesuffix("\n\n").split("\n\n")]

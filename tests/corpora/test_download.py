@@ -112,7 +112,9 @@ def one_line(error, *parts):
 
 
 def test_download_with_one_line_on_stderr(server, tmp_path, capsys):
-    fetch("toy", f"{server.url}/a/train.gz", tmp_path / "new" / "train.gz", sha256=SUM.upper())
+    fetch(
+        name="toy", url=f"{server.url}/a/train.gz", output=tmp_path / "new" / "train.gz", sha256=SUM.upper()
+    )
     assert (tmp_path / "new" / "train.gz").read_bytes() == CONTENT
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["train.gz"]
     assert capsys.readouterr().err.count("\n") == 1
@@ -120,35 +122,35 @@ def test_download_with_one_line_on_stderr(server, tmp_path, capsys):
 
 def test_goes_on_where_the_server_broke_off(server, tmp_path):
     server.broken = 2
-    fetch("toy", f"{server.url}/x", tmp_path / "x")
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [None, "bytes=150000-", "bytes=225000-"]
 
 
 def test_starts_again_when_the_server_ignores_range(server, tmp_path):
     server.broken, server.ranges = 1, False
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [None, "bytes=150000-"]
 
 
 def test_starts_again_when_the_server_sends_another_range(server, tmp_path):
     server.broken, server.wrong_range = 1, True
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [None, "bytes=150000-", None]
 
 
 def test_takes_up_the_part_of_an_earlier_run(server, tmp_path):
     left_over(tmp_path / "x").write_bytes(CONTENT[:1000])
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == ["bytes=1000-"]
 
 
 def test_a_complete_part_is_not_fetched_again(server, tmp_path):
     left_over(tmp_path / "x").write_bytes(CONTENT)
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [f"bytes={len(CONTENT)}-"]
 
@@ -156,28 +158,28 @@ def test_a_complete_part_is_not_fetched_again(server, tmp_path):
 @pytest.mark.parametrize("size", [1000, 400_000])
 def test_a_part_of_something_else_is_dropped(server, tmp_path, size):
     left_over(tmp_path / "x").write_bytes(bytes(size))
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [f"bytes={size}-", None]
 
 
 def test_without_a_checksum_an_old_part_is_not_trusted(server, tmp_path):
     left_over(tmp_path / "x").write_bytes(bytes(1000))
-    fetch("toy", f"{server.url}/x", tmp_path / "x")
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert server.asked == [None]
 
 
 def test_a_busy_server_is_asked_again(server, tmp_path):
     server.faults = 2
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert len(server.asked) == 3
 
 
 def test_gives_up_on_a_server_that_stays_broken(server, tmp_path):
     server.faults = 100
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{server.url}/x", tmp_path / "x")
+        fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     one_line(error, "toy", "503", "mirrors: {toy: <folder or URL with x>} in config.yaml")
     assert len(server.asked) == download.ATTEMPTS
 
@@ -185,7 +187,7 @@ def test_gives_up_on_a_server_that_stays_broken(server, tmp_path):
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     (tmp_path / "x").write_text("as it was")
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{server.url}/x", tmp_path / "x", sha256="0" * 64)
+        fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256="0" * 64)
     one_line(error, "toy", f"{server.url}/x", "0" * 64, SUM)
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
     assert (tmp_path / "x").read_text() == "as it was"
@@ -194,16 +196,16 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
 def test_a_web_page_is_not_an_archive(server, tmp_path):
     server.kind = "text/html; charset=utf-8"
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{server.url}/x.tgz", tmp_path / "x.tgz")
+        fetch(name="toy", url=f"{server.url}/x.tgz", output=tmp_path / "x.tgz")
     one_line(error, "toy", "web page", "mirrors")
     assert not list(tmp_path.iterdir())
-    fetch("toy", f"{server.url}/x.html", tmp_path / "x.html")
+    fetch(name="toy", url=f"{server.url}/x.html", output=tmp_path / "x.html")
     assert (tmp_path / "x.html").read_bytes() == CONTENT
 
 
 def test_a_missing_page_is_asked_for_once(server, tmp_path):
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{server.url}/missing", tmp_path / "x")
+        fetch(name="toy", url=f"{server.url}/missing", output=tmp_path / "x")
     one_line(error, "toy", "404", "mirrors: {toy:")
     assert len(server.asked) == 1
 
@@ -213,7 +215,7 @@ def test_no_network(server, tmp_path):
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/train.gz"
     with pytest.raises(UserError) as error:
-        fetch("toy", url, tmp_path / "x")
+        fetch(name="toy", url=url, output=tmp_path / "x")
     one_line(error, url, "onnection refused", "mirrors: {toy: <folder or URL with train.gz>} in config.yaml")
     assert not (tmp_path / "x").exists()
 
@@ -224,28 +226,30 @@ def test_mirror_by_folder_and_url(server, tmp_path):
     folder.mkdir()
     (folder / "a b.gz").write_bytes(CONTENT)
     for number, mirror in enumerate([folder, str(folder), folder.as_uri(), server.url + "/base/"]):
-        fetch("toy", url, tmp_path / str(number), sha256=SUM, mirror=mirror)
+        fetch(name="toy", url=url, output=tmp_path / str(number), sha256=SUM, mirror=mirror)
         assert (tmp_path / str(number)).read_bytes() == CONTENT
-    fetch("toy", (folder / "a b.gz").as_uri(), tmp_path / "direct")
+    fetch(name="toy", url=(folder / "a b.gz").as_uri(), output=tmp_path / "direct")
     assert (tmp_path / "direct").read_bytes() == CONTENT
 
 
 def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
     server.content = b"\x1f\x8b" + CONTENT
     path, record = tmp_path / "a.tgz", tmp_path / "a.tgz.sha256"
-    fetch("toy", f"{server.url}/a.tgz", path)
+    fetch(name="toy", url=f"{server.url}/a.tgz", output=path)
     checksum = hashlib.sha256(server.content).hexdigest()
     assert record.read_text() == f"{checksum}  a.tgz\n"
     path.unlink()
     left_over(tmp_path / "a.tgz").write_bytes(server.content[:1000])
-    fetch("toy", f"{server.url}/a.tgz", path)  # continues, since the checksum tells whether it fits
+    fetch(
+        name="toy", url=f"{server.url}/a.tgz", output=path
+    )  # continues, since the checksum tells whether it fits
     assert server.asked == [None, "bytes=1000-"]
     server.content = b"\x1f\x8b" + CONTENT[::-1]
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{server.url}/a.tgz", path)
+        fetch(name="toy", url=f"{server.url}/a.tgz", output=path)
     one_line(error, checksum, "recorded when it was first fetched", f"delete {record}")
     record.unlink()
-    fetch("toy", f"{server.url}/a.tgz", path)
+    fetch(name="toy", url=f"{server.url}/a.tgz", output=path)
     assert path.read_bytes() == server.content
 
 
@@ -253,20 +257,20 @@ def test_the_first_download_is_trusted_and_recorded(server, tmp_path):
 def test_only_what_looks_like_an_archive_is_recorded(server, tmp_path, name):
     server.content = b"<!DOCTYPE html><title>Not found</title>"  # as application/octet-stream
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{server.url}/{name}", tmp_path / name)
+        fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
     one_line(error, "toy", f"{server.url}/{name}: a web page, not an archive", "mirrors")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_licensed_file_comes_from_a_mirror_only(tmp_path):
     with pytest.raises(UserError) as error:
-        fetch("aspec", None, tmp_path / "out/train.txt")
+        fetch(name="aspec", url=None, output=tmp_path / "out/train.txt")
     one_line(error, "aspec: train.txt is licensed", "mirrors: {aspec: <folder or URL with train.txt>}")
     with pytest.raises(UserError) as error:
-        fetch("aspec", None, tmp_path / "out/train.txt", mirror=tmp_path / "ASPEC-JC")
+        fetch(name="aspec", url=None, output=tmp_path / "out/train.txt", mirror=tmp_path / "ASPEC-JC")
     one_line(error, "aspec", "ASPEC-JC: no such folder")
     (tmp_path / "train.txt").write_text("a ||| b ||| c\n")
-    fetch("aspec", None, tmp_path / "out/train.txt", mirror=tmp_path)
+    fetch(name="aspec", url=None, output=tmp_path / "out/train.txt", mirror=tmp_path)
     assert (tmp_path / "out/train.txt").read_text() == "a ||| b ||| c\n"
 
 
@@ -274,14 +278,14 @@ def test_a_file_may_lie_in_a_folder_of_its_own_as_in_aspec(tmp_path):
     for name in ("train", "dev"):
         (tmp_path / f"ASPEC-JC/{name}").mkdir(parents=True)
         (tmp_path / f"ASPEC-JC/{name}/{name}.txt").write_text(name)
-        fetch("aspec", None, tmp_path / f"out/{name}.txt", mirror=tmp_path / "ASPEC-JC")
+        fetch(name="aspec", url=None, output=tmp_path / f"out/{name}.txt", mirror=tmp_path / "ASPEC-JC")
         assert (tmp_path / f"out/{name}.txt").read_text() == name
     (tmp_path / "ASPEC-JC/dev.txt").write_text("nearer")
     (tmp_path / "out/dev.txt.sha256").unlink()
-    fetch("aspec", None, tmp_path / "out/dev.txt", mirror=tmp_path / "ASPEC-JC")
+    fetch(name="aspec", url=None, output=tmp_path / "out/dev.txt", mirror=tmp_path / "ASPEC-JC")
     assert (tmp_path / "out/dev.txt").read_text() == "nearer"
     with pytest.raises(UserError) as error:
-        fetch("aspec", None, tmp_path / "out/test.txt", mirror=tmp_path / "ASPEC-JC")
+        fetch(name="aspec", url=None, output=tmp_path / "out/test.txt", mirror=tmp_path / "ASPEC-JC")
     one_line(error, "aspec", "ASPEC-JC/test.txt: no such file")
 
 
@@ -297,7 +301,13 @@ def test_mirror_faults(server, tmp_path):
         ("ftp://example.invalid/pub", "train.gz", None, "not an http, https or file URL"),
     ]:
         with pytest.raises(UserError) as error:
-            fetch("toy", url.replace("train.gz", file), tmp_path / "x", sha256=checksum, mirror=mirror)
+            fetch(
+                name="toy",
+                url=url.replace("train.gz", file),
+                output=tmp_path / "x",
+                sha256=checksum,
+                mirror=mirror,
+            )
         one_line(error, "toy", part, "config.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["train.gz"]
 
@@ -308,7 +318,12 @@ def test_a_full_disk_names_the_file(server, tmp_path, mirrored, full_disk):
     (tmp_path / "mirror/x").write_bytes(CONTENT)
     full_disk()
     with pytest.raises(OSError, match="too large") as error:
-        fetch("toy", f"{server.url}/x", tmp_path / "x", mirror=tmp_path / "mirror" if mirrored else None)
+        fetch(
+            name="toy",
+            url=f"{server.url}/x",
+            output=tmp_path / "x",
+            mirror=tmp_path / "mirror" if mirrored else None,
+        )
     assert machine_fault(error.value) == f"{tmp_path}/x: File too large"
 
 
@@ -361,7 +376,7 @@ def test_without_a_checksum_the_first_of_two_wins(server, tmp_path):
     slow = start("--url", f"{server.url}/x", "--output", str(output))
     wait_for(lambda: server.asked)
     server.hold, server.short = None, 0
-    fetch("toy", f"{server.url}/x", output)
+    fetch(name="toy", url=f"{server.url}/x", output=output)
     held.set()
     said = slow.communicate()[1]
     assert slow.returncode == 1
@@ -377,13 +392,13 @@ def test_what_a_killed_process_left_is_taken_up_and_what_a_living_one_writes_is_
     process = start(*words)
     wait_for(lambda: any(path.stat().st_size >= 30_000 for path in tmp_path.glob(".x.*.part")))
     server.hold = None
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert server.asked == [None, None]
     process.kill()
     process.communicate()
     held.set()
     (tmp_path / "x").unlink()
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert server.asked[2] == "bytes=30000-"
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
@@ -395,7 +410,7 @@ def test_what_somebody_put_in_the_place_of_a_part_is_left_alone(server, tmp_path
     {"symbolic": planted.symlink_to, "hard": planted.hardlink_to, "pipe": lambda _: os.mkfifo(planted)}[kind](
         precious
     )
-    fetch("toy", f"{server.url}/x", tmp_path / "x", sha256=SUM)
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x", sha256=SUM)
     assert precious.read_text() == "precious"
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert not (tmp_path / "x").is_symlink()
@@ -405,7 +420,7 @@ def test_what_somebody_put_in_the_place_of_a_part_is_left_alone(server, tmp_path
 def test_another_version_on_the_server_is_not_appended(server, tmp_path, tag):
     server.broken, server.tag = 1, tag
     server.reply = CONTENT[::-1] if tag else CONTENT[::-1][:299_999]
-    fetch("toy", f"{server.url}/x", tmp_path / "x")
+    fetch(name="toy", url=f"{server.url}/x", output=tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == server.reply
 
 
@@ -433,10 +448,15 @@ def test_without_a_checksum_other_things_than_the_file_are_refused(
 ):
     server.content, server.kind = content, kind
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{server.url}/{name}", tmp_path / name)
+        fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
     one_line(error, "toy", f"{server.url}/{name}: {said}", "mirrors")
     assert not list(tmp_path.iterdir())
-    fetch("toy", f"{server.url}/{name}", tmp_path / name, sha256=hashlib.sha256(content).hexdigest())
+    fetch(
+        name="toy",
+        url=f"{server.url}/{name}",
+        output=tmp_path / name,
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
     assert (tmp_path / name).read_bytes() == content
 
 
@@ -446,7 +466,7 @@ def test_without_a_checksum_other_things_than_the_file_are_refused(
 )  # fmt: skip
 def test_text_that_only_looks_like_a_message_is_taken(server, tmp_path, name, content):
     server.content = content
-    fetch("toy", f"{server.url}/{name}", tmp_path / name)
+    fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
     assert (tmp_path / name).read_bytes() == content
 
 
@@ -458,6 +478,6 @@ def test_a_password_is_never_said(server, tmp_path, place):
         closed = login.replace(str(server.server_port), str(free.getsockname()[1]))
     url = {"ftp": "ftp://me:s3cr%40t@example.org/x", "nowhere": f"{closed}/x"}.get(place, f"{login}/{place}")
     with pytest.raises(UserError) as error:
-        fetch("toy", f"{url}?token=s3cr", tmp_path / "x", sha256="0" * 64)
+        fetch(name="toy", url=f"{url}?token=s3cr", output=tmp_path / "x", sha256="0" * 64)
     one_line(error, "://***@")
     assert "s3cr" not in str(error.value)

@@ -6,8 +6,8 @@ import zipfile
 import pytest
 
 from synmask.pipeline.corpora.glue import LAYOUTS, write_part
-from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.tasks import TASKS
 
 SENTENCES = ['He said "yes', "it 's fine . ", "don\u2019t\u2028stop", "a"]
 HEADERS = {  # tabs are written as |
@@ -67,7 +67,9 @@ def test_every_task_from_its_archive(tmp_path, task):
     made = {part: table(task, header) for part, header in parts.items()}
     archive = write_zip(tmp_path / "T.zip", task, {f"{part}.tsv": text for part, (text, _) in made.items()})
     for part, (_, expected) in made.items():
-        assert write_part(task, part, [archive], tmp_path / f"{part}.tsv", rows=4) == 0
+        assert write_part(
+            task=task, part=part, sources=[archive], output=tmp_path / f"{part}.tsv", rows=4
+        ) == {"rows": 4, "malformed_rows_dropped": 0}
         header, *lines = read_lines(tmp_path / f"{part}.tsv")
         texts = ["sentence1", "sentence2"][: len(LAYOUTS[task].texts)]
         assert header.split("\t") == [*texts, "label"]
@@ -79,12 +81,12 @@ def test_mrpc_is_split_by_ids(tmp_path):
     (tmp_path / "msr_paraphrase_train.txt").write_text(text, encoding="utf-8")
     (tmp_path / "mrpc_dev_ids.tsv").write_text("#1 ID1\t#2 ID1\n#1 ID0\t#2 ID2\n")  # the second is no pair
     sources = [tmp_path / "mrpc_dev_ids.tsv", tmp_path / "msr_paraphrase_train.txt"]
-    write_part("mrpc", "dev", sources, tmp_path / "dev.tsv", rows=1)
-    write_part("mrpc", "train", sources, tmp_path / "train.tsv", rows=3)
+    write_part(task="mrpc", part="dev", sources=sources, output=tmp_path / "dev.tsv", rows=1)
+    write_part(task="mrpc", part="train", sources=sources, output=tmp_path / "train.tsv", rows=3)
     assert list(read_lines(tmp_path / "dev.tsv"))[1:] == [expected[1]]
     assert list(read_lines(tmp_path / "train.tsv"))[1:] == [expected[0], *expected[2:]]
     with pytest.raises(UserError, match=r"mrpc needs mrpc_dev_ids\.tsv"):
-        write_part("mrpc", "dev", sources[1:], tmp_path / "dev.tsv", rows=1)
+        write_part(task="mrpc", part="dev", sources=sources[1:], output=tmp_path / "dev.tsv", rows=1)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -92,11 +94,11 @@ def test_mrpc_is_split_by_ids(tmp_path):
 def test_an_unpacked_folder_will_do(tmp_path, task, ending):
     text, expected = table(task)
     (tmp_path / f"train.tsv{ending}").write_bytes(gzip.compress(text.encode()) if ending else text.encode())
-    write_part(task, "train", [tmp_path], tmp_path / "out.tsv", rows=4)
+    write_part(task=task, part="train", sources=[tmp_path], output=tmp_path / "out.tsv", rows=4)
     assert list(read_lines(tmp_path / "out.tsv"))[1:] == expected
     part = "dev_matched" if task == "mnli" else "dev"
     with pytest.raises(UserError, match=rf"{part}\.tsv: no such file"):
-        write_part(task, part, [tmp_path], tmp_path / "out.tsv", rows=4)
+        write_part(task=task, part=part, sources=[tmp_path], output=tmp_path / "out.tsv", rows=4)
 
 
 def test_mnlis_dev_sets_are_told_apart(tmp_path):
@@ -104,7 +106,7 @@ def test_mnlis_dev_sets_are_told_apart(tmp_path):
     files = {"dev_matched.tsv": text, "dev_mismatched.tsv": text.replace("yes", "no")}
     archive = write_zip(tmp_path / "MNLI.zip", "mnli", files)
     for part in ("dev_matched", "dev_mismatched"):
-        write_part("mnli", part, [archive], tmp_path / f"{part}.tsv", rows=4)
+        write_part(task="mnli", part=part, sources=[archive], output=tmp_path / f"{part}.tsv", rows=4)
     matched, mismatched = (
         list(read_lines(tmp_path / f"{part}.tsv"))[1:] for part in ("dev_matched", "dev_mismatched")
     )
@@ -116,7 +118,10 @@ def test_mnlis_dev_sets_are_told_apart(tmp_path):
 def test_odd_rows_of_qqp_are_dropped_and_counted(tmp_path):
     text, expected = table("qqp")
     (tmp_path / "train.tsv").write_text(f"{text}\n7\tonly\tthree\n")
-    assert write_part("qqp", "train", [tmp_path], tmp_path / "out.tsv", rows=4) == 1
+    assert write_part(task="qqp", part="train", sources=[tmp_path], output=tmp_path / "out.tsv", rows=4) == {
+        "rows": 4,
+        "malformed_rows_dropped": 1,
+    }
     assert list(read_lines(tmp_path / "out.tsv"))[1:] == expected
 
 
@@ -139,7 +144,7 @@ def test_odd_rows_of_qqp_are_dropped_and_counted(tmp_path):
 def test_bad_files_are_one_line(tmp_path, task, text, said):
     (tmp_path / "train.tsv").write_text(text)
     with pytest.raises(UserError) as error:
-        write_part(task, "train", [tmp_path], tmp_path / "out.tsv", rows=2)
+        write_part(task=task, part="train", sources=[tmp_path], output=tmp_path / "out.tsv", rows=2)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out.tsv").exists()
@@ -148,13 +153,15 @@ def test_bad_files_are_one_line(tmp_path, task, text, said):
 def test_a_broken_archive_is_one_line(tmp_path):
     (tmp_path / "RTE.zip").write_text("<html>moved</html>")
     with pytest.raises(UserError, match=r"RTE\.zip: a web page, not an archive"):
-        write_part("rte", "train", [tmp_path / "RTE.zip"], tmp_path / "out.tsv", rows=2)
+        write_part(
+            task="rte", part="train", sources=[tmp_path / "RTE.zip"], output=tmp_path / "out.tsv", rows=2
+        )
 
 
 @pytest.mark.parametrize(("task", "part"), [("cola", "ax"), ("mnli", "dev"), ("rte", "dev_matched")])
 def test_a_part_that_a_task_does_not_have_is_refused(task, part, tmp_path):
     with pytest.raises(UserError, match=rf"glue: {task} has no part '{part}'; take train, dev"):
-        write_part(task, part, [tmp_path], tmp_path / "out.tsv", 1)
+        write_part(task=task, part=part, sources=[tmp_path], output=tmp_path / "out.tsv", rows=1)
     assert not (tmp_path / "out.tsv").exists()
 
 
@@ -195,7 +202,10 @@ def test_every_test_set_from_its_source_without_labels(tmp_path, task, part):
         sources.append(tmp_path / ("AX.tsv" if part == "ax" else "msr_paraphrase_test.txt"))
         sources[-1].write_text(text, encoding="utf-8")
         sources[0].write_bytes(b"")
-    assert write_part(task, part, sources, tmp_path / "out.tsv", rows=4) == 0
+    assert write_part(task=task, part=part, sources=sources, output=tmp_path / "out.tsv", rows=4) == {
+        "rows": 4,
+        "malformed_rows_dropped": 0,
+    }
     header, *lines = read_lines(tmp_path / "out.tsv")
     assert header.split("\t") == ["sentence1", "sentence2"][: TASKS[task].sentences]
     assert lines == expected
@@ -211,11 +221,11 @@ def test_an_unpacked_folder_has_test_sets_too(tmp_path, task, part, ending):
     folder.mkdir()
     place = tmp_path / ("diagnostic/diagnostic.tsv" if part == "ax" else place)
     with pytest.raises(UserError, match=rf"{place.name}: no such file"):
-        write_part(task, part, [folder], tmp_path / "out.tsv", rows=4)
+        write_part(task=task, part=part, sources=[folder], output=tmp_path / "out.tsv", rows=4)
     place.parent.mkdir(exist_ok=True)
     place = place.with_name(place.name + ending)
     place.write_bytes(gzip.compress(text.encode()) if ending else text.encode())
-    write_part(task, part, [folder], tmp_path / "out.tsv", rows=4)
+    write_part(task=task, part=part, sources=[folder], output=tmp_path / "out.tsv", rows=4)
     assert list(read_lines(tmp_path / "out.tsv"))[1:] == expected
 
 
@@ -233,7 +243,7 @@ def test_bad_test_sets_are_one_line(tmp_path, task, part, text, said):
     """The server counts rows: none is dropped."""
     (tmp_path / f"{part}.tsv").write_text(text)
     with pytest.raises(UserError) as error:
-        write_part(task, part, [tmp_path], tmp_path / "out.tsv", rows=2)
+        write_part(task=task, part=part, sources=[tmp_path], output=tmp_path / "out.tsv", rows=2)
     assert said in str(error.value)
     assert not (tmp_path / "out.tsv").exists()
 
@@ -245,7 +255,9 @@ def test_a_source_that_is_not_given_is_named(tmp_path):
     ):
         (tmp_path / "T.zip").write_bytes(b"")
         with pytest.raises(UserError, match=said):
-            write_part(task, part, [tmp_path / "T.zip"], tmp_path / "out.tsv", rows=2)
+            write_part(
+                task=task, part=part, sources=[tmp_path / "T.zip"], output=tmp_path / "out.tsv", rows=2
+            )
     archive = write_zip(tmp_path / "RTE.zip", "rte", {"train.tsv": table("rte")[0]})
     with pytest.raises(UserError, match=r"RTE\.zip: has no member RTE/test\.tsv"):
-        write_part("rte", "test", [archive], tmp_path / "out.tsv", rows=4)
+        write_part(task="rte", part="test", sources=[archive], output=tmp_path / "out.tsv", rows=4)

@@ -90,7 +90,9 @@ def archive(tmp_path):
 
 
 def prepared(archive, output, **pairs):
-    counts = prepare("iwslt14", "iwslt14", [archive], output, pairs=pairs, threads=1)
+    counts = prepare(
+        name="iwslt14", format="iwslt14", archives=[archive], output=output, pairs=pairs, threads=1
+    )
     lines = {path.name: list(read_lines(path)) for path in output.iterdir()}
     assert sorted(lines) == [f"{s}.{lang}" for s in ("test", "train", "valid") for lang in ("de", "en")]
     return counts, lines
@@ -161,7 +163,13 @@ def test_the_expected_counts(archive, tmp_path):
     counts, _ = prepared(archive, tmp_path / "out")
     assert prepared(archive, tmp_path / "again", **counts)[0] == counts
     with pytest.raises(UserError, match=r"iwslt14: test has 25 pairs, not 6,750; .*corpora\.iwslt14\.pairs"):
-        prepare("iwslt14", "iwslt14", [archive], tmp_path / "new", pairs={"test": 6750})
+        prepare(
+            name="iwslt14",
+            format="iwslt14",
+            archives=[archive],
+            output=tmp_path / "new",
+            pairs={"test": 6750},
+        )
     assert not list((tmp_path / "new").iterdir())
 
 
@@ -197,13 +205,25 @@ def test_an_archive_that_is_not_the_publishers(tmp_path, change, said):
     change(files)
     archive = write_archive(tmp_path / "de-en.tgz", files)
     with pytest.raises(UserError) as error:
-        prepare("iwslt14", "iwslt14", [archive], tmp_path / "out", pairs={})
+        prepare(name="iwslt14", format="iwslt14", archives=[archive], output=tmp_path / "out", pairs={})
     assert re.search(said, str(error.value))
     assert not list((tmp_path / "out").iterdir())
 
 
 def test_an_archive_is_known_by_its_name(archive, tmp_path):
     with pytest.raises(UserError, match=r"iwslt14: archives: iwslt14 needs de-en\.tgz"):
-        prepare("iwslt14", "iwslt14", [archive.rename(tmp_path / "x.tgz")], tmp_path / "out", pairs={})
+        prepare(
+            name="iwslt14",
+            format="iwslt14",
+            archives=[archive.rename(tmp_path / "x.tgz")],
+            output=tmp_path / "out",
+            pairs={},
+        )
     with pytest.raises(UserError, match=r"de-en\.tgz: no such file"):
-        prepare("iwslt14", "iwslt14", [tmp_path / "de-en.tgz"], tmp_path / "out", pairs={})
+        prepare(
+            name="iwslt14",
+            format="iwslt14",
+            archives=[tmp_path / "de-en.tgz"],
+            output=tmp_path / "out",
+            pairs={},
+        )

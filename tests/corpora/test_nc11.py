@@ -79,7 +79,14 @@ def written(folder, contents):
 def test_pairs_of_both_languages_within_limits_are_kept(tmp_path):
     assert len(LONG.split()) == 80
     paths = written(tmp_path / "in", archives())
-    counts = prepare("nc11", "nc11", paths, tmp_path / "out", pairs={"train": (2, 4), "valid": 5}, threads=2)
+    counts = prepare(
+        name="nc11",
+        format="nc11",
+        archives=paths,
+        output=tmp_path / "out",
+        pairs={"train": (2, 4), "valid": 5},
+        threads=2,
+    )
     assert counts == {"train": 3, "valid": 5, "test": 5}
     for side, language in enumerate(nc11.LANGUAGES):
         kept = [" ".join(pair[side].split()) for pair in TRAIN if pair[2]]
@@ -94,7 +101,13 @@ def test_pairs_of_both_languages_within_limits_are_kept(tmp_path):
 def test_a_count_outside_its_range(tmp_path):
     paths = written(tmp_path / "in", archives())
     with pytest.raises(UserError, match="nc11: train has 3 pairs, not 230,000 to 238,000"):
-        prepare("nc11", "nc11", paths, tmp_path / "out", pairs={"train": (230000, 238000)})
+        prepare(
+            name="nc11",
+            format="nc11",
+            archives=paths,
+            output=tmp_path / "out",
+            pairs={"train": (230000, 238000)},
+        )
 
 
 def test_a_segment_that_does_not_end(tmp_path):
@@ -102,7 +115,13 @@ def test_a_segment_that_does_not_end(tmp_path):
     text = contents["test.tgz"]["test/newstest2016-deen-ref.en.sgm"]
     contents["test.tgz"]["test/newstest2016-deen-ref.en.sgm"] = text.replace("</seg>", "", 1)
     with pytest.raises(UserError, match=r"newstest2016-deen-ref\.en\.sgm: 5 segments start and 4 end"):
-        prepare("nc11", "nc11", written(tmp_path / "in", contents), tmp_path / "out", pairs={})
+        prepare(
+            name="nc11",
+            format="nc11",
+            archives=written(tmp_path / "in", contents),
+            output=tmp_path / "out",
+            pairs={},
+        )
 
 
 def test_the_language_is_told_the_same_way_each_time():

@@ -15,8 +15,14 @@ def pair(tmp_path):
         for path, data in zip(inputs, (source, target), strict=True):
             path.write_bytes(gzip.compress(data) if ending else data)
         outputs = [tmp_path / "out" / "train.de", tmp_path / "out" / "train.en"]
-        count = write_pair(inputs[:1], inputs[1:], *outputs, "mine")
-        return count, *(path.read_bytes().decode() for path in outputs)
+        count = write_pair(
+            name="mine",
+            source_in=inputs[:1],
+            source_out=outputs[0],
+            target_in=inputs[1:],
+            target_out=outputs[1],
+        )
+        return count["pairs"], *(path.read_bytes().decode() for path in outputs)
 
     return write
 
@@ -55,19 +61,30 @@ def test_a_fault_is_one_line_and_leaves_outputs_alone(pair, tmp_path, source, ta
 def test_a_missing_file_is_named(tmp_path):
     (tmp_path / "a").write_text("x\n")
     with pytest.raises(UserError, match="nowhere: no such file"):
-        write_pair([tmp_path / "a"], [tmp_path / "nowhere"], tmp_path / "b", tmp_path / "c", "mine")
+        write_pair(
+            source_in=[tmp_path / "a"],
+            target_in=[tmp_path / "nowhere"],
+            source_out=tmp_path / "b",
+            target_out=tmp_path / "c",
+            name="mine",
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_the_number_of_pairs_is_checked(tmp_path):
     (tmp_path / "a").write_text("x\ny\n")
-    paths = [[tmp_path / "a"], [tmp_path / "a"], tmp_path / "train.de", tmp_path / "train.en"]
-    assert write_pair(*paths, "mine", split="train", expected=2) == 2
-    assert write_pair(*paths, "mine", split="train", expected=[1, 2]) == 2
+    paths = {
+        "source_in": [tmp_path / "a"],
+        "source_out": tmp_path / "train.de",
+        "target_in": [tmp_path / "a"],
+        "target_out": tmp_path / "train.en",
+    }
+    assert write_pair(**paths, name="mine", pairs=2) == {"pairs": 2}
+    assert write_pair(**paths, name="mine", pairs=[1, 2]) == {"pairs": 2}
     with pytest.raises(UserError, match=r"mine: train has 2 pairs, not 3; .* corpora\.mine\.pairs"):
-        write_pair(*paths, "mine", split="train", expected=3)
+        write_pair(**paths, name="mine", pairs=3)
     with pytest.raises(UserError, match="mine: train has 2 pairs, not 3 to 1,000"):
-        write_pair(*paths, "mine", split="train", expected=[3, 1000])
+        write_pair(**paths, name="mine", pairs=[3, 1000])
 
 
 def test_several_files_are_joined_in_their_order(tmp_path):
@@ -75,13 +92,15 @@ def test_several_files_are_joined_in_their_order(tmp_path):
     for name, data in names.items():
         (tmp_path / f"{name}.de.gz").write_bytes(gzip.compress(data))
         (tmp_path / f"{name}.en").write_bytes(data.upper())
-    sides = [[tmp_path / f"{name}{ending}" for name in names] for ending in (".de.gz", ".en")]
     outputs = [tmp_path / "test.de", tmp_path / "test.en"]
-    assert write_pair(*sides, *outputs, "mine", split="test", expected=3) == 3
+    sides = {"source_out": outputs[0], "target_out": outputs[1]}
+    for side, ending in (("source_in", ".de.gz"), ("target_in", ".en")):
+        sides[side] = [tmp_path / f"{name}{ending}" for name in names]
+    assert write_pair(name="mine", **sides, pairs=3) == {"pairs": 3}
     assert [path.read_text() for path in outputs] == ["a b\nc\nd\n", "A B\nC\nD\n"]
     (tmp_path / "two.en").write_bytes(b"")
     with pytest.raises(UserError, match=r"two\.de\.gz has 1 lines, .*two\.en has 0"):
-        write_pair(*sides, *outputs, "mine")
+        write_pair(name="mine", **sides)
     (tmp_path / "two.de.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(UserError, match=r"mine: .*two\.de\.gz and .*two\.en are empty"):
-        write_pair(*sides, *outputs, "mine")
+        write_pair(name="mine", **sides)

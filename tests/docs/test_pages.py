@@ -44,7 +44,7 @@ def built(tmp_path_factory):
     plan["claims"] = [Claims.model_validate(plan["claims"][0] | {"claims": tested})]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        write_report(plan, folder / "whole.html", captions=ROOT / "workflow/report")
+        write_report(plan=plan, output=folder / "whole.html", captions=ROOT / "workflow/report")
     page = folder / "report.html"
     page.write_text(pages.alone((folder / "whole.html").read_text(encoding="utf-8")), encoding="utf-8")
     return page

@@ -5,11 +5,10 @@ import math
 
 import pytest
 
-from synmask.pipeline import cli
+from synmask.pipeline import cli, languages
 from synmask.pipeline.evaluation import bleu
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, Run, intervals, read_sentences
 from synmask.pipeline.files import UserError
-from synmask.pipeline.text import languages
 
 
 def score(*paths, language="en", **how):

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from synmask.pipeline.cli.evaluation import score_run
 from synmask.pipeline.config.run_info import TranslationInfo
 from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, score
 from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET, perplexity, read_probabilities
+from synmask.pipeline.evaluation.score_run import score_run
 from synmask.pipeline.evaluation.sentences import read_sentences
 from synmask.pipeline.files import UserError
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.cli import main
-from synmask.pipeline.corpora.tasks import TASKS, Examples, write_task
+from synmask.pipeline.corpora.tasks import Examples, write_task
 from synmask.pipeline.evaluation.task_scores import (
     TASK_METRICS,
     bag_of_words,
@@ -19,6 +19,7 @@ from synmask.pipeline.evaluation.task_scores import (
     score,
 )
 from synmask.pipeline.files import UserError
+from synmask.pipeline.tasks import TASKS
 
 
 @pytest.fixture(autouse=True)

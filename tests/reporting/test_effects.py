@@ -80,7 +80,7 @@ def test_without_runs_there_are_none(project):
 
 
 def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
-    write_report(PLAN, project / "report.html", captions=project)
+    write_report(plan=PLAN, output=project / "report.html", captions=project)
     script = """
       const at = (one, name) => parseFloat(one.getAttribute(name));
       const [better] = document.querySelectorAll(".effect"), of = (kind) => better.querySelector(kind);

@@ -70,10 +70,12 @@ def draw(histories, tmp_path):
         "curves": lambda out: figures.curves(histories, out, LABELS),
         "bleu_dots": lambda out: bleu_figures.bleu_dots(BARS, out, LABELS | {"missing": "Missing"}),
         "by_source": lambda out: bleu_figures.bleu_by_source(BY_SOURCE, out, LABELS),
-        "sweep": lambda out: bleu_figures.sweep(swept(tmp_path), "system.options.bpe_dim", out),
-        "distribution": lambda out: figures.distribution(TOKENS, matrix, out, "P_D"),
-        "large": lambda out: figures.distribution(long, np.full((22, 22), 1 / 22), out, "P_D"),
-        "small": lambda out: figures.distribution(["a", "b"], np.eye(2), out, "A heading wider than the map"),
+        "sweep": lambda out: bleu_figures.sweep(
+            inputs=swept(tmp_path), setting="system.options.bpe_dim", output=out
+        ),
+        "distribution": lambda out: figures.heat_map(TOKENS, matrix, out, "P_D"),
+        "large": lambda out: figures.heat_map(long, np.full((22, 22), 1 / 22), out, "P_D"),
+        "small": lambda out: figures.heat_map(["a", "b"], np.eye(2), out, "A heading wider than the map"),
     }
 
 
@@ -191,9 +193,9 @@ def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
     assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "16", "256"]
     assert axes.get_xlabel() == "bpe_dim"
     with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is not a number, but 'add'"):
-        bleu_figures.sweep(swept(tmp_path), "system.options.bpe", tmp_path / "x")
+        bleu_figures.sweep(inputs=swept(tmp_path), setting="system.options.bpe", output=tmp_path / "x")
     with pytest.raises(UserError, match=r"settings\.model\.heads is not a number, but None"):
-        bleu_figures.sweep(swept(tmp_path), "model.heads", tmp_path / "x")
+        bleu_figures.sweep(inputs=swept(tmp_path), setting="model.heads", output=tmp_path / "x")
 
 
 def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
@@ -227,20 +229,20 @@ def test_histories_that_cannot_be_read_are_named(tmp_path):
 
 def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
     matrix = np.array([[0.0, 0.7, 0.3], [0.04, 0.0, 0.96], [0.2, 0.8, 0.0]])
-    figures.distribution(["a", "b@@", "c"], matrix, tmp_path / "map", "P_D")
+    figures.heat_map(["a", "b@@", "c"], matrix, tmp_path / "map", "P_D")
     axes = drawn[0].axes[0]
     assert axes.images[0].get_array().tolist() == matrix.tolist()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b@@", "c"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Parent", "Token")
     assert axes.images[0].get_clim() == (0, 1)
-    figures.distribution(["a", "b"], np.array([[0, 0.11], [0.02, 0]]), tmp_path / "pale", "P_D")
+    figures.heat_map(["a", "b"], np.array([[0, 0.11], [0.02, 0]]), tmp_path / "pale", "P_D")
     assert drawn[1].axes[0].images[0].get_clim() == (0, 0.2)  # the scale fits the values
     shown = {text.get_unitless_position(): text.get_text() for text in axes.texts}
     assert shown == {(1, 0): ".7", (2, 0): ".3", (2, 1): "1.0", (0, 2): ".2", (1, 2): ".8"}
     row = table(tmp_path / "map.csv")[5]
     assert list(row.values()) == ["2", "b@@", "3", "c", "0.96"]
     with pytest.raises(ValueError, match=r"\(3, 3\)"):
-        figures.distribution(["a", "b", "c"], matrix[:2], tmp_path / "map", "P_D")
+        figures.heat_map(["a", "b", "c"], matrix[:2], tmp_path / "map", "P_D")
 
 
 def test_labels_are_shown_letter_by_letter_and_name_no_row(histories, drawn, tmp_path):

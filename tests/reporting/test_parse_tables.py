@@ -58,7 +58,12 @@ def table(tmp_path):
         labels = {name: f"System {name}" for name in systems}
         parses, counts = zip(*runs, strict=True)
         write_parse_table(
-            parses, counts, tmp_path / "t.x", title="Demo", systems=labels, directions=list(directions)
+            inputs=parses,
+            counts=counts,
+            output=tmp_path / "t.x",
+            title="Demo",
+            labels=[*labels.items()],
+            directions=directions,
         )
         texts = {
             kind: (tmp_path / f"t.x.{kind}").read_text(encoding="utf-8") for kind in ("csv", "md", "tex")

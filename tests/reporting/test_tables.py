@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from synmask.pipeline.config.published import Published
 from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED
 from synmask.pipeline.evaluation.run_scores import PROBABILITY
 from synmask.pipeline.files import UserError, write_lines
@@ -95,7 +94,9 @@ def table(tmp_path):
 
     def write(plan, scores=(), parses=(), published=PUBLISHED, tasks=()):
         out = tmp_path / "tables/t"
-        write_table(plan, Published.model_validate(published), scores, parses, tasks, out)
+        (tmp_path / "published.yaml").write_text(json.dumps(published))
+        runs = {"scores": scores, "parses": parses, "tasks": tasks}
+        write_table(plan=plan, published=tmp_path / "published.yaml", **runs, output=out)
         rows = [
             list(csv.DictReader((out.parent / f"t.{end}").open(encoding="utf-8")))
             for end in ("csv", "runs.csv")
@@ -487,7 +488,7 @@ def test_tasks_of_language_understanding(table, task_scores, tmp_path):
     assert "Missing: RoBERTa MNLI-m (seed 3); RoBERTa MNLI-mm (seed 3)." in "\n".join(markdown)
     assert {row["direction"] for row in by_run} == {"CoLA", "MNLI-m", "MNLI-mm", "average"}
     assert [row["median"] for row in rows if row["system"] == "roberta"] == ["60.0", "80.0", "82.0", "64.0"]
-    task_dots(tmp_path / "tables/t", tmp_path / "figure")
+    task_dots(table=tmp_path / "tables/t", output=tmp_path / "figure")
     with open(tmp_path / "figure.csv") as lines:
         drawn = {(row["column"], row["label"]): row["mean"] for row in csv.DictReader(lines)}
     assert (len(drawn), drawn["average", "RoBERTa"]) == (8, "64.0")
@@ -524,7 +525,7 @@ def test_a_label_that_looks_like_a_number_or_nothing_is_drawn_as_text(tmp_path):
         runs.append(f"NA,{label},1,{70 + place}")
     for name, lines in (("t.csv", cells), ("t.runs.csv", runs)):
         write_lines(tmp_path / name, lines)
-    task_dots(tmp_path / "t", tmp_path / "figure")
+    task_dots(table=tmp_path / "t", output=tmp_path / "figure")
     with open(tmp_path / "figure.csv") as lines:
         assert [row["label"] for row in csv.DictReader(lines)] == labels
     shown = (tmp_path / "figure.svg").read_text()

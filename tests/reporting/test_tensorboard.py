@@ -68,11 +68,11 @@ def test_each_column_is_a_curve_over_updates(tmp_path):
 def test_nothing_is_written_if_a_history_is_damaged(tmp_path, texts, said):
     runs = [run(tmp_path / str(number), text) for number, text in enumerate(texts)]
     with pytest.raises(UserError, match=said):
-        write_events(runs, tmp_path / "curves")
+        write_events(runs, logdir=tmp_path / "curves")
     assert not (tmp_path / "curves").exists()
 
 
 def test_two_runs_of_one_name_are_refused(tmp_path):
     runs = [run(tmp_path / folder / "seed1") for folder in "ab"]
     with pytest.raises(UserError, match="one file for two outputs"):
-        write_events(runs, tmp_path / "curves")
+        write_events(runs, logdir=tmp_path / "curves")

@@ -34,7 +34,7 @@ def test_a_sentence_of_no_word_or_few(tokens, tmp_path):
     count = len(tokens)
     parse = Parse(tokens, [1.0] * (count - 1), 2.0 * bool(tokens), [0] * count, [1.0] * count, [[]] * count)
     for gold in (flat_tree(tokens), None):
-        tree_figure.trees(gold, {"A": parse}, tmp_path / "drawn")
+        tree_figure.draw_trees(gold, {"A": parse}, tmp_path / "drawn")
         assert (tmp_path / "drawn.pdf").stat().st_size > 1000
         assert (tmp_path / "drawn.csv").read_text().startswith("tree,start,end,label,right,value,tokens\n")
 
@@ -71,7 +71,7 @@ def right(rows, title="+BPE"):
 
 def test_the_same_trees_give_the_same_bytes(gold, induced, tmp_path):
     for folder in ("one", "two"):
-        tree_figure.trees(gold, induced, tmp_path / folder / "figure.v1")
+        tree_figure.draw_trees(gold, induced, tmp_path / folder / "figure.v1")
     for extension in ("svg", "pdf", "csv"):
         first = (tmp_path / "one" / f"figure.v1.{extension}").read_bytes()
         assert first == (tmp_path / "two" / f"figure.v1.{extension}").read_bytes()
@@ -80,7 +80,7 @@ def test_the_same_trees_give_the_same_bytes(gold, induced, tmp_path):
 
 
 def test_no_text_overlaps_another_or_leaves_the_figure(gold, induced, drawn, tmp_path, monkeypatch):
-    tree_figure.trees(gold, induced, tmp_path / "figure")
+    tree_figure.draw_trees(gold, induced, tmp_path / "figure")
     boxes, plain_draw = {}, Text.draw
 
     def record(text, renderer):
@@ -99,7 +99,7 @@ def test_no_text_overlaps_another_or_leaves_the_figure(gold, induced, drawn, tmp
 
 
 def test_trees_show_what_the_gold_tree_has(gold, induced, drawn, tmp_path):
-    tree_figure.trees(gold, induced, tmp_path / "trees")
+    tree_figure.draw_trees(gold, induced, tmp_path / "trees")
     rows = table(tmp_path / "trees.csv")
     # the inner S with and without its comma are one constituent when punctuation does not count
     assert right(rows) == {
@@ -126,12 +126,12 @@ def test_trees_show_what_the_gold_tree_has(gold, induced, drawn, tmp_path):
 
 def test_a_constituent_that_cuts_a_word_is_never_right(gold, tmp_path):
     cut = [5, 9, 4, 5, 3, 2, 6, 8, 1, 7]  # die Fracht@@ | raum@@ ung …
-    tree_figure.trees(gold, {"+BPE": Parse(TOKENS, cut, 10.0, None, HEIGHTS)}, tmp_path / "trees")
+    tree_figure.draw_trees(gold, {"+BPE": Parse(TOKENS, cut, 10.0, None, HEIGHTS)}, tmp_path / "trees")
     assert right(table(tmp_path / "trees.csv")) == {"in den Häfen", "den Häfen", "sagte sie", "sagte sie ."}
 
 
 def test_split_words_are_marked_and_bars_stand_below(gold, induced, drawn, tmp_path):
-    tree_figure.trees(gold, induced, tmp_path / "trees")
+    tree_figure.draw_trees(gold, induced, tmp_path / "trees")
     trees = [axes for axes in drawn[0].axes if axes.lines]
     assert [sum(line.get_color() == tree_figure.PIECE for line in axes.lines) for axes in trees] == [1, 1, 1]
     (bars, _) = [axes for axes in drawn[0].axes if not axes.lines]
@@ -143,13 +143,13 @@ def test_split_words_are_marked_and_bars_stand_below(gold, induced, drawn, tmp_p
 
 
 def test_without_a_gold_tree_only_induced_trees_show(induced, drawn, tmp_path):
-    tree_figure.trees(None, induced, tmp_path / "trees")
+    tree_figure.draw_trees(None, induced, tmp_path / "trees")
     assert {row["tree"] for row in table(tmp_path / "trees.csv")} == {"+BPE", "−BPE"}
     assert [axes.get_title(loc="left") for axes in drawn[0].axes] == ["+BPE", "", "−BPE", ""]
 
 
 def test_a_system_without_heights_shows_distances(drawn, tmp_path):
-    tree_figure.trees(None, {"A": Parse(TOKENS, GOOD, 10.0)}, tmp_path / "trees")
+    tree_figure.draw_trees(None, {"A": Parse(TOKENS, GOOD, 10.0)}, tmp_path / "trees")
     (bars,) = [axes for axes in drawn[0].axes if not axes.lines]
     assert [len(group) for group in bars.containers] == [11]
 
@@ -160,7 +160,7 @@ def test_trees_of_other_words_are_refused(gold, tmp_path):
             str(n): Parse(tokens, gaps, 1.0, None, HEIGHTS[: len(tokens)])
             for n, (tokens, gaps) in enumerate(parses)
         }
-        tree_figure.trees(gold, named, tmp_path / "trees")
+        tree_figure.draw_trees(gold, named, tmp_path / "trees")
 
     with pytest.raises(ValueError, match="induced: 8 words, but the gold tree has 9"):
         draw((TOKENS[1:], GOOD[1:]))
@@ -173,5 +173,5 @@ def test_trees_of_other_words_are_refused(gold, tmp_path):
 def test_a_sentence_of_one_word_can_be_drawn(tmp_path):
     (tmp_path / "one.mrg").write_text("(S (UH ja))")
     tree = next(read_trees(tmp_path / "one.mrg"))
-    tree_figure.trees(tree, {"+BPE": Parse(["ja"], [], 1.0, None, [1.0])}, tmp_path / "trees")
+    tree_figure.draw_trees(tree, {"+BPE": Parse(["ja"], [], 1.0, None, [1.0])}, tmp_path / "trees")
     assert [row["tree"] for row in table(tmp_path / "trees.csv")] == ["gold", "+BPE"]

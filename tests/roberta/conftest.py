@@ -8,9 +8,10 @@ import synmask.pipeline.training  # noqa: F401 - makes fairseq importable for th
 @pytest.fixture(scope="session")
 def demo_lines(tmp_path_factory):
     """Text of a task generated from the demo's grammar, one example per line."""
+    from synmask.pipeline.config.benchmarks import GenerateTask
     from synmask.pipeline.corpora.demo.nlu_tasks import write_part
     from synmask.pipeline.corpora.tasks import read_task
 
     path = tmp_path_factory.mktemp("text") / "text.tsv"
-    write_part("paraphrase", "train", path, {"train": 60, "dev": 1}, seed=1)
+    write_part(task="paraphrase", part="train", output=path, settings=GenerateTask(train=60, dev=1))
     return ["\t".join(texts) for texts in read_task("paraphrase", path).texts]

@@ -12,11 +12,12 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.corpora.tasks import TASKS, Examples
+from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.roberta.encoded import encode_file
 from synmask.pipeline.roberta.finetune import model_outputs
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
+from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import learn
 from synmask.pipeline.training.checkpoints import save
 

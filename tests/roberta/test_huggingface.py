@@ -106,7 +106,7 @@ def test_hidden_states_and_logits_stay_the_same(bpe, tmp_path, layout, capsys):
 @pytest.mark.parametrize("layout", ["mask last", "mask first"])
 def test_text_leads_to_the_same_rows(bpe, tmp_path, layout):
     model = make(tmp_path / "source", bpe, layout)
-    convert_huggingface(tmp_path / "source", tmp_path / "out")
+    convert_huggingface(input=tmp_path / "source", output=tmp_path / "out")
     dictionary = load_weights(tmp_path / "out").dictionary
     ids = vocabulary(bpe, layout)
     theirs = RobertaTokenizer(vocab=ids, merges=read_merges(bpe / "vocab.bpe"))
@@ -122,7 +122,7 @@ def test_text_leads_to_the_same_rows(bpe, tmp_path, layout):
 
 def test_the_dictionary_of_robertas_layout(source, tmp_path):
     """As in the published dict.txt: ids, then fillers; <mask> is not listed."""
-    convert_huggingface(source, tmp_path / "out")
+    convert_huggingface(input=source, output=tmp_path / "out")
     rows = list(read_lines(tmp_path / "out/dict.txt"))
     assert rows == [*(f"{number} 0" for number in range(4, len(rows) + 3)), "madeupword0000 0"]
     tokens = read_encoder(tmp_path / "out/encoder.json")
@@ -130,31 +130,31 @@ def test_the_dictionary_of_robertas_layout(source, tmp_path):
 
 
 def test_the_vocabulary_may_be_in_tokenizer_json(source, tmp_path):
-    convert_huggingface(source, tmp_path / "out")
+    convert_huggingface(input=source, output=tmp_path / "out")
     tokenizer = RobertaTokenizer(
         vocab=read_json(source / "vocab.json"), merges=read_merges(source / "merges.txt")
     )
     tokenizer.save_pretrained(source)
     (source / "vocab.json").unlink()
     (source / "merges.txt").unlink()
-    convert_huggingface(source, tmp_path / "again")
+    convert_huggingface(input=source, output=tmp_path / "again")
     saved = read_json(source / "tokenizer.json")
     saved["model"]["merges"] = [" ".join(pair) for pair in saved["model"]["merges"]]  # as it was once written
     write_json(source / "tokenizer.json", saved)
-    convert_huggingface(source, tmp_path / "old")
+    convert_huggingface(input=source, output=tmp_path / "old")
     for path in (tmp_path / "out").iterdir():
         for other in ("again", "old"):
             assert path.read_bytes() == (tmp_path / other / path.name).read_bytes()
 
 
 def test_half_precision_and_a_head_that_is_written_out(source, tmp_path):
-    convert_huggingface(source, tmp_path / "out")
+    convert_huggingface(input=source, output=tmp_path / "out")
     tensors = {name: value.half() for name, value in load_file(source / "model.safetensors").items()}
     tensors["lm_head.decoder.weight"] = tensors["roberta.embeddings.word_embeddings.weight"].clone()
     tensors["lm_head.decoder.bias"] = tensors.pop("lm_head.bias")
     tensors["roberta.embeddings.position_ids"] = torch.arange(32)
     save_file(tensors, source / "model.safetensors")
-    convert_huggingface(source, tmp_path / "half")
+    convert_huggingface(input=source, output=tmp_path / "half")
     whole, half = (load_weights(tmp_path / name).state for name in ("out", "half"))
     for name, value in whole.items():
         torch.testing.assert_close(half[name], value, rtol=0, atol=2e-3)
@@ -166,7 +166,7 @@ def test_half_precision_and_a_head_that_is_written_out(source, tmp_path):
 
 def refused(source, output, message):
     with pytest.raises(UserError, match=message) as error:
-        convert_huggingface(source, output)
+        convert_huggingface(input=source, output=output)
     assert "\n" not in str(error.value)
     assert str(source) in str(error.value)
     assert not output.exists()
@@ -199,7 +199,7 @@ def test_another_model(source, tmp_path, key, value, message):
     config = json.loads((source / "config.json").read_text()) | {key: value}
     write_json(source / "config.json", config)
     with pytest.raises(UserError, match=message) as error:
-        convert_huggingface(source, tmp_path / "out")
+        convert_huggingface(input=source, output=tmp_path / "out")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out/model.pt").exists()
 

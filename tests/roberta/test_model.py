@@ -19,6 +19,7 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings, PretrainingRu
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.files import TryAgain, UserError
+from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encoded import Encoded, encode, encode_file, read_encoded, write_encoded
 from synmask.pipeline.roberta.finetune import finetune, predict
 from synmask.pipeline.roberta.labelled import Sentences
@@ -260,12 +261,12 @@ def outcome(run):
 def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, weights, tmp_path, system):
     for name in ("one", "two"):
         finetune(
-            task,
-            "dev",
-            tmp_path / name,
-            weights,
-            settings(system, max_epochs=20, total_updates=140, lr=0.01),
-            seed=1,
+            data=task,
+            valid="dev",
+            run=tmp_path / name,
+            weights=weights,
+            settings=settings(system, max_epochs=20, total_updates=140, lr=0.01),
+            training=TrainingOptions(seed=1),
         )
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
     with open(tmp_path / "one/history.csv") as lines:
@@ -276,7 +277,9 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, 
     best = scores.index(max(scores)) + 1
     assert json.loads((tmp_path / "one/train.json").read_text())["best_epoch"] == best
     assert json.loads((tmp_path / "one/train.json").read_text())["diverged"] is None
-    predict(tmp_path / "one/best.pt", weights, task / "dev.npz", tmp_path / "answers")
+    predict(
+        model=tmp_path / "one/best.pt", weights=weights, data=task / "dev.npz", output=tmp_path / "answers"
+    )
     gold, answers = read_encoded(task / "dev.npz").targets, (tmp_path / "answers").read_text().split()
     assert 100 * matthews_corrcoef(gold.astype(int), [*map(int, answers)]) == pytest.approx(
         max(scores), abs=0.01
@@ -288,12 +291,27 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, 
 def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, weights, tmp_path, monkeypatch):
     """Stopped after every second update; the checkpoints' models are dropped and kept as the best changes."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    finetune(task, "dev", whole, weights, settings(GRAMMAR, lr=0.01), seed=2)
+    finetune(
+        data=task,
+        valid="dev",
+        run=whole,
+        weights=weights,
+        settings=settings(GRAMMAR, lr=0.01),
+        training=TrainingOptions(seed=2),
+    )
     monkeypatch.setattr(Stop, "due", lambda self, update, first: update >= 2)
     stops = 0
     while True:
         try:
-            finetune(task, "dev", parts, weights, settings(GRAMMAR, lr=0.01), seed=2, keep_checkpoints=False)
+            finetune(
+                data=task,
+                valid="dev",
+                run=parts,
+                weights=weights,
+                settings=settings(GRAMMAR, lr=0.01),
+                keep_checkpoints=False,
+                training=TrainingOptions(seed=2),
+            )
             break
         except TryAgain:
             stops += 1
@@ -302,7 +320,14 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, weights, tm
     assert outcome(parts) == outcome(whole)
     assert {path.name for path in (parts / "checkpoints").glob("*.pt")} == {"best.pt"}
     (parts / "best.pt").unlink()
-    finetune(task, "dev", parts, weights, settings(GRAMMAR, lr=0.01), seed=2)  # trains nothing
+    finetune(
+        data=task,
+        valid="dev",
+        run=parts,
+        weights=weights,
+        settings=settings(GRAMMAR, lr=0.01),
+        training=TrainingOptions(seed=2),
+    )  # trains nothing
     assert outcome(parts) == outcome(whole)
 
 
@@ -312,8 +337,15 @@ def test_a_regression_predicts_numbers(weights, tmp_path):
     for part in ("train", "dev"):
         write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "sts-b", weights, 20))
     run = tmp_path / "run"
-    finetune(tmp_path, "dev", run, weights, settings(task="sts-b"), seed=1)
-    predict(run / "best.pt", weights, tmp_path / "dev.npz", tmp_path / "answers")
+    finetune(
+        data=tmp_path,
+        valid="dev",
+        run=run,
+        weights=weights,
+        settings=settings(task="sts-b"),
+        training=TrainingOptions(seed=1),
+    )
+    predict(model=run / "best.pt", weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
     answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
     assert len(answers) == len(pairs)
     assert len(set(answers)) > 5
@@ -325,7 +357,14 @@ def test_an_unknown_task_is_refused_with_the_nearest():
 
 
 def test_a_fine_tuning_no_better_than_one_constant_answer_is_marked(task, weights, tmp_path):
-    finetune(task, "dev", tmp_path / "a", weights, settings(lr=1e-9, max_epochs=1), seed=1)
+    finetune(
+        data=task,
+        valid="dev",
+        run=tmp_path / "a",
+        weights=weights,
+        settings=settings(lr=1e-9, max_epochs=1),
+        training=TrainingOptions(seed=1),
+    )
     summary = json.loads((tmp_path / "a/train.json").read_text())
     assert re.fullmatch(r"matthews -?\d+.\d\d, one constant answer has 0.00", summary["diverged"])
 
@@ -339,10 +378,29 @@ def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path):
         write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "cola", vocabulary, 64))
     said = r"dev\.npz: \d\d tokens in an example, the weights take 20; lower max_tokens"
     with pytest.raises(UserError, match=said):
-        finetune(tmp_path, "dev", tmp_path / "run", weights, settings(), seed=1)
-    finetune(task, "dev", tmp_path / "whole", weights, settings(), seed=1)
+        finetune(
+            data=tmp_path,
+            valid="dev",
+            run=tmp_path / "run",
+            weights=weights,
+            settings=settings(),
+            training=TrainingOptions(seed=1),
+        )
+    finetune(
+        data=task,
+        valid="dev",
+        run=tmp_path / "whole",
+        weights=weights,
+        settings=settings(),
+        training=TrainingOptions(seed=1),
+    )
     with pytest.raises(UserError, match=said):
-        predict(tmp_path / "whole/best.pt", weights, tmp_path / "dev.npz", tmp_path / "answers")
+        predict(
+            model=tmp_path / "whole/best.pt",
+            weights=weights,
+            data=tmp_path / "dev.npz",
+            output=tmp_path / "answers",
+        )
 
 
 def test_blocks_of_pretraining_end_with_their_document(tmp_path):
@@ -351,9 +409,10 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
     (tmp_path / "more").write_text(f"{one}\n")
     learn(TEXT, 20, tmp_path)
     encode_text(
-        {"train": [tmp_path / "text", tmp_path / "more"], "valid": [tmp_path / "more"]},
-        tmp_path,
-        tmp_path / "ids",
+        train=[tmp_path / "text", tmp_path / "more"],
+        valid=[tmp_path / "more"],
+        weights=tmp_path,
+        output=tmp_path / "ids",
     )
     dictionary = read_dictionary(tmp_path / "dict.txt")
     sentences = read_binary(tmp_path / "ids/train", dictionary)
@@ -370,7 +429,9 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
 def test_pretraining_learns_and_its_weights_can_be_fine_tuned(weights, task, tmp_path):
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT * 4))
     learn(TEXT, 20, tmp_path)
-    encode_text({"train": [tmp_path / "text"], "valid": [tmp_path / "text"]}, tmp_path, tmp_path / "ids")
+    encode_text(
+        train=[tmp_path / "text"], valid=[tmp_path / "text"], weights=tmp_path, output=tmp_path / "ids"
+    )
     shared = set(TRAINING) - {"sentences", "total_updates", "max_tokens"}
     training = {name: TRAINING[name] for name in shared} | {
         "max_epochs": 6,
@@ -380,12 +441,23 @@ def test_pretraining_learns_and_its_weights_can_be_fine_tuned(weights, task, tmp
     }
     model = {"layers": 2, "embed_dim": 16, "ffn_dim": 24, "heads": 2, "max_positions": 20}
     pretrain(
-        tmp_path / "ids", tmp_path / "run", tmp_path, PretrainingRun(model=model, training=training), seed=1
+        data=tmp_path / "ids",
+        run=tmp_path / "run",
+        weights=tmp_path,
+        settings=PretrainingRun(model=model, training=training),
+        training=TrainingOptions(seed=1),
     )
     with open(tmp_path / "run/history.csv") as lines:
         losses = [float(row["valid_loss"]) for row in csv.DictReader(lines)]
     assert losses[-1] < 0.8 * losses[0]
     assert checkpoints.load(tmp_path / "model.pt")["args"].encoder_layers == 2
     assert load_weights(tmp_path).shape == RobertaShape(2, 16, 24, 2, 20)
-    finetune(task, "dev", tmp_path / "tuned", tmp_path, settings(max_epochs=1), seed=1)
+    finetune(
+        data=task,
+        valid="dev",
+        run=tmp_path / "tuned",
+        weights=tmp_path,
+        settings=settings(max_epochs=1),
+        training=TrainingOptions(seed=1),
+    )
     assert (tmp_path / "tuned/best.pt").exists()

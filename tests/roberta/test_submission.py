@@ -10,13 +10,15 @@ import pytest
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS, write_task
+from synmask.pipeline.corpora.tasks import write_task
 from synmask.pipeline.evaluation.submission import best_seed, check_submission
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS
 from synmask.pipeline.files import UserError, read_lines, write_json
+from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.finetune import finetune
 from synmask.pipeline.roberta.weights import RobertaShape
+from synmask.pipeline.tasks import SUBMISSION, TASKS
 
 SHAPE = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=66)
 ROWS = {name: 3 + number for number, name in enumerate(SUBMISSION)}
@@ -142,7 +144,14 @@ def test_a_test_set_is_no_data_to_train_on(answered, tmp_path):
         "system": {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0},
     })  # fmt: skip
     with pytest.raises(UserError, match=r"train\.npz: a test set, without labels"):
-        finetune(tmp_path, "dev", tmp_path / "run", weights, settings, 1)
+        finetune(
+            data=tmp_path,
+            valid="dev",
+            run=tmp_path / "run",
+            weights=weights,
+            settings=settings,
+            training=TrainingOptions(seed=1),
+        )
     assert not (tmp_path / "run").exists()
 
 

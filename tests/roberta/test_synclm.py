@@ -1,18 +1,21 @@
 """SynCLM's losses against slow loops, and continued pre-training from text with parses to fine-tuned weights."""
 
 import csv
+import json
 import math
 from argparse import Namespace
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
 
-from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
+from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings, GenerateTask
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
 from synmask.pipeline.corpora.tasks import read_task
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
 from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
@@ -196,8 +199,19 @@ def data(weights, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for part, split in (("train", "train"), ("dev", "valid")):
         sizes = {"train": 24, "dev": 8}
-        write_part("paraphrase", part, folder / f"{part}.tsv", sizes, seed=2, parses=folder / part)
-        counts = encode_parses([folder / part, folder / part], weights, 60, folder / f"{split}.npz")
+        write_part(
+            task="paraphrase",
+            part=part,
+            output=folder / f"{part}.tsv",
+            settings=GenerateTask(seed=2, **sizes),
+            parses=folder / part,
+        )
+        counts = encode_parses(
+            parses=[folder / part, folder / part],
+            weights=weights,
+            max_tokens=60,
+            output=folder / f"{split}.npz",
+        )
         assert counts["sentences"] == len(set((folder / f"{part}.text").read_text().splitlines()))
         assert counts["unparsed"] == counts["not_found"] == 0
     return folder
@@ -229,7 +243,13 @@ def test_before_the_first_update_it_is_the_roberta_it_starts_from(weights, data)
 
 def test_it_learns_gives_the_same_bytes_and_can_be_fine_tuned(weights, data, tmp_path):
     for name in ("one", "two"):
-        continue_pretraining(data, weights, tmp_path / name, run_settings(), seed=1)
+        continue_pretraining(
+            data=data,
+            weights=weights,
+            run=tmp_path / name,
+            settings=run_settings(),
+            training=TrainingOptions(seed=1),
+        )
     assert (tmp_path / "one/model.pt").read_bytes() == (tmp_path / "two/model.pt").read_bytes()
     with open(tmp_path / "one/history.csv") as lines:
         rows = list(csv.DictReader(lines))
@@ -244,12 +264,25 @@ def test_it_learns_gives_the_same_bytes_and_can_be_fine_tuned(weights, data, tmp
     system = {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0}
     training = {"max_epochs": 1, "total_updates": 9, "warmup_updates": 1}
     settings = FinetuningSettings(task="paraphrase", training=training, system=system)
-    finetune(tmp_path, "dev", tmp_path / "tuned", tmp_path / "one", settings, seed=1)
+    finetune(
+        data=tmp_path,
+        valid="dev",
+        run=tmp_path / "tuned",
+        weights=tmp_path / "one",
+        settings=settings,
+        training=TrainingOptions(seed=1),
+    )
     assert (tmp_path / "tuned/best.pt").exists()
 
 
 def test_without_the_losses_it_is_a_masked_language_model(weights, data, tmp_path):
-    continue_pretraining(data, weights, tmp_path / "run", run_settings(losses=[]), seed=1)
+    continue_pretraining(
+        data=data,
+        weights=weights,
+        run=tmp_path / "run",
+        settings=run_settings(losses=[]),
+        training=TrainingOptions(seed=1),
+    )
     with open(tmp_path / "run/history.csv") as lines:
         rows = list(csv.DictReader(lines))
     assert {float(row["phrase_loss"]) for row in rows} == {float(row["tree_loss"]) for row in rows} == {0.0}
@@ -257,6 +290,25 @@ def test_without_the_losses_it_is_a_masked_language_model(weights, data, tmp_pat
     assert (
         abs(float(rows[-1]["valid_loss"]) - float(rows[-1]["mlm_loss"])) < 0.1
     )  # means of batches and of tokens
+    summary = json.loads((tmp_path / "run/train.json").read_text())
+    train, valid = (
+        Counter(id for id in read_encoded(data / f"{part}.npz").tokens.tolist() if id > 3)
+        for part in ("train", "valid")
+    )
+    size = len(load_weights(weights).dictionary)
+    shares = {id: (train[id] + 1) / (train.total() + size) for id in valid}
+    nats = -sum(times * math.log(shares[id]) for id, times in valid.items()) / valid.total()
+    assert abs(summary["unigram_ppl"] - math.exp(nats)) < 1e-3
+    assert (summary["diverged"] is None) == (float(rows[-1]["mlm_loss"]) < nats)
+
+
+def test_continued_pretraining_that_explodes_is_marked(weights, data, tmp_path):
+    settings = run_settings(losses=[]).plain()
+    settings["training"] |= {"lr": 5.0, "warmup_updates": 1}
+    settings = ContinuedRun.model_validate(settings)
+    continue_pretraining(data, weights, tmp_path / "run", settings, seed=1)
+    summary = json.loads((tmp_path / "run/train.json").read_text())
+    assert "word frequencies alone have" in summary["diverged"]
 
 
 def test_annotations_follow_their_sentences(weights, data):
@@ -276,11 +328,13 @@ def test_what_cannot_be_is_one_line(weights, data, tmp_path):
     with pytest.raises(
         UserError, match=r"train\.npz: a sentence has \d+ tokens, batch\.tokens is 10; give more"
     ):
-        continue_pretraining(data, weights, tmp_path / "run", small, seed=1)
+        continue_pretraining(
+            data=data, weights=weights, run=tmp_path / "run", settings=small, training=TrainingOptions(seed=1)
+        )
     for ending in ("text", "tokens", "trees", "heads"):
         (tmp_path / f"empty.{ending}").write_text("")
     with pytest.raises(UserError, match=r"empty: no sentence; give parses of some"):
-        encode_parses([tmp_path / "empty"], weights, 60, tmp_path / "x.npz")
+        encode_parses(parses=[tmp_path / "empty"], weights=weights, max_tokens=60, output=tmp_path / "x.npz")
     assert not (tmp_path / "run").exists()
 
 

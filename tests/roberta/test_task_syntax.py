@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.config.benchmarks import FinetuningSettings, GenerateTask
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
 from synmask.pipeline.corpora.tasks import read_task, write_sentences, write_task
 from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
 from synmask.pipeline.roberta.finetune import finetune, predict
 from synmask.pipeline.roberta.labelled import batched
@@ -63,10 +64,20 @@ def paraphrases(weights, tmp_path_factory):
     folder, sizes = tmp_path_factory.mktemp("paraphrases"), {"train": 16, "dev": 8}
     for part in sizes:
         write_part(
-            "paraphrase", part, folder / f"{part}.tsv", sizes, seed=2, parses=folder / f"syntax/{part}"
+            task="paraphrase",
+            part=part,
+            output=folder / f"{part}.tsv",
+            settings=GenerateTask(seed=2, **sizes),
+            parses=folder / f"syntax/{part}",
         )
         path = encoded(folder, "paraphrase", part, weights)
-        annotate_task("paraphrase", folder / f"{part}.tsv", path, weights, [folder / f"syntax/{part}"])
+        annotate_task(
+            task="paraphrase",
+            input=folder / f"{part}.tsv",
+            data=path,
+            weights=weights,
+            parses=[folder / f"syntax/{part}"],
+        )
     return folder
 
 
@@ -118,7 +129,9 @@ def test_counts_and_cut_empty_and_unparsed_sentences(weights, tmp_path):
         ("We see. " * 200, "He \ud83d".encode(errors="ignore").decode() + "👍 sees", "0"),
     ]
     write_task("paraphrase", rows, tmp_path / "dev.tsv")
-    assert write_sentences("mrpc", [tmp_path / "dev.tsv"], tmp_path / "1.text", 1, 1) == 5
+    assert write_sentences(
+        task="mrpc", inputs=[tmp_path / "dev.tsv"], output=tmp_path / "1.text", number=1, files=1
+    ) == {"sentences": 5}
     texts = ["The dog sees me.", "", "A\x08b sees.", "We see. " * 200, "He 👍 sees"]
     assert list(read_lines(tmp_path / "1.text")) == texts
     long = ["We", "see", "."] * 200
@@ -128,7 +141,9 @@ def test_counts_and_cut_empty_and_unparsed_sentences(weights, tmp_path):
     for ending, column in (("tokens", tokens), ("heads", heads), ("trees", trees)):
         write_lines(tmp_path / f"1.{ending}", column)
     path = encoded(tmp_path, "paraphrase", "dev", weights)
-    counts = annotate_task("paraphrase", tmp_path / "dev.tsv", path, weights, [tmp_path / "1"])
+    counts = annotate_task(
+        task="paraphrase", input=tmp_path / "dev.tsv", data=path, weights=weights, parses=[tmp_path / "1"]
+    )
     assert counts == {"sentences": 6, "empty": 1, "unparsed": 1, "words": 16, "not_found": 1}
     assert json.loads((tmp_path / "ids/syntax.dev.json").read_text()) == counts
     found = read_encoded(path)
@@ -155,7 +170,9 @@ def test_sentences_are_shared_out_and_none_comes_twice(tmp_path):
     write_task("mrpc", rows, tmp_path / "dev.tsv")
     found = []
     for number in (1, 2, 3):
-        write_sentences("mrpc", [tmp_path / "dev.tsv"] * 2, tmp_path / "part", number, 3)
+        write_sentences(
+            task="mrpc", inputs=[tmp_path / "dev.tsv"] * 2, output=tmp_path / "part", number=number, files=3
+        )
         found.append(list(read_lines(tmp_path / "part")))
     assert [len(part) for part in found] == [3, 3, 1]
     assert sorted(itertools.chain(*found)) == sorted({text for row in rows for text in row[:2]})
@@ -197,8 +214,17 @@ def test_without_parses_and_near_the_start_it_is_plain_roberta(paraphrases, weig
 def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen):
     settings = FinetuningSettings(task="paraphrase", training=TRAINING, system=chosen)
     data = paraphrases / "ids"
-    finetune(data, "dev", tmp_path / "run", weights, settings, seed=1)
-    predict(tmp_path / "run/best.pt", weights, data / "dev.npz", tmp_path / "answers")
+    finetune(
+        data=data,
+        valid="dev",
+        run=tmp_path / "run",
+        weights=weights,
+        settings=settings,
+        training=TrainingOptions(seed=1),
+    )
+    predict(
+        model=tmp_path / "run/best.pt", weights=weights, data=data / "dev.npz", output=tmp_path / "answers"
+    )
     assert len(list(read_lines(tmp_path / "answers"))) == 8
 
 
@@ -212,13 +238,28 @@ def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path
     for part, other in (("train", "dev"), ("dev", "train")):
         (tmp_path / f"syntax.{part}.npy").symlink_to(paraphrases / f"ids/syntax.{other}.npy")
     with pytest.raises(UserError, match="annotations of other examples; annotate the task again"):
-        finetune(tmp_path, "dev", tmp_path / "run", weights, settings, seed=1)
+        finetune(
+            data=tmp_path,
+            valid="dev",
+            run=tmp_path / "run",
+            weights=weights,
+            settings=settings,
+            training=TrainingOptions(seed=1),
+        )
     train = paraphrases / "train.tsv"
     with pytest.raises(UserError, match=r"train\.tsv: no parse of '.*'; parse the task again"):
         annotate_task(
-            "paraphrase", train, paraphrases / "ids/train.npz", weights, [paraphrases / "syntax/dev"]
+            task="paraphrase",
+            input=train,
+            data=paraphrases / "ids/train.npz",
+            weights=weights,
+            parses=[paraphrases / "syntax/dev"],
         )
     with pytest.raises(UserError, match=r"dev\.npz: 8 examples, .*train\.tsv has 16; encode it again"):
         annotate_task(
-            "paraphrase", train, paraphrases / "ids/dev.npz", weights, [paraphrases / "syntax/train"]
+            task="paraphrase",
+            input=train,
+            data=paraphrases / "ids/dev.npz",
+            weights=weights,
+            parses=[paraphrases / "syntax/train"],
         )

@@ -298,6 +298,10 @@ def cut(path):
     path.write_bytes(path.read_bytes()[:-200])
 
 
+def unpacked(archive, encoder_json, vocab, output):
+    unpack_archive(archive=archive, encoder_json=encoder_json, vocab=vocab, output=output)
+
+
 def no_tar(path):
     with gzip.open(path, "wb") as handle:
         handle.write(b"x" * 5000)
@@ -318,7 +322,7 @@ def test_a_damaged_archive_leaves_nothing(folder, tmp_path, damage, message):
     archive = pack(tmp_path / "tiny.tar.gz", folder)
     damage(archive)
     text = refused(
-        unpack_archive,
+        unpacked,
         archive,
         folder / "encoder.json",
         folder / "vocab.bpe",
@@ -335,13 +339,13 @@ def test_an_archive_of_another_vocabulary_or_architecture(original, folder, tmp_
     write_json(tmp_path / "encoder.json", fewer)
     archive = pack(tmp_path / "tiny.tar.gz", folder)
     out, merges = tmp_path / "out", folder / "vocab.bpe"
-    refused(unpack_archive, archive, tmp_path / "encoder.json", merges, out, message="do not belong together")
+    refused(unpacked, archive, tmp_path / "encoder.json", merges, out, message="do not belong together")
     write_lines(tmp_path / "vocab.bpe", list(read_lines(merges))[:5])
     words = archive, tmp_path / "encoder.json", tmp_path / "vocab.bpe", out
-    refused(unpack_archive, *words, message=r"tiny\.tar\.gz: dict\.txt has '\d+', which is no id")
+    refused(unpacked, *words, message=r"tiny\.tar\.gz: dict\.txt has '\d+', which is no id")
     save(folder, translation(original.state_dict()), arch="bart_base")
     words = pack(archive, folder), folder / "encoder.json", merges, out
-    refused(unpack_archive, *words, message=r"tiny\.tar\.gz: model\.pt is of bart_base, not of RoBERTa")
+    refused(unpacked, *words, message=r"tiny\.tar\.gz: model\.pt is of bart_base, not of RoBERTa")
     assert not out.exists()
 
 

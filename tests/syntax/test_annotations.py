@@ -123,7 +123,7 @@ def files(folder, bpe=BPE, trees=TREES, heads=HEADS):
 
 
 def test_a_file_and_its_counts(tmp_path):
-    counts = annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **files(tmp_path))
+    counts = annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **files(tmp_path))
     assert counts == {"sentences": 4, "without_heads": 2, "without_distances": 2}
     assert json.loads((tmp_path / "a.json").read_text()) == counts
     sizes = [len(line.split()) + 1 for line in BPE]
@@ -142,9 +142,9 @@ def test_a_file_and_its_counts(tmp_path):
 
 
 def test_a_failed_parse_is_no_annotation(tmp_path):
-    annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **files(tmp_path))
+    annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **files(tmp_path))
     failed = files(tmp_path, trees=[*TREES[:2], "(())", "( () )"])
-    counts = annotate_file(tmp_path / "bpe", tmp_path / "b.npy", **failed)
+    counts = annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "b.npy", **failed)
     assert counts == {"sentences": 4, "without_heads": 2, "without_distances": 2}
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
 
@@ -152,7 +152,9 @@ def test_a_failed_parse_is_no_annotation(tmp_path):
 def test_only_the_kept_lines_count(tmp_path):
     paths = files(tmp_path, bpe=[BPE[1], BPE[3]])
     write_lines(tmp_path / "kept", ["2", "4"])
-    counts = annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **paths, kept=tmp_path / "kept")
+    counts = annotate_file(
+        subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **paths, kept=tmp_path / "kept"
+    )
     assert counts == {"sentences": 2, "without_heads": 1, "without_distances": 1}
     assert Annotations(tmp_path / "a.npy", [4, 3])[0].tolist()[0] == [1, 2, 2]
 
@@ -160,18 +162,20 @@ def test_only_the_kept_lines_count(tmp_path):
 def test_a_text_without_sentences_and_kept_lines_without_numbers(tmp_path):
     paths = files(tmp_path, bpe=[], heads=[])
     with pytest.raises(UserError, match="bpe: empty; give a text in BPE"):
-        annotate_file(tmp_path / "bpe", tmp_path / "a.npy", trees=None, heads=paths["heads"])
+        annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", trees=None, heads=paths["heads"])
     assert not (tmp_path / "a.npy").exists()
     write_lines(tmp_path / "kept", ["1", "one"])
     with pytest.raises(UserError, match="kept: not the line numbers that `synmask clean` writes; give these"):
-        annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **paths, kept=tmp_path / "kept")
+        annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **paths, kept=tmp_path / "kept")
 
 
 def test_one_kind_alone(tmp_path):
     paths = files(tmp_path)
     for name, missing in (("heads", "without_distances"), ("trees", "without_heads")):
         counts = annotate_file(
-            tmp_path / "bpe", tmp_path / "a.npy", **{"heads": None, "trees": None, name: paths[name]}
+            subwords=tmp_path / "bpe",
+            output=tmp_path / "a.npy",
+            **{"heads": None, "trees": None, name: paths[name]},
         )
         assert counts[missing] == 4
 
@@ -189,6 +193,6 @@ def test_one_kind_alone(tmp_path):
 )  # fmt: skip
 def test_parses_that_do_not_fit_are_one_line(tmp_path, change, said):
     with pytest.raises(UserError, match=said) as error:
-        annotate_file(tmp_path / "bpe", tmp_path / "a.npy", **files(tmp_path, **change))
+        annotate_file(subwords=tmp_path / "bpe", output=tmp_path / "a.npy", **files(tmp_path, **change))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "a.npy").exists()

@@ -9,7 +9,6 @@ import pytest
 from synmask.pipeline.files import write_lines
 from synmask.pipeline.syntax.annotations import annotate_file
 from synmask.pipeline.syntax.corenlp import parse_file
-from synmask.pipeline.syntax.jvm import Machine, Models
 from synmask.pipeline.syntax.tree import counted_words
 from synmask.pipeline.syntax.treebank import read_trees
 from synmask.pipeline.text.tokenise import tokenise
@@ -38,16 +37,15 @@ def parsed(chinese, tmp_path_factory):
     """The folder with out.trees, out.heads and out.json of the sentences."""
     folder = tmp_path_factory.mktemp("chinese")
     write_lines(folder / "tokens", SENTENCES)
-    settings = chinese.corenlp_settings("zh").plain()
     parse_file(
-        folder / "tokens",
-        folder / "tokens",
-        folder / "out",
+        input=folder / "tokens",
+        tokens=folder / "tokens",
+        output=folder / "out",
         language="zh",
-        max_words=settings.pop("max_words"),
-        models=Models(**settings),
+        settings=chinese.corenlp_settings("zh"),
         jars=[*map(Path, chinese.corenlp_jars("zh"))],
-        machine=Machine(2, chinese.corenlp.mem_mb),
+        threads=2,
+        memory=chinese.corenlp.mem_mb,
     )
     return folder
 
@@ -88,7 +86,10 @@ def test_heads_are_converted_from_the_trees(parsed):
 
 def test_guides_can_read_them(parsed):
     counts = annotate_file(
-        parsed / "tokens", parsed / "a.npy", trees=parsed / "out.trees", heads=parsed / "out.heads"
+        subwords=parsed / "tokens",
+        output=parsed / "a.npy",
+        trees=parsed / "out.trees",
+        heads=parsed / "out.heads",
     )
     assert counts == {"sentences": len(SENTENCES), "without_heads": 0, "without_distances": 0}
     first = np.load(parsed / "a.npy")[: len(SENTENCES[0].split()) + 1]

@@ -7,10 +7,11 @@ import zipfile
 
 import pytest
 
+from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, machine_fault
 from synmask.pipeline.syntax import corenlp
 from synmask.pipeline.syntax.corenlp import parse_file, parser_words
-from synmask.pipeline.syntax.jvm import Machine, Models, answers
+from synmask.pipeline.syntax.jvm import Machine, answers
 from synmask.pipeline.syntax.treebank import read_trees
 
 # Answers every sentence with a right-branching tree whose tags are the words it was asked for.
@@ -62,14 +63,13 @@ class Run:
         (self.folder / "cased").write_text(self.text)
         (self.folder / "tokens").write_text(self.text.lower() if tokens is None else tokens)
         parse_file(
-            self.folder / "cased",
-            self.folder / "tokens",
-            self.folder / "out",
+            input=self.folder / "cased",
+            tokens=self.folder / "tokens",
+            output=self.folder / "out",
             language=language,
-            models=Models("tagger", parser),
+            settings=ParserSettings(tagger="tagger", parser=parser, max_words=max_words),
             jars=[self.folder / "parser.jar"],
-            max_words=max_words,
-            machine=Machine(1, 1000),
+            memory=1000,
         )
         return json.loads((self.folder / "out.json").read_text())
 
@@ -224,5 +224,13 @@ def test_a_full_disk_names_the_file(run, full_disk):
         run()
     assert machine_fault(error.value) == f"{run.folder}/out.partial: File too large"
     with pytest.raises(OSError, match="too large") as error:
-        next(answers({1: ["Hund"] * 50_000}, "name", Models("tagger", "parser"), [], Machine(1, 1000)))
+        next(
+            answers(
+                {1: ["Hund"] * 50_000},
+                "name",
+                ParserModels(tagger="tagger", parser="parser"),
+                [],
+                Machine(1, 1000),
+            )
+        )
     assert machine_fault(error.value) == f"{tempfile.gettempdir()}: File too large"

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from synmask.pipeline.config.guides import TemplateCut
 from synmask.pipeline.files import UserError, write_lines
 from synmask.pipeline.syntax.templates import frontier, template, template_file
 from synmask.pipeline.syntax.treebank import Tree, read_trees
@@ -107,9 +108,10 @@ def files(tmp_path):
 
 
 def make(folder, **how):
-    sides, pairs = (folder / "de", folder / "en"), (folder / "pairs.de", folder / "pairs.en")
-    given = {"kept": folder / "kept", **CUT, **how}
-    return template_file(sides, folder / "trees", folder / "out", pairs, **given)
+    places = {"source_out": folder / "pairs.de", "templates_out": folder / "pairs.en"}
+    given = {"kept": folder / "kept", "trees": folder / "trees", "output": folder / "out"} | how
+    settings = TemplateCut(**CUT)
+    return template_file(source=folder / "de", target=folder / "en", settings=settings, **places, **given)
 
 
 def test_a_file_of_templates(files):

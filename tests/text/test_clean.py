@@ -1,5 +1,6 @@
 import pytest
 
+from synmask.pipeline.config.sections import Lengths
 from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.text.clean import clean_files
 
@@ -8,9 +9,13 @@ def clean(folder, pairs, **limits):
     """Clean (source, target) strings; return the counts and the pairs that are left."""
     for side, name in enumerate(["in.de", "in.en"]):
         write_lines(folder / name, [pair[side] for pair in pairs])
-    limits = {"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5} | limits
     counts = clean_files(
-        folder / "in.de", folder / "in.en", folder / "out.de", folder / "out.en", folder / "kept", **limits
+        source_in=folder / "in.de",
+        source_out=folder / "out.de",
+        target_in=folder / "in.en",
+        target_out=folder / "out.en",
+        kept=folder / "kept",
+        settings=Lengths(**limits),
     )
     return counts, list(zip(read_lines(folder / "out.de"), read_lines(folder / "out.en"), strict=True))
 
@@ -71,10 +76,12 @@ def test_unequal_files(tmp_path):
     write_lines(tmp_path / "b", ["x"])
     with pytest.raises(UserError, match=r"a has 2 lines, .*b has 1"):
         clean_files(
-            *(tmp_path / name for name in ("a", "b", "c", "d", "e")),
-            min_tokens=1,
-            max_tokens=9,
-            max_ratio=9.0,
+            source_in=tmp_path / "a",
+            source_out=tmp_path / "c",
+            target_in=tmp_path / "b",
+            target_out=tmp_path / "d",
+            kept=tmp_path / "e",
+            settings=Lengths(max_tokens=9, max_ratio=9.0),
         )
     assert not (tmp_path / "c").exists()
 
@@ -83,7 +90,7 @@ def test_unequal_files(tmp_path):
     "limits", [{"min_tokens": 0}, {"min_tokens": 5, "max_tokens": 4}, {"max_ratio": 0.5}]
 )
 def test_senseless_limits(tmp_path, limits):
-    with pytest.raises(ValueError, match="min_tokens"):
+    with pytest.raises(ValueError, match=[*limits][-1]):
         clean(tmp_path, [("a", "x")], **limits)
 
 

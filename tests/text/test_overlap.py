@@ -1,5 +1,5 @@
+from synmask.pipeline import languages
 from synmask.pipeline.files import write_lines
-from synmask.pipeline.text import languages
 from synmask.pipeline.text.overlap import overlaps
 
 

@@ -22,7 +22,7 @@ def codes(tmp_path_factory):
     """Merges of a text in which each name occurs so often that it becomes one sub-word."""
     folder = tmp_path_factory.mktemp("reserved")
     write_lines(folder / "text", LINES)
-    learn([folder / "text"], folder / "codes", [folder / "vocabulary"], 500)
+    learn(inputs=[folder / "text"], codes=folder / "codes", vocabularies=[folder / "vocabulary"], merges=500)
     return folder / "codes"
 
 
@@ -54,8 +54,8 @@ def test_fairseqs_data_have_all_words(codes, tmp_path, threshold):
             write_lines(tmp_path / "text", LINES)
             vocabulary = codes.with_name("vocabulary")
             how = {"vocabulary": vocabulary, "vocabulary_threshold": threshold} if threshold else {}
-            apply_file(tmp_path / "text", tmp_path / f"{split}.{side}", codes, **how)
-    binarise(tmp_path, tmp_path / "bin", "de", "en")
+            apply_file(input=tmp_path / "text", output=tmp_path / f"{split}.{side}", codes=codes, **how)
+    binarise(text=tmp_path, output=tmp_path / "bin", source="de", target="en")
     dictionary = Dictionary.load(str(tmp_path / "bin/dict.de.txt"))
     for line, pieces in zip(LINES, read_lines(tmp_path / "train.de"), strict=True):
         ids = encode(pieces, dictionary)
@@ -76,7 +76,7 @@ def test_prepared_subwords_are_refused_before_anything_is_written(tmp_path, spli
         write_lines(tmp_path / name, ["a@@ b", "a"])
     write_lines(tmp_path / f"{split}.en", ["a@@ b", line])
     with pytest.raises(UserError) as error:
-        binarise(tmp_path, tmp_path / "bin", "de", "en")
+        binarise(text=tmp_path, output=tmp_path / "bin", source="de", target="en")
     advice = "split the text with `synmask apply-bpe`"
     assert str(error.value) == f"{tmp_path}/{split}.en, line 2: {why}; {advice}"
     assert not list((tmp_path / "bin").glob("*"))

@@ -8,9 +8,10 @@ import sys
 import pytest
 from sacremoses import MosesTokenizer
 
+from synmask.pipeline import languages
 from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import UserError, read_lines, write_lines
-from synmask.pipeline.text import languages, parallel
+from synmask.pipeline.text import parallel
 from synmask.pipeline.text.tokenise import detokenise, tokenise, tokenise_file
 
 # Made with Moses' tokenizer.perl (the rules of its version of November 2018 and later).
@@ -68,7 +69,12 @@ def test_equals_the_perl_script(tmp_path, lowercase):
     for language in ("de", "en", "fr"):
         lines = [(line, tokens) for code, line, tokens in PERL if code == language]
         write_lines(tmp_path / "in", [line for line, _ in lines])
-        tokenise_file(tmp_path / "in", tmp_path / "out", language, lowercase=lowercase)
+        tokenise_file(
+            input=tmp_path / "in",
+            output=tmp_path / "out",
+            language=language,
+            settings=Tokens(lowercase=lowercase),
+        )
         expected = [tokens.lower() if lowercase else tokens for _, tokens in lines]
         assert list(read_lines(tmp_path / "out")) == expected
 
@@ -95,7 +101,9 @@ def test_random_text_equals_the_library_where_it_equals_perl(language):
 
 def test_escapes_but_does_not_normalise(tmp_path):
     write_lines(tmp_path / "in", ["„Das“ & 'so' [1]", "DON'T"])
-    tokenise_file(tmp_path / "in", tmp_path / "out", "en", lowercase=True)
+    tokenise_file(
+        input=tmp_path / "in", output=tmp_path / "out", language="en", settings=Tokens(lowercase=True)
+    )
     assert list(read_lines(tmp_path / "out")) == [
         "„ das “ &amp; &apos; so &apos; &#91; 1 &#93;",
         "don &apos;t",
@@ -104,7 +112,7 @@ def test_escapes_but_does_not_normalise(tmp_path):
 
 def test_windows_line_ends_and_empty_lines(tmp_path):
     (tmp_path / "in").write_bytes(b"\xef\xbb\xbfa.\r\n\r\n \nb\r\n")
-    tokenise_file(tmp_path / "in", tmp_path / "out", "en")
+    tokenise_file(input=tmp_path / "in", output=tmp_path / "out", language="en")
     assert (tmp_path / "out").read_bytes() == b"a .\n\n\nb\n"
 
 
@@ -112,8 +120,8 @@ def test_order_with_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "CHUNK", 7)
     lengths = random.Random(0).choices([1, 1, 1, 200], k=200)
     write_lines(tmp_path / "in", [f"{number}. " * length for number, length in enumerate(lengths)])
-    tokenise_file(tmp_path / "in", tmp_path / "one", "de")
-    tokenise_file(tmp_path / "in", tmp_path / "three", "de", threads=3)
+    tokenise_file(input=tmp_path / "in", output=tmp_path / "one", language="de")
+    tokenise_file(input=tmp_path / "in", output=tmp_path / "three", language="de", threads=3)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()
     assert len(list(read_lines(tmp_path / "three"))) == 200
 
@@ -123,7 +131,7 @@ def test_a_fault_in_the_input_leaves_nothing(tmp_path, monkeypatch, threads):
     monkeypatch.setattr(parallel, "CHUNK", 2)
     (tmp_path / "in").write_bytes(b"a\n" * 30 + b"\xff\n")
     with pytest.raises(UserError, match="line 31: not UTF-8"):
-        tokenise_file(tmp_path / "in", tmp_path / "out", "en", threads=threads)
+        tokenise_file(input=tmp_path / "in", output=tmp_path / "out", language="en", threads=threads)
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
@@ -158,7 +166,7 @@ def test_detokenise(tmp_path):
 def test_detokenise_undoes_tokenise(tmp_path):
     lines = ["A man isn't walking (slowly), is he?", 'Two "dogs" & a cat.']
     write_lines(tmp_path / "in", lines)
-    tokenise_file(tmp_path / "in", tmp_path / "out", "en")
+    tokenise_file(input=tmp_path / "in", output=tmp_path / "out", language="en")
     assert list(detokenise(read_lines(tmp_path / "out"), "en")) == lines
 
 

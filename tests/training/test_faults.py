@@ -10,9 +10,8 @@ import sys
 
 import pytest
 
-from small_models import typed
+from small_models import fit, typed
 from synmask.pipeline.files import UserError
-from synmask.pipeline.translation.train import train
 
 SYNMASK = f"{sys.executable} -m synmask.pipeline.cli"
 
@@ -113,8 +112,8 @@ def test_damaged_binary_data(corpus, tmp_path, settings, name, damage):
     shutil.copytree(corpus / "bin", tmp_path / "bin")
     damage(tmp_path / "bin" / name)
     with pytest.raises(UserError, match=r"binarised data missing or damaged; delete its folder and rerun"):
-        train(tmp_path / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=2)
+        fit(tmp_path / "bin", tmp_path / "run", typed(settings), keep=2)
     assert not (tmp_path / "run/train.json").exists()
     shutil.copy(corpus / "bin" / name, tmp_path / "bin")
     settings["training"]["max_epochs"] = 1
-    train(tmp_path / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
+    fit(tmp_path / "bin", tmp_path / "run", typed(settings), keep=1)

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from small_models import SETTINGS, model_text, typed
+from small_models import SETTINGS, fit, model_text, typed
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average, save_model
-from synmask.pipeline.translation.train import Translation, train
+from synmask.pipeline.translation.train import Translation
 
 DYING = Path(__file__).with_name("dying.py")
 KEEP = 2
@@ -62,7 +62,7 @@ def attempt():
 def undisturbed(corpus, all_settings, tmp_path_factory):
     """A run without a checkpoint within its epochs."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    train(corpus / "bin", folder, "de", "en", typed(all_settings["grammar"]), 1, keep=KEEP)
+    fit(corpus / "bin", folder, typed(all_settings["grammar"]), keep=KEEP)
     return folder
 
 
@@ -185,12 +185,12 @@ def test_two_workers_stop_at_the_same_update(corpus, tmp_path, settings):
 def test_another_number_of_workers_goes_on_at_the_same_batch(corpus, tmp_path, settings, attempt):
     settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}, "dropout": 0.0}
     run, alone = tmp_path / "run", tmp_path / "alone"
-    train(corpus / "bin", alone, "de", "en", typed(settings), 1, keep=KEEP)
+    fit(corpus / "bin", alone, typed(settings), keep=KEEP)
     stop = {"kind": "update", "number": 2, "what": signal.SIGTERM}
     assert attempt(words(corpus, run, settings), stop)[0] == TryAgain.EXIT_CODE
     state = torch.load(run / "checkpoints/last.pt", weights_only=True)["extra_state"]
     assert state["partial"]["batches"] == 4  # one worker, two batches per update, two updates
-    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, processes=2)
+    fit(corpus / "bin", run, typed(settings), keep=KEEP, processes=2)
     rows, expected = (outcome(corpus, folder, settings)[0] for folder in (run, alone))
     for row, other in zip(rows, expected, strict=True):
         assert row["updates"] == other["updates"]
@@ -222,7 +222,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 ):
     settings = all_settings["grammar"]
     damage(stopped / "checkpoints/last.pt")
-    train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
+    fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
     said = capfd.readouterr().err
     assert "last.pt: damaged" in said
     assert "kept as last.pt.damaged-1" in said
@@ -235,7 +235,7 @@ def test_without_a_whole_checkpoint_it_starts_again(corpus, all_settings, undist
     settings = all_settings["grammar"]
     for name in ("last.pt", "previous.pt"):
         cut(stopped / "checkpoints" / name)
-    train(corpus / "bin", stopped, "de", "en", typed(settings), 1, keep=KEEP)
+    fit(corpus / "bin", stopped, typed(settings), keep=KEEP)
     assert "resuming" not in capfd.readouterr().err
     assert outcome(corpus, stopped, settings) == outcome(corpus, undisturbed, settings)
 
@@ -246,7 +246,7 @@ def test_a_stopped_training_that_was_moved_goes_on(
     settings, there = all_settings["grammar"], tmp_path / "another/machine"
     shutil.copytree(corpus / "bin", there / "bin")
     shutil.move(stopped, there / "run")
-    train(there / "bin", there / "run", "de", "en", typed(settings), 1, keep=KEEP)
+    fit(there / "bin", there / "run", typed(settings), keep=KEEP)
     assert "resuming after update 8 in epoch" in capfd.readouterr().err
     assert outcome(corpus, there / "run", settings) == outcome(corpus, undisturbed, settings)
 
@@ -257,7 +257,7 @@ def test_a_damaged_model_is_trained_again(corpus, tmp_path, all_settings, undist
     shutil.copytree(undisturbed, run)
     flip(run / "checkpoints/epoch2.pt")
     (run / "train.json").unlink()
-    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP)
+    fit(corpus / "bin", run, typed(settings), keep=KEEP)
     said = capfd.readouterr().err
     assert "one of epoch2.pt, epoch3.pt is missing or damaged" in said
     assert "epoch 3/3 done" in said
@@ -316,7 +316,7 @@ def test_a_record_that_is_none_is_one_line(corpus, tmp_path, all_settings, undis
     path = tmp_path / "run/checkpoints/finished.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     bad = path.read_bytes()
-    train(corpus / "bin", tmp_path / "run", "de", "en", typed(all_settings["grammar"]), 1, keep=KEEP)
+    fit(corpus / "bin", tmp_path / "run", typed(all_settings["grammar"]), keep=KEEP)
     assert path.with_name("finished.json.damaged-1").read_bytes() == bad
     expected = outcome(corpus, undisturbed, all_settings["grammar"])
     assert outcome(corpus, tmp_path / "run", all_settings["grammar"]) == expected
@@ -327,14 +327,14 @@ def test_what_is_asked_for_again_is_trained_again(corpus, tmp_path, all_settings
     shutil.copytree(undisturbed, run)
     expected = outcome(corpus, run, settings)
     (run / "train.json").unlink()  # as Snakemake does before a forced job
-    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, restart=True)
+    fit(corpus / "bin", run, typed(settings), keep=KEEP, restart=True)
     said = capfd.readouterr().err
     assert "of a training that is asked for again; starting again" in said
     assert "epoch 1/3 done" in said
     assert outcome(corpus, run, settings) == expected
     (run / "train.json").unlink()
     (run / "checkpoints/delivered.json").unlink()  # killed before its outputs were there
-    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP, restart=True)
+    fit(corpus / "bin", run, typed(settings), keep=KEEP, restart=True)
     said = capfd.readouterr().err
     assert "all 3 epochs are done" in said
     assert "epoch 1/3" not in said
@@ -371,12 +371,10 @@ def test_averaging_may_remove_the_checkpoints(corpus, tmp_path, all_settings, un
     for name in ("train.json", "history.csv"):
         (run / name).unlink()
     capfd.readouterr()
-    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=KEEP)
+    fit(corpus / "bin", run, typed(settings), keep=KEEP)
     assert "all 3 epochs are done" in capfd.readouterr().err
     assert outcome(corpus, run, settings) == expected
-    train(
-        corpus / "bin", run, "de", "en", typed(settings), 1, keep=3
-    )  # one more to average: none of them is there
+    fit(corpus / "bin", run, typed(settings), keep=3)  # one more to average: none of them is there
     assert "epoch 3/3 done" in capfd.readouterr().err
     assert outcome(corpus, run, settings) == expected
 
@@ -442,7 +440,7 @@ def test_too_little_memory_is_one_line_and_loses_no_batch(corpus, tmp_path, sett
     assert not (run / "train.json").exists()
     if moment["kind"] != "memory":
         assert attempt(words(corpus, run, settings))[0] == 0
-        train(corpus / "bin", tmp_path / "whole", "de", "en", typed(settings), 1, keep=KEEP)
+        fit(corpus / "bin", tmp_path / "whole", typed(settings), keep=KEEP)
         assert outcome(corpus, run, settings) == outcome(corpus, tmp_path / "whole", settings)
 
 

@@ -16,12 +16,14 @@ from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import decode_files, predict_templates, searched
 from synmask.pipeline.translation.inputs import encoded
-from synmask.pipeline.translation.parse import likely_parents, parse_file, parse_text
+from synmask.pipeline.translation.parse import likely_parents, parse_text
 from synmask.pipeline.translation.translate import Translator
 
 
 def decode(model, source, output):
-    decode_files(model, [source], [output], Decoding(beam=3, max_tokens=60), threads=1)
+    decode_files(
+        model=model, inputs=[source], outputs=[output], settings=Decoding(beam=3, max_tokens=60), threads=1
+    )
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -56,8 +58,8 @@ def test_the_search_has_the_given_precision(corpus, models, tmp_path, monkeypatc
     monkeypatch.setattr("synmask.pipeline.translation.translate.BeamSearch", Watched)
     source, model = corpus / "bpe/test.de", models / "plain.pt"
     settings = Decoding(beam=3, max_tokens=60, precision="bf16")
-    decode_files(model, [source], [tmp_path / "h"], settings, threads=1)
-    predict_templates(model, source, tmp_path / "templates", settings, threads=1)
+    decode_files(model=model, inputs=[source], outputs=[tmp_path / "h"], settings=settings)
+    predict_templates(model=model, input=source, output=tmp_path / "templates", settings=settings)
     Translator([model], settings)
     assert precisions == 3 * [torch.bfloat16]
     exact, rounded = decode(model, source, tmp_path / "exact"), (tmp_path / "h.tok").read_text().splitlines()
@@ -85,20 +87,26 @@ def test_the_products_with_the_vocabulary_alone_are_exact_in_bf16(corpus, models
 def test_files_that_are_decoded_together_are_decoded_as_each_alone(corpus, models, tmp_path):
     sources = [corpus / f"bpe/{split}.de" for split in ("valid", "test")]
     settings, outputs = Decoding(beam=3, max_tokens=60), [tmp_path / "valid", tmp_path / "test"]
-    decode_files(models / "grammar.pt", sources, outputs, settings, threads=1)
+    decode_files(model=models / "grammar.pt", inputs=sources, outputs=outputs, settings=settings)
     for source, name in zip(sources, ("valid", "test"), strict=True):
         assert decode(models / "grammar.pt", source, tmp_path / "alone") == (
             (tmp_path / f"{name}.tok").read_text().splitlines()
         )
     assert (tmp_path / "valid.tok").read_bytes() != (tmp_path / "test.tok").read_bytes()
     with pytest.raises(UserError, match=r"grammar\.pt: give one output for each input"):
-        decode_files(models / "grammar.pt", sources, [tmp_path / "one"], settings, threads=1)
+        decode_files(
+            model=models / "grammar.pt",
+            inputs=sources,
+            outputs=[tmp_path / "one"],
+            settings=settings,
+            threads=1,
+        )
     assert not list(tmp_path.glob("one*"))
 
 
 def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
     source = corpus / "bpe/valid.de"
-    parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+    parse(model=models / "grammar.pt", input=source, output=tmp_path / "trees", distribution=tmp_path / "p")
     rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
     model, task, _ = load_model(models / "grammar.pt")
     lines = source.read_text().splitlines()
@@ -123,7 +131,12 @@ def test_trees_are_those_of_each_sentence_alone(corpus, models, tmp_path):
 
 def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
     (tmp_path / "bpe").write_text("a bb e@@ f\ng@@ h@@ i\n")
-    parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
+    parse(
+        model=models / "grammar.pt",
+        input=tmp_path / "bpe",
+        output=tmp_path / "trees",
+        distribution=tmp_path / "p",
+    )
     rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
     assert parse_text(models / "grammar.pt", [" a  bb ef", "ghi"]) == rows
     with pytest.raises(UserError, match="line 2: no word in it"):
@@ -133,7 +146,7 @@ def test_raw_text_is_parsed_as_its_sub_words_are(corpus, models, tmp_path):
 
 
 def test_raw_text_becomes_trees_over_words_line_by_line(models):
-    script = "import sys; from pathlib import Path; from synmask.pipeline.translation.parse import print_trees; print_trees(Path(sys.argv[1]), threads=1)"
+    script = "import sys; from pathlib import Path; from synmask.pipeline.translation.parse import print_trees; print_trees(Path(sys.argv[1]))"
     how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
     process = subprocess.Popen([sys.executable, "-c", script, models / "grammar.pt"], **how)
     for line in ("a bb ef ghi", "", "bb (a)", "d"):
@@ -153,22 +166,45 @@ def test_raw_text_becomes_trees_over_words_line_by_line(models):
 
 def test_the_distribution_of_one_sentence(corpus, models, tmp_path):
     source = corpus / "bpe/valid.de"
-    parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 3, 1)
+    parse(
+        model=models / "grammar.pt",
+        input=source,
+        output=tmp_path / "trees",
+        distribution=tmp_path / "p",
+        sentence=3,
+    )
     shown = json.loads((tmp_path / "p").read_text())
     assert shown["sentence"] == 3
     assert shown["tokens"] == [*source.read_text().splitlines()[2].split(), "</s>"]
     np.testing.assert_allclose(np.sum(shown["distribution"], 1), 1, atol=1e-4)
     lines = source.read_text().splitlines()
     write_lines(tmp_path / "short", ["", lines[2]])  # by default not an empty line, if there is another
-    parse_file(models / "grammar.pt", tmp_path / "short", tmp_path / "trees", tmp_path / "p", None, 1)
+    parse(
+        model=models / "grammar.pt",
+        input=tmp_path / "short",
+        output=tmp_path / "trees",
+        distribution=tmp_path / "p",
+    )
     assert json.loads((tmp_path / "p").read_text())["sentence"] == 2
     with pytest.raises(UserError, match="no sentence 99, only 12"):
-        parse_file(models / "grammar.pt", source, tmp_path / "trees", tmp_path / "p", 99, 1)
+        parse(
+            model=models / "grammar.pt",
+            input=source,
+            output=tmp_path / "trees",
+            distribution=tmp_path / "p",
+            sentence=99,
+        )
 
 
 def test_any_white_space_is_between_sub_words(models, tmp_path):
     (tmp_path / "bpe").write_text("a\tbb\u00a0 d\n\u2003\njj\n", encoding="utf-8")
-    parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", 2, 1)
+    parse(
+        model=models / "grammar.pt",
+        input=tmp_path / "bpe",
+        output=tmp_path / "trees",
+        distribution=tmp_path / "p",
+        sentence=2,
+    )
     assert [parse.tokens for parse in read_parses(tmp_path / "trees")] == [["a", "bb", "d"], [], ["jj"]]
     assert json.loads((tmp_path / "p").read_text())["tokens"] == ["</s>"]
 
@@ -176,15 +212,31 @@ def test_any_white_space_is_between_sub_words(models, tmp_path):
 def test_a_file_without_sentences(models, tmp_path):
     (tmp_path / "bpe").touch()
     with pytest.raises(UserError, match="bpe: empty; give sentences in BPE"):
-        parse_file(models / "grammar.pt", tmp_path / "bpe", tmp_path / "trees", tmp_path / "p", None, 1)
+        parse(
+            model=models / "grammar.pt",
+            input=tmp_path / "bpe",
+            output=tmp_path / "trees",
+            distribution=tmp_path / "p",
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["bpe"]
-    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], Decoding(), threads=1)
+    decode_files(
+        model=models / "plain.pt",
+        inputs=[tmp_path / "bpe"],
+        outputs=[tmp_path / "h"],
+        settings=Decoding(),
+        threads=1,
+    )
     assert (tmp_path / "h.txt").read_text() == (tmp_path / "h.tok").read_text() == ""
 
 
 def test_a_system_without_a_guide_cannot_parse(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
-        parse_file(models / "plain.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
+        parse(
+            model=models / "plain.pt",
+            input=corpus / "bpe/valid.de",
+            output=tmp_path / "t",
+            distribution=tmp_path / "p",
+        )
 
 
 def test_likely_parents_are_the_most_probable_others():

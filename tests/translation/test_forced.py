@@ -12,8 +12,13 @@ from synmask.pipeline.translation.translate import Translator
 
 def forced(model, folder, output, references=None, source=None):
     """The file of log-probabilities of the test set's references, decoded in small batches."""
-    given = [source or folder / "bpe/test.de"], [output], Decoding(beam=2, max_tokens=30)
-    decode_files(model, *given, threads=1, references=[references or folder / "bpe/test.en"])
+    decode_files(
+        model=model,
+        inputs=[source or folder / "bpe/test.de"],
+        outputs=[output],
+        references=[references or folder / "bpe/test.en"],
+        settings=Decoding(beam=2, max_tokens=30),
+    )
     return output.with_name(f"{output.name}.forced.csv")
 
 
@@ -36,8 +41,8 @@ def test_log_probabilities_are_those_of_each_reference_alone(corpus, models, tmp
 
 
 def test_without_references_there_is_no_file(corpus, models, tmp_path):
-    given = [corpus / "bpe/test.de"], [tmp_path / "test"], Decoding(beam=2)
-    decode_files(models / "plain.pt", *given, threads=1)
+    given = {"inputs": [corpus / "bpe/test.de"], "outputs": [tmp_path / "test"]}
+    decode_files(model=models / "plain.pt", **given, settings=Decoding(beam=2))
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".tok", ".txt"]
 
 

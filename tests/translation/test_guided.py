@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import model_text, typed
+from small_models import fit, model_text, typed
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
@@ -13,10 +13,9 @@ from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.syntax.annotations import annotate_file
 from synmask.pipeline.translation.average import average, save_model
 from synmask.pipeline.translation.decode import decode_files, predict_templates
-from synmask.pipeline.translation.parse import parse_file
+from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.steps import DecoderSteps
 from synmask.pipeline.translation.task import GuidedTranslation, translation_config
-from synmask.pipeline.translation.train import train
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 
@@ -122,7 +121,7 @@ def models(corpus, all_settings, tmp_path_factory):
             "system": plain["system"] | {"guide": name, "options": options},
             "training": plain["training"] | {"max_epochs": epochs},
         }
-        train(corpus / "bin", folder / name, "de", "en", typed(settings), 1, keep=1)
+        fit(corpus / "bin", folder / name, typed(settings), keep=1)
         state = average(folder / name / "checkpoints", 1)
         save_model(
             folder / f"{name}.pt",
@@ -136,7 +135,9 @@ def models(corpus, all_settings, tmp_path_factory):
 
 def decode(model, source, output, beam=3, annotations=()):
     settings = Decoding(beam=beam, max_tokens=60)
-    decode_files(model, [source], [output], settings, threads=1, annotations=annotations)
+    decode_files(
+        model=model, inputs=[source], outputs=[output], settings=settings, threads=1, annotations=annotations
+    )
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -166,12 +167,16 @@ def test_each_file_has_its_own_syntax(corpus, models, tmp_path):
     arrays = [corpus / f"bin/syntax.{split}.de.npy" for split in splits]
     model, settings = models / "pascal.pt", Decoding(beam=3, max_tokens=60)
     outputs = [tmp_path / split for split in splits]
-    decode_files(model, sources, outputs, settings, threads=1, annotations=arrays)
+    decode_files(
+        model=model, inputs=sources, outputs=outputs, settings=settings, threads=1, annotations=arrays
+    )
     for source, array, output in zip(sources, arrays, outputs, strict=True):
         alone = decode(model, source, tmp_path / "alone", annotations=[array])
         assert output.with_suffix(".tok").read_text().splitlines() == alone
     with pytest.raises(UserError, match="annotations of each or none"):
-        decode_files(model, sources, outputs, settings, threads=1, annotations=arrays[:1])
+        decode_files(
+            model=model, inputs=sources, outputs=outputs, settings=settings, threads=1, annotations=arrays[:1]
+        )
 
 
 def test_hypotheses_of_a_guided_decoder_do_not_depend_on_batch_mates(corpus, models, tmp_path):
@@ -206,7 +211,10 @@ def test_new_text_is_parsed_for_a_system_that_reads_a_parser(corpus, models, tmp
     (tmp_path / "new.tokens").write_text("".join(f"{line}\n" for line in lines))
     by_hand("de", tmp_path / "new.tokens", tmp_path / "new.tokens", tmp_path / "new")
     annotate_file(
-        tmp_path / "bpe", tmp_path / "new.npy", trees=tmp_path / "new.trees", heads=tmp_path / "new.heads"
+        subwords=tmp_path / "bpe",
+        output=tmp_path / "new.npy",
+        trees=tmp_path / "new.trees",
+        heads=tmp_path / "new.heads",
     )
     assert found == decode(
         models / "pascal.pt", tmp_path / "bpe", tmp_path / "h", beam=5, annotations=[tmp_path / "new.npy"]
@@ -230,10 +238,21 @@ def test_what_a_parser_must_give_is_said(corpus, models, tmp_path):
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads of a parser; give --annotations"):
         decode(models / "pascal.pt", corpus / "bpe/test.de", tmp_path / "h")
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads; templates are predicted from the source"):
-        predict_templates(models / "pascal.pt", corpus / "bpe/test.de", tmp_path / "h", Decoding(), threads=1)
+        predict_templates(
+            model=models / "pascal.pt",
+            input=corpus / "bpe/test.de",
+            output=tmp_path / "h",
+            settings=Decoding(),
+            threads=1,
+        )
     assert not (tmp_path / "h").exists()
     with pytest.raises(UserError, match=r"pascal\.pt: reads heads, which only a parser gives; there is none"):
         Translator([models / "pascal.pt"])
     with pytest.raises(UserError, match="this system induces no syntax"):
-        parse_file(models / "pascal.pt", corpus / "bpe/valid.de", tmp_path / "t", tmp_path / "p", None, 1)
+        parse(
+            model=models / "pascal.pt",
+            input=corpus / "bpe/valid.de",
+            output=tmp_path / "t",
+            distribution=tmp_path / "p",
+        )
     assert texts(Translator([models / "lpsi.pt"]), ["a bb"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from small_models import model_text, typed
+from small_models import fit, model_text, typed
 from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average, save_model
@@ -19,7 +19,6 @@ from synmask.pipeline.translation.plan import (
     pretraining_lines,
     pretrainings,
 )
-from synmask.pipeline.translation.train import train
 
 FILES = project_files(Path(__file__).parents[2])
 
@@ -85,7 +84,7 @@ def test_the_forecast_is_what_a_training_takes(
         sizes.append(sum(path.stat().st_size for path in (run / "checkpoints").glob("*.pt")))
 
     monkeypatch.setattr(os, "replace", measured)
-    train(corpus / "bin", run, "de", "en", typed(settings), 1, keep=keep)
+    fit(corpus / "bin", run, typed(settings), keep=keep)
     parameters = json.loads((run / "train.json").read_text())["parameters"]
     symbols = [len((corpus / f"bin/dict.{side}.txt").read_text().splitlines()) + 4 for side in ("de", "en")]
     assert count_parameters(typed(settings), *symbols) == parameters

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import model_text, typed
+from small_models import fit, model_text, typed
 from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.config.guides import TemplatesOptions
 from synmask.pipeline.config.sections import Decoding
@@ -22,7 +22,7 @@ from synmask.pipeline.translation.decode import decode_files, predict_templates
 from synmask.pipeline.translation.plan import count_parameters
 from synmask.pipeline.translation.st_nmt import GatedAttention, Sides, TemplatedTransformer
 from synmask.pipeline.translation.task import GuidedTranslation, read_templates, translation_config
-from synmask.pipeline.translation.train import Translation, train
+from synmask.pipeline.translation.train import Translation
 from synmask.pipeline.translation.transformer import GuidedTransformer
 from synmask.pipeline.translation.translate import Translator
 
@@ -49,7 +49,7 @@ def templates(corpus, tmp_path_factory):
         write_lines(folder / f"{split}.en", made)
         write_lines(folder / f"bpe/{split}.de", itertools.compress(source, made))
         write_lines(folder / f"bpe/{split}.en", filter(None, made))
-    binarise(folder / "bpe", folder / "bin", "de", "en")
+    binarise(text=folder / "bpe", output=folder / "bin", source="de", target="en")
     return folder
 
 
@@ -228,15 +228,13 @@ def models(corpus, templates, all_settings, tmp_path_factory):
     plain = plain | {"training": plain["training"] | {"max_epochs": 6}}
     options = TemplatesOptions().model_dump(mode="json")
     system = plain["system"] | {"guide": "templates", "options": options}
-    train(templates / "bin", folder / "first", "de", "en", typed(plain), 1, keep=1)
+    fit(templates / "bin", folder / "first", typed(plain), keep=1)
     text = model_text(CODES, tokeniser={"de": "moses", "en": "none"})
     save_model(
         folder / "first.pt", average(folder / "first/checkpoints", 1), templates / "bin", text, typed(plain)
     )
     settings = plain | {"system": system}
-    train(
-        corpus / "bin", folder / "second", "de", "en", typed(settings), 1, keep=1, templates=given(templates)
-    )
+    fit(corpus / "bin", folder / "second", typed(settings), keep=1, templates=[*given(templates).values()])
     state = average(folder / "second/checkpoints", 1)
     save_model(
         folder / "second.pt",
@@ -251,7 +249,14 @@ def models(corpus, templates, all_settings, tmp_path_factory):
 
 def decode(folder, source, template, output, beam=3):
     settings = Decoding(beam=beam, max_tokens=60)
-    decode_files(folder / "second.pt", [source], [output], settings, threads=1, templates=[template])
+    decode_files(
+        model=folder / "second.pt",
+        inputs=[source],
+        outputs=[output],
+        settings=settings,
+        threads=1,
+        templates=[template],
+    )
     return output.with_suffix(".tok").read_text().splitlines()
 
 
@@ -306,7 +311,13 @@ def texts(translator, lines):
 def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
     lines = ["a bb d", "", "jj a jj cc"]
     write_lines(tmp_path / "bpe", ["a bb d", "", "j@@ j a j@@ j c@@ c"])
-    predict_templates(models / "first.pt", tmp_path / "bpe", tmp_path / "best", Decoding(), threads=1)
+    predict_templates(
+        model=models / "first.pt",
+        input=tmp_path / "bpe",
+        output=tmp_path / "best",
+        settings=Decoding(),
+        threads=1,
+    )
     predicted = (tmp_path / "best").read_text().splitlines()
     assert predicted[0]
     assert predicted[1] == ""
@@ -320,16 +331,28 @@ def test_raw_text_is_translated_by_the_best_template(corpus, models, tmp_path):
 def test_what_is_missing_or_does_not_fit_is_one_line(corpus, templates, models, settings_of, tmp_path):
     settings = settings_of("templates")
     with pytest.raises(UserError, match=r"^this system reads templates of the target; give --templates$"):
-        train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
+        fit(corpus / "bin", tmp_path / "run", typed(settings), keep=1)
     files = given(templates) | {"train": templates / "valid.en"}
     with pytest.raises(UserError, match=r"valid\.en: 12 templates for 90 sentences; make them again"):
-        train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1, templates=files)
+        fit(corpus / "bin", tmp_path / "run", typed(settings), keep=1, templates=[*files.values()])
     with pytest.raises(UserError, match=r"second\.pt: reads templates; give --templates"):
-        decode_files(models / "second.pt", [corpus / "bpe/test.de"], [tmp_path / "h"], Decoding(), threads=1)
+        decode_files(
+            model=models / "second.pt",
+            inputs=[corpus / "bpe/test.de"],
+            outputs=[tmp_path / "h"],
+            settings=Decoding(),
+            threads=1,
+        )
     with pytest.raises(
         UserError, match=r"second\.pt: reads template; templates are predicted from the source"
     ):
-        predict_templates(models / "second.pt", corpus / "bpe/test.de", tmp_path / "h", Decoding(), threads=1)
+        predict_templates(
+            model=models / "second.pt",
+            input=corpus / "bpe/test.de",
+            output=tmp_path / "h",
+            settings=Decoding(),
+            threads=1,
+        )
     state = average(models / "second/checkpoints", 1)
     with pytest.raises(UserError, match="not what the model was trained on"):
         save_model(tmp_path / "x.pt", state, corpus / "bin", model_text(CODES), typed(settings))

@@ -7,25 +7,23 @@ import numpy as np
 import pytest
 import torch
 
-from small_models import model_text, typed
+from small_models import fit, model_text, typed
 from synmask.pipeline.config import GUIDES, load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
+from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
-from synmask.pipeline.translation.parse import parse_file
+from synmask.pipeline.translation.parse import parse
 from synmask.pipeline.translation.task import translation_config
-from synmask.pipeline.translation.train import train
 
 KEEP = 2
 
 
 def run(corpus, folder, settings, seed=1, **how):
-    train(corpus / "bin", folder, "de", "en", typed(settings), seed, keep=KEEP, **how)
-    return {
-        path.name: torch.load(path, weights_only=True) for path in (folder / "checkpoints").glob("epoch*.pt")
-    }
+    fit(corpus / "bin", folder, typed(settings), keep=KEEP, seed=seed, **how)
+    return {path.name: epoch_model(path) for path in (folder / "checkpoints").glob("epoch*.pt")}
 
 
 def same(first, second):
@@ -57,7 +55,7 @@ def test_other_validation_data_are_other_data(corpus, tmp_path, settings):
     shutil.copytree(corpus / "bpe", tmp_path / "bpe")
     losses = []
     for _ in range(2):
-        binarise(tmp_path / "bpe", tmp_path / "bin", "de", "en")
+        binarise(text=tmp_path / "bpe", output=tmp_path / "bin", source="de", target="en")
         run(tmp_path, tmp_path / "a", settings, restart=True)
         losses.append([row["valid_loss"] for row in csv.DictReader((tmp_path / "a/history.csv").open())])
         for side in ("de", "en"):
@@ -165,7 +163,7 @@ def test_a_pair_too_long_to_validate_on_is_counted_and_left_out(corpus, tmp_path
         write_binary(tmp_path / f"bin/valid.de-en.{language}", rows, len(dictionary), "")
     rows = []
     for folder, name in ((corpus, "a"), (tmp_path, "b")):
-        train(folder / "bin", tmp_path / name, "de", "en", typed(settings), 1, keep=1)
+        fit(folder / "bin", tmp_path / name, typed(settings), keep=1)
         rows.append(next(csv.DictReader((tmp_path / name / "history.csv").open())))
     assert "b: 1 examples of valid are too long and left out" in capsys.readouterr().err
     assert json.loads((tmp_path / "a/train.json").read_text())["left_out"] == {"train": 0, "valid": 0}
@@ -236,7 +234,7 @@ def test_a_diverging_training_says_what_to_do(corpus, tmp_path, settings):
 
 def test_missing_data(tmp_path, settings):
     with pytest.raises(UserError, match=r"dict\.de\.txt: no such file"):
-        train(tmp_path / "nowhere", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
+        fit(tmp_path / "nowhere", tmp_path / "run", typed(settings), keep=1)
 
 
 @pytest.mark.parametrize(("processes", "accumulated"), [(1, 8), (2, 4), (8, 1)])
@@ -311,12 +309,12 @@ def test_every_system_of_the_configuration_trains_and_decodes(corpus, tmp_path, 
     source = corpus / "bpe/test.de"
     reads = GUIDES[settings["system"]["guide"]].reads
     decode_files(
-        tmp_path / "m.pt", [source], [tmp_path / "h"], Decoding(beam=2), threads=1,
+        model=tmp_path / "m.pt", inputs=[source], outputs=[tmp_path / "h"], settings=Decoding(beam=2), threads=1,
         annotations=[corpus / "bin/syntax.test.de.npy"] if reads else [],
     )  # fmt: skip
     assert len((tmp_path / "h.tok").read_text().splitlines()) == 12
     if GUIDES[settings["system"]["guide"]].induces:
-        parse_file(tmp_path / "m.pt", source, tmp_path / "trees", tmp_path / "p", None, 1)
+        parse(model=tmp_path / "m.pt", input=source, output=tmp_path / "trees", distribution=tmp_path / "p")
         rows = [json.loads(line) for line in (tmp_path / "trees").read_text().splitlines()]
         assert all(abs(distance) < 1e4 for row in rows for distance in row["distances"])
 
@@ -331,6 +329,21 @@ def test_average_is_the_mean_of_the_last_epochs(corpus, tmp_path, settings):
         average(tmp_path / "a/checkpoints", 3)
 
 
+def test_the_model_of_another_seeds_epoch_is_not_averaged(corpus, tmp_path, settings):
+    settings["training"]["max_epochs"] = 1
+    for seed in (1, 2):
+        fit(corpus / "bin", tmp_path / str(seed), typed(settings), keep=1, seed=seed)
+    ours, theirs = (tmp_path / seed / "checkpoints/epoch1.pt" for seed in "12")
+    shutil.copyfile(theirs, ours)
+    with pytest.raises(
+        UserError, match=r"1/checkpoints/epoch1.pt: a model of another training; move it away"
+    ):
+        average(ours.parent, 1)
+    ours.unlink()
+    fit(corpus / "bin", tmp_path / "1", typed(settings), keep=1)
+    average(ours.parent, 1)
+
+
 @pytest.mark.parametrize(("losses", "best"), [([3.0, 1.0, 1.0], 2), ([3.0, 2.0, 1.0], 3)])
 def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
     corpus, tmp_path, settings, valid_losses, losses, best
@@ -338,7 +351,7 @@ def test_the_best_checkpoint_is_that_of_the_lowest_validation_loss(
     epochs = run(corpus, tmp_path / "a", settings)
     valid_losses(*losses)
     settings["training"]["checkpoint"] = "best"
-    train(corpus / "bin", tmp_path / "b", "de", "en", typed(settings), 1, keep=1)
+    fit(corpus / "bin", tmp_path / "b", typed(settings), keep=1)
     chosen = average(tmp_path / "b/checkpoints", 1)
     assert all(torch.equal(value.float(), chosen[name]) for name, value in epochs[f"epoch{best}.pt"].items())
     assert not (tmp_path / "b/checkpoints/epoch1.pt").exists()

@@ -4,13 +4,12 @@ import math
 import pytest
 import torch
 
-from small_models import typed
+from small_models import fit, typed
 from synmask.pipeline.config.sections import Decoding, ModelText
 from synmask.pipeline.files import UserError
 from synmask.pipeline.translation.average import average, load_model, save_model
 from synmask.pipeline.translation.decode import decode_files
 from synmask.pipeline.translation.parse import parse_text
-from synmask.pipeline.translation.train import train
 from synmask.pipeline.translation.translate import Candidate, Translator, translate
 
 LINES = ["a  bb d", "", "bb a", " ", "jj ef ghi a", "cc cc d", "a"]
@@ -22,13 +21,13 @@ def more(corpus, models, all_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("more")
     saved = torch.load(models / "plain.pt", weights_only=True)
     text = ModelText.model_validate(saved["text"])
-    train(corpus / "bin", folder / "two", "de", "en", typed(all_settings["plain"]), 2, keep=1)
+    fit(corpus / "bin", folder / "two", typed(all_settings["plain"]), keep=1, seed=2)
     state = average(folder / "two/checkpoints", 1)
     save_model(folder / "two.pt", state, corpus / "bin", text, typed(all_settings["plain"]))
     options = {"conv_layers": 1, "conv_kernel": 3}
     system = all_settings["plain"]["system"] | {"guide": "structformer", "options": options}
     settings = all_settings["plain"] | {"system": system}
-    train(corpus / "bin", folder / "structformer", "de", "en", typed(settings), 1, keep=1)
+    fit(corpus / "bin", folder / "structformer", typed(settings), keep=1)
     state = average(folder / "structformer/checkpoints", 1)
     save_model(folder / "structformer.pt", state, corpus / "bin", text, typed(settings))
     torch.save(saved | {"text": saved["text"] | {"codes": "#version: 0.2\nb b</w>\n"}}, folder / "codes.pt")
@@ -54,7 +53,7 @@ def written(tmp_path):
         source, target = tmp_path / "in", tmp_path / "out"
         source.write_text("".join(f"{line}\n" for line in lines))
         how = {"input": source, "output": target, "nbest": nbest, "scores": scores, "batch": batch} | how
-        translate(models, Decoding(), **how)
+        translate(model=models, **how)
         return target.read_text().splitlines()
 
     return call
@@ -64,7 +63,13 @@ def test_raw_text_is_prepared_and_empty_lines_stay(models, tmp_path):
     found = texts(Translator([models / "plain.pt"]), LINES)
     assert found[1] == found[3] == ""
     (tmp_path / "bpe").write_text("a bb d\n\nbb a\n\njj e@@ f g@@ h@@ i a\ncc cc d\na\n")
-    decode_files(models / "plain.pt", [tmp_path / "bpe"], [tmp_path / "h"], Decoding(), threads=1)
+    decode_files(
+        model=models / "plain.pt",
+        inputs=[tmp_path / "bpe"],
+        outputs=[tmp_path / "h"],
+        settings=Decoding(),
+        threads=1,
+    )
     assert found == (tmp_path / "h.txt").read_text().splitlines()
     assert len(set(found)) > 1
 

@@ -5,13 +5,12 @@ import sys
 import types
 from pathlib import Path
 
-import torch
 import yaml
 
-from small_models import typed
+from small_models import fit, typed
 from synmask import options as own
 from synmask.pipeline.config import guides, load, merge, project_files, read_all
-from synmask.pipeline.translation.train import train
+from synmask.pipeline.training.checkpoints import epoch_model
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"```(python|yaml)\n(.*?)```", re.S)
@@ -32,8 +31,8 @@ def test_the_worked_example_trains(corpus, tmp_path, settings, monkeypatch):
     config = load(merge(read_all(project_files(ROOT)), yaml.safe_load(entry)))
     settings["system"] = config.run_settings("demo", "de-en", "bonus").plain()["system"]
     settings["training"]["max_epochs"] = 1
-    train(corpus / "bin", tmp_path / "run", "de", "en", typed(settings), 1, keep=1)
-    model = torch.load(tmp_path / "run/checkpoints/epoch1.pt", weights_only=True)
+    fit(corpus / "bin", tmp_path / "run", typed(settings), keep=1)
+    model = epoch_model(tmp_path / "run/checkpoints/epoch1.pt")
     bonus = model["encoder.guide.bonus"]
     assert bonus.shape == (2, 1, 1)
     assert (bonus != 0.5).all()  # learnt

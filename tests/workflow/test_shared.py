@@ -133,3 +133,40 @@ def test_another_clones_environment_is_refused(project, tmp_path):
     done = dry_run()
     assert done.returncode == 1
     assert "this synmask would run, and encoder.py differs" in done.stdout + done.stderr
+    # A node's PATH may lead elsewhere: a job's `synmask` compares, too.
+    verb = "import sys; sys.path.insert(0, sys.argv.pop(1)); from synmask.pipeline.cli import main; main()"
+    environment |= {"SYNMASK_SOURCE": str(project.folder / "src/synmask")}
+    command = [sys.executable, "-c", verb, str(other), "settings"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "this synmask would run, and encoder.py differs" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_snakemake_tells_jobs_whose_code_they_must_run(project):
+    (project.folder / "bin").mkdir(exist_ok=True)
+    program = project.folder / "bin/synmask"
+    program.write_text('#!/bin/sh\necho "asked to compare with $SYNMASK_SOURCE" >&2\nexit 1\n')
+    program.chmod(0o755)
+    done = project.snakemake("results/demo/de-en/text/valid.de", check=False)
+    program.unlink()
+    assert f"asked to compare with {project.folder}/src/synmask" in done.output
+
+
+def test_a_project_without_room_is_refused_in_one_line(project):
+    project.snakemake("-n", "demo")  # writes config.yaml
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            "ulimit -f 32; snakemake -n demo",
+        ],  # no file may be longer than 32 KiB: as a full disk
+        cwd=project.folder,
+        env=project.environment(warm=False),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("Using")]
+    assert said == [f"{project.folder}: File too large; snakemake keeps its records and results there"]

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from synmask.pipeline.config import load
-from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS
 from synmask.pipeline.evaluation.submission import check_submission
 from synmask.pipeline.files import write_json, write_lines
+from synmask.pipeline.tasks import SUBMISSION, TASKS
 from synmask.pipeline.workflow.jobs import Jobs
 
 HEADERS = {  # of the labelled parts and of the test sets; tabs are written as |

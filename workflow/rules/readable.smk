@@ -1,26 +1,29 @@
-# Faults that Snakemake would tell without the file and line of the configuration, or not at all: keys given twice.
-import filecmp
+# Faults that Snakemake would tell in a traceback, without the file and line of the configuration, or not at all.
 import os
 import sys
+import tempfile
 from pathlib import Path
 
-import synmask
 from synmask.pipeline.config import project_files, read_yaml
 from synmask.pipeline.files import UserError
+from synmask.pipeline.provenance import check_code
 
 if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
     sys.exit(
         "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
     )
-runs = os.path.dirname(synmask.__file__)
-here = [path.relative_to("src/synmask") for path in Path("src/synmask").rglob("*.py")]
-_, other, missing = filecmp.cmpfiles("src/synmask", runs, here, shallow=False)
-if other or missing:  # its results would carry the digest of code that has not run
-    sys.exit(
-        f"{runs}: this synmask would run, and {(other + missing)[0]} differs from that in src/synmask of this folder; "
-        "activate this clone's own environment (`make` builds .venv)"
-    )
+os.environ["SYNMASK_SOURCE"] = os.path.abspath("src/synmask")  # `synmask` in jobs compares, too
+for folder in filter(os.path.isdir, (".", ".snakemake", "results")):
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(2**16))
+            file.flush()
+    except OSError as error:
+        sys.exit(
+            f"{os.path.abspath(folder)}: {error.strerror}; snakemake keeps its records and results there"
+        )
 try:
+    check_code(Path("src/synmask"))
     for path in [*project_files(), *workflow.overwrite_configfiles]:
         read_yaml(path)
 except UserError as error:

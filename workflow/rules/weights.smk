@@ -167,6 +167,7 @@ rule encode_parses:
         "../envs/synmask.yaml"
     params:
         code=JOBS.code("encode-parses"),
+        own=JOBS.own("parses"),
         prefixes=lambda wildcards: JOBS.pretraining(wildcards).parses[wildcards.split],
         weights=JOBS.weights_folder,
         most=lambda wildcards: JOBS.pretraining(wildcards).max_tokens,

@@ -1,11 +1,14 @@
 """Where a result comes from: versions, commit, machine."""
 
+import filecmp
 import os
 import platform
 import re
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from synmask.pipeline.files import UserError
 
 PACKAGES = (
     "synmask", "torch", "fairseq", "subword-nmt", "sacremoses", "sacrebleu", "scikit-learn", "scipy", "numpy",
@@ -43,6 +46,29 @@ def processor() -> str:
     name = fields.get("model name") or platform.processor() or "unknown processor"
     flags = fields.get("flags", "").split()
     return ", ".join([name, *[said for flag, said in INSTRUCTIONS.items() if flag in flags][:1]])
+
+
+def check_code(source: Path) -> None:
+    """Stop where the code that runs is not that of the clone whose rules run it.
+
+    Its results would carry the digest of code that has not run. A copy of the same code may (in an image).
+
+    Args:
+        source: src/synmask of the clone; where the node that runs a job has none, nothing is compared.
+
+    Raises:
+        UserError: they differ.
+    """
+    running = HERE.parents[1]
+    if not source.is_dir() or source.samefile(running):
+        return
+    files = [path.relative_to(source) for path in source.rglob("*.py")]
+    _, other, missing = filecmp.cmpfiles(source, running, files, shallow=False)
+    if other or missing:
+        raise UserError(
+            f"{running}: this synmask would run, and {(other + missing)[0]} differs from that in {source}; "
+            "activate this clone's own environment (`make` builds .venv)"
+        )
 
 
 def commit() -> str:

@@ -1,110 +1,34 @@
-"""`synmask VERB …`: the steps of the workflow, one verb per rule, and verbs for people.
+"""`synmask VERB …`: verbs for people, and the steps of the workflow (`verbs.VERBS`)."""
 
-A verb is a function: its signature and docstring are its command line.
-"""
-
+import ast
 import contextlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
 from pydantic import ValidationError
 
 from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault
+from synmask.pipeline.provenance import check_code
+from synmask.pipeline.verbs import PEOPLE, STEPS, VERBS
 
+FOR_PEOPLE = "For people"
 TRAIN = ("train", "finetune", "pretrain", "continue-pretraining")
-# Module and function of each verb, which is imported when it runs.
-VERBS = {
-    "For people": (
-        "planning:plan",
-        "planning:doctor",
-        "models:translate",
-        "trees:tree",
-        "evaluation:parse",
-        "evaluation:parseval",
-        "evaluation:probe",
-        "evaluation:score",
-        "models:export",
-        "reporting:report",
-        "reporting:tensorboard",
-        "planning:settings",
-    ),
-    "Corpora": (
-        "corpora:demo_corpus",
-        "corpora:download",
-        "corpora:prepare",
-        "corpora:text",
-        "corpora:jar",
-        "constituency:constituency",
-    ),
-    "Text": (
-        "text:tokenise",
-        "text:clean",
-        "text:learn_bpe",
-        "text:apply_bpe",
-        "text:binarise",
-        "text:annotate",
-        "text:templates",
-    ),
-    "Training and translation": (
-        "models:train",
-        "models:average",
-        "models:predict_templates",
-        "models:decode",
-    ),
-    "Language understanding": (
-        "corpora:glue",
-        "corpora:demo_task",
-        "corpora:demo_text",
-        "nlu:roberta_weights",
-        "nlu:convert_roberta",
-        "nlu:learn_gpt2_bpe",
-        "nlu:encode_text",
-        "nlu:pretrain",
-        "nlu:encode_parses",
-        "nlu:continue_pretraining",
-        "nlu:encode_task",
-        "nlu:task_sentences",
-        "nlu:annotate_task",
-        "nlu:finetune",
-        "nlu:predict",
-        "nlu:predict_test",
-        "evaluation:nlu_score",
-        "evaluation:nlu_baselines",
-        "evaluation:glue_submission",
-    ),
-    "Tests and tables": (
-        "evaluation:score_run",
-        "evaluation:score_templates",
-        "reporting:table",
-        "reporting:parse_table",
-        "reporting:verdict",
-    ),
-    "Figures": (
-        "reporting:curves",
-        "reporting:bleu_figure",
-        "reporting:source_figure",
-        "reporting:sweep_figure",
-        "reporting:task_figure",
-        "reporting:distribution_figure",
-        "trees:tree_figure",
-        "trees:tree_page",
-    ),
-}
+HERE = Path(__file__).parents[1]
 
 
-def app() -> App:
-    """The command line: all verbs, in groups."""
+def app(*listed: str) -> App:
+    """The command line: all verbs, in groups. Its help lists the groups `listed`, by default all."""
     synmask = App(
         name="synmask",
-        help="The steps of the workflow, one verb per step. `snakemake -np TARGET` prints the commands that "
-        "a target needs; `synmask VERB --help` explains a verb.",
+        help="`synmask help VERB` explains a verb. `synmask steps` lists the verbs that the workflow calls; "
+        "`snakemake -np TARGET` prints those calls that a target needs.",
         default_parameter=Parameter(
             negative=(),
             consume_multiple=True,
@@ -117,11 +41,15 @@ def app() -> App:
         result_action="return_value",
     )
     numbers = count()
-    for title, verbs in VERBS.items():
+    for title, verbs in ({FOR_PEOPLE: PEOPLE} | STEPS).items():
         group = Group(title, sort_key=next(numbers))
-        for verb in verbs:
-            synmask.command(f"synmask.pipeline.cli.{verb}", group=group, sort_key=next(numbers))
+        for verb, place in verbs.items():
+            how = {"name": verb, "group": group, "sort_key": next(numbers)}
+            if listed:  # without what would import the verb
+                how |= {"help": _sentence(place) if title in listed else "", "show": title in listed}
+            synmask.command(f"synmask.pipeline.{place}", **how)
     rest = Group("Other", sort_key=next(numbers))
+    synmask.command(steps, group=rest)
     synmask.register_install_completion_command(
         group=rest,
         help="Let your shell complete verbs and options: writes a script into your home and, for bash and "
@@ -130,6 +58,21 @@ def app() -> App:
     for flag in (*synmask.help_flags, *synmask.version_flags):
         synmask[flag].group = rest
     return synmask
+
+
+def steps() -> None:
+    """List the verbs that the workflow calls, one for each kind of step."""
+    app(*STEPS).help_print([])
+
+
+def _sentence(place: str) -> str:
+    """What the docstring of a verb's function begins with."""
+    module, _, name = place.partition(":")
+    stem = HERE.joinpath(*module.split("."))
+    file = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    functions = (node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.FunctionDef))
+    text = next(ast.get_docstring(function) for function in functions if function.name == name)
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def _ends(_: Any, value: Any) -> None:
@@ -144,7 +87,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
     The exit code is then 1, 75 if a later try may succeed, or 2 for a wrong command line.
     """
-    words = sys.argv[1:] if words is None else words
+    words = sys.argv[1:] if words is None else [*words]
     for stream in (sys.stdout, sys.stderr):  # whatever the locale; paths come out as they came in
         if isinstance(stream, io.TextIOWrapper):
             how = "surrogateescape" if stream is sys.stdout else "backslashreplace"
@@ -153,11 +96,15 @@ def main(words: Sequence[str] | None = None) -> None:
         _leave(words, "an argument is empty; give each option its value, or leave it out", 2)
     if words and words[0] in TRAIN:
         signal.signal(signal.SIGTERM, _too_early)
-    synmask = app()
-    if not words or words[0] in synmask.help_flags:
-        synmask.resolved_commands()  # their docstrings are the help
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    synmask = app(FOR_PEOPLE) if not words or words[0] in ("--help", "-h") else app()
     try:
-        synmask(words, print_error=False, exit_on_error=False)
+        if source := os.environ.get("SYNMASK_SOURCE"):  # a workflow runs this verb
+            check_code(Path(source))
+        found = synmask(words, print_error=False, exit_on_error=False)
+        if isinstance(found, dict):  # a verb that counts
+            _tell(found)
     except CycloptsError as error:
         _leave(words, _usage(error), 2)
     except UserError as error:
@@ -174,6 +121,12 @@ def main(words: Sequence[str] | None = None) -> None:
         _leave(words, line, 1)
 
 
+def _tell(counts: Mapping[str, int]) -> None:
+    """Print to stderr what a verb has counted."""
+    said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
+    print(", ".join(said), file=sys.stderr)
+
+
 def _too_early(*_: object) -> NoReturn:
     """SIGTERM before a training listens to it (`training.stopping.Stop`): nothing has been written."""
     line = (
@@ -185,13 +138,15 @@ def _too_early(*_: object) -> NoReturn:
 
 def _usage(error: CycloptsError) -> str:
     """The error in the command line, as one line."""
+    from synmask.pipeline.config.faults import first_fault, nearest
+
+    if isinstance(error, UnknownCommandError):  # whose own text takes the import of all verbs
+        return f"no such verb{nearest(error.unused_tokens[0], VERBS)}"
     if isinstance(error, UnusedCliTokensError):
         words = ", ".join(map(repr, error.unused_tokens))
         return f"unexpected: {words}; see --help, and put a text of several words in quotes"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
-    from synmask.pipeline.config.faults import first_fault
-
     return f"{error.argument.name}: {first_fault(error.__cause__, None, None)}"
 
 

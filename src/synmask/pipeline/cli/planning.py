@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from synmask.pipeline.cli.options import Whole, check_named, laid_over
-from synmask.pipeline.config import Config, Fault, as_json, check_sweeps, fault
+from synmask.pipeline.config import Config, Fault, as_json, check_named, check_sweeps, fault, laid_over
 from synmask.pipeline.config.machine import check_sizes
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import Whole
 
 
 def plan(

@@ -1,26 +1,20 @@
-"""Verbs that draw trees."""
+"""The verb that draws the trees of one sentence."""
 
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from synmask.pipeline.cli.options import CountOption, Figure, Some, check_named, laid_over
-from synmask.pipeline.config import Config
-from synmask.pipeline.config.base import Line, sides
-from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.config import Config, check_named, laid_over
+from synmask.pipeline.config.base import sides
+from synmask.pipeline.files import UserError
+from synmask.pipeline.options import CountOption, Figure
+from synmask.pipeline.reporting.tree_files import numbered
 
-if TYPE_CHECKING:
-    from synmask.pipeline.syntax.parses import Parse
-    from synmask.pipeline.syntax.treebank import Tree
-
-Gold = Annotated[Path, Parameter(help="Bracketed gold trees, one per line.")]
-Parses = Annotated[Some[Path], Parameter(help="Output of `parse`, one file per system.")]
-Names = Annotated[Some[Line], Parameter(help="A different name for each system.")]
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
 
 
@@ -65,7 +59,7 @@ def tree(
         models, gold = _models(configfile, system, seed, corpus, direction)
     top = None
     if number is None:
-        from synmask.pipeline.cli.constituency import tokeniser_jars
+        from synmask.pipeline.syntax.corenlp import tokeniser_jars
         from synmask.pipeline.syntax.parses import Parse
         from synmask.pipeline.translation.parse import parse_text
 
@@ -80,7 +74,7 @@ def tree(
                 raise UserError(
                     f"{path}: no such file; make it with: {_made_by(path, configfile) if system else bpe}"
                 )
-        top, induced = _numbered(number, gold, parses)
+        top, induced = numbered(number, gold, parses)
     try:
         sentence = sentence_of(top, induced)
     except ValueError as error:
@@ -93,37 +87,9 @@ def tree(
     if output is None:
         print(draw(sentence, induced))
         return
-    from synmask.pipeline.reporting.tree_figure import trees
+    from synmask.pipeline.reporting.tree_figure import draw_trees
 
-    trees(top, induced, output)
-
-
-def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path, output: Figure) -> None:
-    """Draw one sentence's gold tree above the induced ones.
-
-    Args:
-        distribution: Output of `parse`, which names the sentence.
-    """
-    from synmask.pipeline.reporting.tree_figure import trees as draw
-    from synmask.pipeline.syntax.parses import read_distribution
-
-    number = read_distribution(distribution).sentence
-    top, induced = _numbered(number, gold, _by_label(labels, trees))
-    draw(top, induced, output)
-
-
-def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
-    """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
-
-    Args:
-        title: Heading of the page.
-        output: The page, .html.
-    """
-    from synmask.pipeline.reporting.tree_page import page, section
-
-    top, induced = _read(gold, _by_label(labels, trees))
-    with writing(output) as handle:
-        handle.write(page(title, section(top, induced)))
+    draw_trees(top, induced, output)
 
 
 def as_utf8(text: str) -> str:
@@ -170,43 +136,3 @@ def _experiment(path: Path, config: Config, corpus: str | None, direction: str |
         if corpus in (None, experiment.corpus) and direction in (None, *experiment.directions):
             return experiment.corpus, direction or experiment.directions[0]
     raise UserError(f"{path}: no experiment with this corpus and direction; give --model")
-
-
-def _by_label(labels: Sequence[str], trees: Sequence[Path]) -> dict[str, Path]:
-    """Label → parses. With equal labels, or the label "gold", trees would hide each other."""
-    if len({"gold", *labels}) != len(labels) + 1 or len(labels) != len(trees):
-        raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
-    return dict(zip(labels, trees, strict=True))
-
-
-def _read(gold: Path | None, parses: dict[str, Path]) -> tuple["list[Tree] | None", dict[str, "list[Parse]"]]:
-    """Gold trees, if there are any, and parses of the same sentences."""
-    from synmask.pipeline.syntax.parses import check_words, read_parses
-    from synmask.pipeline.syntax.treebank import read_trees
-
-    trees = list(read_trees(gold)) if gold else None
-    induced = {label: list(read_parses(path)) for label, path in parses.items()}
-    for label, path in parses.items():
-        try:
-            if trees is not None:
-                check_words(trees, induced[label])
-        except UserError as error:
-            raise UserError(f"{gold}, {path}: {error}") from None
-    return trees, induced
-
-
-def _numbered(
-    number: int, gold: Path | None, parses: dict[str, Path]
-) -> tuple["Tree | None", dict[str, "Parse"]]:
-    """The gold tree, if there are gold trees, and the parses of the sentence with this number."""
-    trees, induced = _read(gold, parses)
-    return (
-        None if trees is None else _nth(number, trees, gold),
-        {label: _nth(number, rows, parses[label]) for label, rows in induced.items()},
-    )
-
-
-def _nth(number: int, values: list, path: Path) -> object:
-    if not 1 <= number <= len(values):
-        raise UserError(f"{path}: no sentence {number}, only {len(values)}")
-    return values[number - 1]

@@ -3,7 +3,9 @@
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import (
+    check_named,
     fault,
+    laid_over,
     load,
     merge,
     project_files,
@@ -25,8 +27,10 @@ __all__ = [
     "as_json",
     "asked_sweeps",
     "check_machine",
+    "check_named",
     "check_sweeps",
     "fault",
+    "laid_over",
     "load",
     "merge",
     "project_files",

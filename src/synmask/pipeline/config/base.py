@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from synmask.pipeline.text.languages import checked
+from synmask.pipeline.languages import checked
 
 T = TypeVar("T", bound=Hashable)
 

@@ -24,7 +24,7 @@ from synmask.pipeline.config.base import (
 from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
-from synmask.pipeline.corpora.tasks import TASKS
+from synmask.pipeline.tasks import TASKS
 
 
 class RobertaTraining(Optimisation):

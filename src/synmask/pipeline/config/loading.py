@@ -10,7 +10,7 @@ from synmask.pipeline.config.base import Section, merge
 from synmask.pipeline.config.blame import cause
 from synmask.pipeline.config.checks import check
 from synmask.pipeline.config.claims import Claims
-from synmask.pipeline.config.faults import Fault, NameFault, validated
+from synmask.pipeline.config.faults import Fault, NameFault, nearest, validated
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS
@@ -65,6 +65,31 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     except RecursionError:
         names = ", ".join(map(str, files))
         raise UserError(f"{names}: an alias (*name) stands inside what it names") from None
+
+
+def laid_over(own: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:
+    """The configuration of the project and of `own` files, each over those before it; its values; all files.
+
+    Raises:
+        UserError: a file cannot be read, or the configuration is wrong.
+    """
+    files = [*map(Path, project_files()), *own]
+    if not Path("config.yaml").exists():
+        raise UserError(
+            f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"
+        )
+    values = read_all(files)
+    return load(values, files), values, files
+
+
+def check_named(config: Config, path: Path, kind: str, name: str) -> None:
+    """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
+    if name in (known := getattr(config, kind)):
+        return
+    near = nearest(name, known)
+    if "did you mean" not in near and len(known) > 12:
+        near = f"; config/{kind}.yaml has all {len(known)}"
+    raise UserError(f"{path}: no {name!r} among the {kind}{near}")
 
 
 def _checked(values: Mapping[str, Any]) -> Config:

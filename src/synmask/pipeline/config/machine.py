@@ -12,7 +12,7 @@ from synmask.pipeline.config.benchmarks import RobertaSize
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS, Model, Resources
-from synmask.pipeline.text.languages import known_as
+from synmask.pipeline.languages import known_as
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments

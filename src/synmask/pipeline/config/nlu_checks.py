@@ -5,7 +5,7 @@ from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.schema import PARSED, Config
 from synmask.pipeline.config.sections import Table
 from synmask.pipeline.config.table_plan import BASELINES
-from synmask.pipeline.corpora.tasks import GENERATED, GLUE
+from synmask.pipeline.tasks import GENERATED, GLUE
 
 
 def check_weights(config: Config) -> None:

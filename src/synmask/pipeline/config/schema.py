@@ -45,9 +45,9 @@ from synmask.pipeline.config.sections import (
     Table,
     Training,
 )
-from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.files import UserError
-from synmask.pipeline.text.languages import known_as
+from synmask.pipeline.languages import known_as
+from synmask.pipeline.tasks import TASKS
 
 PARSED = "en"  # the language of the tasks
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel

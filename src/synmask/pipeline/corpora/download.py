@@ -31,35 +31,30 @@ class _Interrupted(Exception):
 
 
 def fetch(
-    name: str,
-    url: str | None,
-    output: str | Path,
-    *,
-    sha256: str | None = None,
-    mirror: str | Path | None = None,
+    *, name: str, url: str | None = None, output: Path, sha256: str | None = None, mirror: str | None = None
 ) -> None:
-    """Fetch `url` (https, http or file) as `output`, whole or not at all, with progress on stderr.
+    """Fetch one file of a corpus and check it; continue an interrupted download.
 
-    A failed download is retried a few times and resumes where it stopped. The part that a killed process
-    of this machine left is also resumed, if there is a checksum to verify the result. Processes that fetch
-    one file at the same time do not disturb each other: see `corpora.part`.
+    The file is written whole or not at all, with progress on stderr. A failed download is retried a few times
+    and resumes where it stopped. The part that a killed process of this machine left is also resumed, if
+    there is a checksum to verify the result. Processes that fetch one file at the same time do not disturb
+    each other: see `corpora.part`.
 
     If the publisher gives no checksum, the first download is trusted, unless it is empty or not of the kind
-    that its name says: its checksum is written to `output`.sha256, and later downloads must match it.
+    that its name says: its checksum is written to OUTPUT.sha256, and later downloads must match it.
 
     Args:
-        name: the corpus, for messages and as the key of `mirrors` in config.yaml.
-        url: None for a licensed file, which only a `mirror` has.
-        sha256: the expected checksum in hexadecimal.
-        mirror: a folder, or a file, http or https URL of one, that contains the file under its base name (the
-            last component of `url`, or the name of `output`); used instead of `url`. In a folder, train.txt
-            may also be train/train.txt, as in ASPEC.
+        name: The corpus' name, for messages and as the key of `mirrors` in config.yaml.
+        url: The publisher's URL of the file (https, http or file); without it, a mirror is required.
+        output: The file to write.
+        sha256: Its checksum.
+        mirror: Folder, or file, http or https URL of one, that holds the file instead, under the last part of
+            the URL or the output's name. In a folder, train.txt may also be train/train.txt, as in ASPEC.
 
     Raises:
         UserError: the file does not exist, the server cannot be reached or answers with a web page, or the
             checksum differs.
     """
-    output = Path(output)
     record = output.with_name(output.name + ".sha256")
     output.parent.mkdir(parents=True, exist_ok=True)
     advice = ""

@@ -6,8 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synmask.pipeline.corpora.archive import unpack
-from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS, check_label, write_task
+from synmask.pipeline.corpora.tasks import check_label, write_task
 from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.options import CountOption, Some
+from synmask.pipeline.tasks import SUBMISSION, TASKS
 
 
 @dataclass(frozen=True)
@@ -38,21 +40,27 @@ MRPC_TEST = "msr_paraphrase_test.txt"
 AX_FILE, AX_UNPACKED = "AX.tsv", "diagnostic/diagnostic.tsv"
 
 
-def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path, rows: int) -> int:
-    """Write one part of a task as TSV: a header, then sentence1, sentence2 if there are two, label.
+def write_part(
+    *, task: str, part: str, sources: Some[Path], output: Path, rows: CountOption
+) -> dict[str, int]:
+    """Check one part of a GLUE task, or a test set, and write it as TSV.
 
-    The text is as published (GLUE's files have no quoting). A test set has no label; those that MRPC's
-    publisher prints are left out. Returns the number of malformed rows dropped; a test set keeps all rows,
-    since the server counts them.
+    The text is as published (GLUE's files have no quoting). Test labels that MRPC's publisher prints are left
+    out. A test set keeps malformed rows, since the server counts them.
 
     Args:
-        task: a key of `LAYOUTS`.
-        part: train, dev or test; for MNLI train, dev_matched, dev_mismatched, test_matched, test_mismatched
-            or ax.
-        sources: the task's archive, for ax also AX.tsv; for MRPC, which GLUE splits itself, its pairs and the
-            ids of the dev set, for its test set also that file; or the folder of the unpacked task, with
-            PART.tsv or PART.tsv.gz (ax: beside it, diagnostic/diagnostic.tsv).
-        rows: the required number of rows.
+        task: cola, sst-2, mnli, qnli, rte, mrpc, qqp or sts-b.
+        part: train, dev or test; for mnli train, dev_matched, dev_mismatched, test_matched,
+            test_mismatched or ax.
+        sources: Its archive (for ax, AX.tsv, too; for mrpc, which GLUE splits itself, its pairs and the ids
+            of the dev set, for its test set also that file); or the folder of the unpacked task with PART.tsv
+            or PART.tsv.gz (ax: beside it, diagnostic/diagnostic.tsv).
+        output: TSV: sentence1, sentence2 if there are two, label unless it is a test set.
+        rows: Required number of rows.
+
+    Returns:
+        The numbers of rows, and of malformed ones that were dropped.
+
     Raises:
         UserError: a file is missing or damaged, a column is missing, a row has too few or too many columns
             or an unknown label, or the number of rows is not `rows`.
@@ -80,7 +88,7 @@ def write_part(task: str, part: str, sources: Sequence[Path], output: str | Path
             f"benchmarks.glue.tasks.{task}.{key} in config.yaml"
         )
     write_task(task, found, output, labelled=part in labelled)
-    return len(odd)
+    return {"rows": rows, "malformed_rows_dropped": len(odd)}
 
 
 def _part_file(task: str, part: str, sources: Sequence[Path], folder: Path) -> Path:

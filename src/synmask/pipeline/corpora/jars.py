@@ -12,21 +12,21 @@ from synmask.pipeline.corpora.download import fetch
 from synmask.pipeline.files import UserError
 
 
-def fetch_jar(coordinates: str, output: str | Path, *, sha256: str, mirror: str | None = None) -> None:
-    """Fetch one jar as `output`, whole or not at all.
+def fetch_jar(*, coordinates: str, output: Path, sha256: str, mirror: str | None = None) -> None:
+    """Fetch one of CoreNLP's jars with Maven or from a mirror, and check it.
 
     Args:
-        coordinates: Maven's, group:artifact:version:jar[:classifier].
-        sha256: the expected checksum in hexadecimal.
-        mirror: a folder, or a file, http or https URL of one, that contains the jar under `output`'s name.
+        coordinates: Maven's: group:artifact:version:jar[:classifier].
+        output: The jar to write, whole or not at all.
+        sha256: Its checksum.
+        mirror: Folder or URL that holds the jar under the output's name.
 
     Raises:
         UserError: there is neither Maven nor a mirror, Maven finds no such jar, or the checksum differs; and
             as for `corpora.download.fetch`.
     """
-    output = Path(output)
     if mirror is not None:
-        fetch("corenlp", output.name, output, sha256=sha256, mirror=mirror)
+        fetch(name="corenlp", url=output.name, output=output, sha256=sha256, mirror=mirror)
         return
     hint = f"set mirrors: {{corenlp: <folder or URL with {output.name}>}} in config.yaml"
     maven = shutil.which("mvn")

@@ -1,35 +1,44 @@
 """A corpus of two aligned text files, the user's own or downloaded."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
+from synmask.pipeline.config.sections import Pairs
 from synmask.pipeline.files import UserError, all_writing, read_pairs
-
-Expected = int | tuple[int, int]  # number of pairs, or the least and the most
+from synmask.pipeline.options import Json, Some, together
 
 
 def write_pair(
-    source_in: Sequence[str | Path],
-    target_in: Sequence[str | Path],
-    source_out: str | Path,
-    target_out: str | Path,
-    name: str,
     *,
-    split: str = "text",
-    expected: Expected | None = None,
-) -> int:
-    """Copy aligned files (plain or .gz) with white space as single spaces; return the number of lines.
+    name: str,
+    source_in: Some[Path],
+    source_out: Path,
+    target_in: Some[Path],
+    target_out: Path,
+    pairs: Json[Pairs | None] = None,
+) -> dict[str, int]:
+    """Check aligned raw files (.gz or plain) and write them as plain text; several are joined in their order.
 
-    The files of each side are joined in their order. White space is Unicode's: tabs, no-break spaces, line
-    separators; it is stripped from line ends. Both outputs are written, or neither.
+    White space becomes single spaces. It is Unicode's: tabs, no-break spaces, line separators; it is stripped
+    from line ends. Both outputs are written, or neither.
+
+    Args:
+        name: The corpus' name, for messages.
+        source_in: Raw source text.
+        source_out: Plain source text.
+        target_in: Raw target text.
+        target_out: Plain target text.
+        pairs: Expected number of pairs: 1000, or [990, 1010].
+
+    Returns:
+        The number of "pairs".
 
     Raises:
-        UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, or there are not
-            `expected` pairs. `name` is the corpus's and `split` its part, for the message.
+        UserError: a file is missing, damaged, empty or not UTF-8, line counts differ, or there are not as
+            many pairs as expected.
     """
     count = 0
     with all_writing([source_out, target_out]) as (source_file, target_file):
-        for one, other in zip(source_in, target_in, strict=True):
+        for one, other in together(source_in=source_in, target_in=target_in):
             before = count
             for source, target in read_pairs(one, other):
                 source_file.write(" ".join(source.split()) + "\n")
@@ -37,8 +46,8 @@ def write_pair(
                 count += 1
             if count == before:
                 raise UserError(f"{name}: {one} and {other} are empty; give files with one sentence per line")
-        check_count(name, split, count, expected)
-    return count
+        check_count(name, source_out.stem, count, pairs)
+    return {"pairs": count}
 
 
 def count_pairs(source: str | Path, target: str | Path) -> int:
@@ -46,7 +55,7 @@ def count_pairs(source: str | Path, target: str | Path) -> int:
     return sum(1 for _ in read_pairs(source, target))
 
 
-def check_count(name: str, split: str, count: int, expected: Expected | None) -> None:
+def check_count(name: str, split: str, count: int, expected: Pairs | None) -> None:
     """Check a split's number of pairs against config.yaml: a number, or the least and the most.
 
     Raises:

@@ -1,35 +1,40 @@
 """Convert a publisher's archives to plain parallel text, with checks."""
 
 import os
-from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from synmask.pipeline.corpora.plain import Expected, check_count, count_pairs
+from synmask.pipeline.config.base import Format, Split
+from synmask.pipeline.config.sections import Pairs
+from synmask.pipeline.corpora.plain import check_count, count_pairs
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import Json, Some, Threads
 
 SPLITS = ("train", "valid", "test")
 
 
 def prepare(
-    name: str,
-    format: str,
-    archives: Sequence[Path],
-    output: Path,
     *,
-    pairs: Mapping[str, Expected],
-    threads: int = 1,
+    name: str,
+    format: Format,
+    archives: Some[Path],
+    output: Path,
+    pairs: Json[dict[Split, Pairs]],
+    threads: Threads = 1,
 ) -> dict[str, int]:
-    """Write `output`/{train,valid,test}.LANGUAGE from a publisher's archives; return the numbers of pairs.
-
-    All files are written, or none.
+    """Check a publisher's archives and write them as plain parallel text: all files, or none.
 
     Args:
-        name: the corpus' name, for messages.
-        format: the module of synmask.pipeline.corpora that converts its archives.
-        archives: its files, known by their base names.
-        pairs: for each split how many pairs there should be: a number, or the least and the most.
+        name: The corpus' name, for messages.
+        format: The format of its archives: a module of synmask.pipeline.corpora.
+        archives: Its files, known by their names.
+        output: Folder for {train,valid,test}.LANGUAGE.
+        pairs: Expected number of pairs: '{"train": [230000, 238000], "test": 2999}'.
+
+    Returns:
+        The number of pairs of each split.
+
     Raises:
         UserError: an archive is missing or damaged, its text is not as it should be, or a count is not.
     """

@@ -1,7 +1,7 @@
-"""Language understanding tasks: those of GLUE in the paper (Wang et al. 2019), and similar demo tasks.
+"""The files of language understanding tasks.
 
-A task's files are TSV: a header, then sentence1, sentence2 if there are two, label; nothing is quoted. The
-files of GLUE's test sets have no column for the label.
+They are TSV: a header, then sentence1, sentence2 if there are two, label; nothing is quoted. The files of
+GLUE's test sets have no column for the label.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,52 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synmask.pipeline.files import UserError, read_lines, write_lines
-
-BINARY = ("0", "1")
-INFERENCE = ("entailment", "neutral", "contradiction")
-
-
-@dataclass(frozen=True)
-class Task:
-    """A task on one sentence or on a pair."""
-
-    sentences: int
-    labels: tuple[str, ...]  # empty: a score from 0 to 5
-
-    @property
-    def columns(self) -> list[str]:
-        return [*(f"sentence{number + 1}" for number in range(self.sentences)), "label"]
-
-
-GLUE = {
-    "cola": Task(1, BINARY),
-    "sst-2": Task(1, BINARY),
-    "mnli": Task(2, INFERENCE),
-    "qnli": Task(2, ("entailment", "not_entailment")),
-    "rte": Task(2, ("entailment", "not_entailment")),
-    "mrpc": Task(2, BINARY),
-    "qqp": Task(2, BINARY),
-    "sts-b": Task(2, ()),
-}
-GENERATED = {  # corpora/demo/nlu_tasks.py
-    "acceptability": Task(1, BINARY),
-    "paraphrase": Task(2, BINARY),
-    "entailment": Task(2, INFERENCE),
-    "predicate": Task(1, ()),
-}
-TASKS = GLUE | GENERATED
-SUBMISSION = {  # files that GLUE's server wants besides WNLI.tsv → the task whose model answers, test set
-    "CoLA.tsv": ("cola", "test"),
-    "SST-2.tsv": ("sst-2", "test"),
-    "MRPC.tsv": ("mrpc", "test"),
-    "STS-B.tsv": ("sts-b", "test"),
-    "QQP.tsv": ("qqp", "test"),
-    "MNLI-m.tsv": ("mnli", "test_matched"),
-    "MNLI-mm.tsv": ("mnli", "test_mismatched"),
-    "QNLI.tsv": ("qnli", "test"),
-    "RTE.tsv": ("rte", "test"),
-    "AX.tsv": ("mnli", "ax"),  # the diagnostic set
-}
+from synmask.pipeline.options import CountOption, Some, TaskName
+from synmask.pipeline.tasks import TASKS, Task, task_named
 
 
 @dataclass(frozen=True)
@@ -63,17 +19,6 @@ class Examples:
 
     texts: tuple[tuple[str, ...], ...]
     labels: tuple[str, ...]
-
-
-def task_named(name: str) -> Task:
-    """The task of this name.
-
-    Raises:
-        UserError: there is none.
-    """
-    if name not in TASKS:
-        raise UserError(f"no task {name!r}; there are {', '.join(TASKS)}")
-    return TASKS[name]
 
 
 def check_label(task: Task, label: str, where: str) -> None:
@@ -136,18 +81,24 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
     return Examples(texts, tuple(row[-1] for row in rows) if labelled else ())
 
 
-def write_sentences(task: str, parts: Sequence[Path], output: Path, number: int, files: int) -> int:
-    """Write file `number` (from 1) of `files` with the distinct sentences of a task; return their number.
-
-    Sentences are in the order of their first occurrence; files have similar lengths.
+def write_sentences(
+    *, task: TaskName, inputs: Some[Path], output: Path, number: CountOption = 1, files: CountOption = 1
+) -> dict[str, int]:
+    """Write each distinct sentence of a task once, for a parser, in the order of first occurrences.
 
     Args:
-        parts: files of `write_task`.
+        inputs: Outputs of `glue`, one per part.
+        output: One sentence per line.
+        number: Which of the files to write, from 1.
+        files: Into how many files of similar length the sentences are split.
+
+    Returns:
+        The number of different sentences in this file.
 
     Raises:
         UserError: as for `read_task`.
     """
-    examples = (read_task(task, part, test=True).texts for part in parts)
+    examples = (read_task(task, part, test=True).texts for part in inputs)
     sentences = list(dict.fromkeys(text for texts in examples for example in texts for text in example))
     size = -(-len(sentences) // files)
-    return write_lines(output, sentences[(number - 1) * size : number * size])
+    return {"sentences": write_lines(output, sentences[(number - 1) * size : number * size])}

@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from synmask.pipeline.evaluation import attachment
-from synmask.pipeline.files import UserError
+from synmask.pipeline.evaluation.records import made
+from synmask.pipeline.files import UserError, write_json
+from synmask.pipeline.options import BY_HAND, RunJson
 from synmask.pipeline.syntax.parses import Parse, check_words, read_predictions
 from synmask.pipeline.syntax.tree import counted_words, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
@@ -47,6 +49,26 @@ class SentenceWords:
     gold: np.ndarray
     induced: np.ndarray
     parser: np.ndarray
+
+
+def probe(
+    *,
+    gold: Path,
+    heads: Path,
+    predicted: Path,
+    run: RunJson = BY_HAND,
+    output: Path,
+) -> None:
+    """Test whether induced heads say more than the order of words: simple rules, and linear probes.
+
+    Args:
+        gold: A bracketed treebank.
+        heads: Its dependency heads, one sentence per line.
+        predicted: Output of `parse`, of a system that induces heads.
+        run: The run: corpus, direction, system, seed.
+        output: heads.json.
+    """
+    write_json(output, {**run} | evaluate_files(gold, heads, predicted) | made())
 
 
 def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:

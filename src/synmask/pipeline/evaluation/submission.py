@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synmask.pipeline.corpora.tasks import SUBMISSION, TASKS, task_named
+from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS, read_predictions
 from synmask.pipeline.files import UserError, all_writing, json_text, read_object
+from synmask.pipeline.options import CountOption, RunJson, Some, together
+from synmask.pipeline.tasks import SUBMISSION, TASKS, task_named
 
 HEADER = "index\tprediction"
 WNLI, WNLI_ROWS, WNLI_LABELS = "WNLI.tsv", 146, ("0", "1")
@@ -48,33 +50,40 @@ def best_seed(task: str, part: str, scores: Sequence[Path]) -> dict[str, Any]:
 
 
 def write_submission(
-    answers: Mapping[str, Path],
-    chosen: Mapping[str, Path],
-    rows: Mapping[str, int],
+    *,
+    files: Some[str],
+    rows: Some[CountOption],
+    predicted: Some[Path],
+    chosen: Some[Path],
+    run: RunJson,
     output: Path,
-    said: Path,
-    about: Mapping[str, Any],
+    summary: Path,
 ) -> None:
-    """Write the zip that GLUE's server takes, checked, and a summary that says which seeds answered.
+    """Pack the answers to GLUE's test sets as its server takes them, and check each column.
 
     Args:
-        answers: file of `SUBMISSION` → predictions, one per line (`finetune.predict`).
-        chosen: file → JSON of the seed that predicted (`best_seed`).
-        rows: file → how many examples its test set has.
-        output: NAME.zip; said: the summary, JSON.
-        about: what else the summary says.
+        files: Files of the zip, such as CoLA.tsv.
+        rows: Number of examples of each file.
+        predicted: Predictions for each file: outputs of `predict-test`.
+        chosen: The seed that predicted each file: outputs of `predict-test`.
+        run: The run: the benchmark, as corpus, and the system.
+        output: NAME.zip.
+        summary: Output: which seeds answered, as JSON.
 
     Raises:
         UserError: a file of `SUBMISSION` is not given, or something is missing, malformed or out of range.
     """
-    if missing := [name for name in SUBMISSION if name not in answers]:
+    given = together(files=files, rows=rows, predicted=predicted, chosen=chosen)
+    if missing := [name for name in SUBMISSION if name not in files]:
         raise UserError(f"GLUE's server wants {', '.join(missing)}, too; give predictions for all test sets")
-    if unknown := [name for name in answers if name not in SUBMISSION]:
+    if unknown := [name for name in files if name not in SUBMISSION]:
         raise UserError(f"GLUE's server knows no {', '.join(unknown)}; it wants {', '.join(SUBMISSION)}")
-    columns = {name: _column(name, answers[name], rows[name]) for name in SUBMISSION}
+    entries = {name: entry for name, *entry in given}
+    sizes = {name: count for name, (count, *_) in entries.items()}
+    columns = {name: _column(name, entries[name][1], sizes[name]) for name in SUBMISSION}
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
-    summary = {name: read_object(chosen[name]) | {"rows": rows[name]} for name in SUBMISSION}
-    summary[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
+    told = {name: read_object(entries[name][2]) | {"rows": sizes[name]} for name in SUBMISSION}
+    told[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, column in columns.items():
@@ -82,10 +91,10 @@ def write_submission(
             entry = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, "".join(f"{line}\n" for line in lines))
-    check_submission(packed.getvalue(), {**rows, WNLI: WNLI_ROWS}, str(output))
-    with all_writing([output, said], "wb") as (archive, text):
+    check_submission(packed.getvalue(), {**sizes, WNLI: WNLI_ROWS}, str(output))
+    with all_writing([output, summary], "wb") as (archive, text):
         archive.write(packed.getbuffer())
-        text.write(json_text({**about, "files": summary}).encode())
+        text.write(json_text({**run, "files": told} | made()).encode())
 
 
 def _column(name: str, path: Path, rows: int) -> list[str]:

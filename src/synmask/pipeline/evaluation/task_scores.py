@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmask.pipeline.corpora.tasks import TASKS, Examples, task_named
+from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.tasks import TASKS, task_named
 
 if TYPE_CHECKING:
     import pandas as pd

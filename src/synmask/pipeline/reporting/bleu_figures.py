@@ -5,13 +5,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from cyclopts import Parameter
 from matplotlib.axes import Axes
 
+from synmask.pipeline.evaluation.sentences import Run, by_source, intervals
 from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.options import Figure, Json, Labels, Some, labels_of, together
 from synmask.pipeline.reporting.layout import arrow
 from synmask.pipeline.reporting.runs import CHOICE, chosen, read_scores
 from synmask.pipeline.reporting.style import (
@@ -29,6 +32,25 @@ from synmask.pipeline.reporting.style import (
 
 GROUPS = {"source_words": "Words in the source sentence", "split_words": "Words of it that BPE splits"}
 SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
+Sentences = Annotated[Some[Path], Parameter(help="sentences.csv of the runs.")]
+Runs = Annotated[
+    Json[list[tuple[str, str, int]]],
+    Parameter(help="Direction, system and seed of each input, as a JSON list of triples."),
+]
+
+
+def bleu_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU by system, with confidence intervals over test sentences."""
+    files, named = _sentences(inputs, runs, labels)
+    bleu_dots(intervals(files), output, named)
+
+
+def _sentences(
+    inputs: Sequence[Path], runs: Sequence[tuple[str, str, int]], labels: Sequence[tuple[str, str]]
+) -> tuple[dict[Run, Path], dict[str, str]]:
+    """Run → its file of sentences, and system → label."""
+    files = {Run(*run): path for run, path in together(runs=runs, inputs=inputs)}
+    return files, labels_of((run.system for run in files), labels)
 
 
 @in_style
@@ -71,6 +93,12 @@ def _reach(rows: pd.DataFrame) -> np.ndarray:
     return np.maximum(0, [rows["mean"] - rows["low"], rows["high"] - rows["mean"]])
 
 
+def source_figure(*, inputs: Sentences, runs: Runs, labels: Labels, output: Figure) -> None:
+    """Plot BLEU of one direction by length and by split words of the source."""
+    files, named = _sentences(inputs, runs, labels)
+    bleu_by_source({column: by_source(files, column) for column in GROUPS}, output, named)
+
+
 @in_style
 def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mapping[str, str]) -> None:
     """sacreBLEU by length of the source sentence and by the number of its words that are split.
@@ -100,19 +128,21 @@ def bleu_by_source(results: Mapping[str, pd.DataFrame], out: Path, labels: Mappi
 
 
 @in_style
-def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
-    """Tokenised BLEU against a number in the systems' settings: means over seeds, their range, single seeds.
+def sweep(*, inputs: Some[Path], setting: str, output: Figure) -> None:
+    """Plot BLEU on the validation and test sets against a number in the settings.
 
-    One line is for the validation set, which chooses a value, the other for the test set. One panel per
-    direction. Numbers that grow by factors get a logarithmic axis.
+    Means over seeds, their range, single seeds. One line is for the validation set, which chooses a value,
+    the other for the test set. One panel per direction. Numbers that grow by factors get a logarithmic axis.
 
     Args:
-        setting: the number's key in their `settings`, such as system.options.bpe_dim.
+        inputs: scores.json of the runs.
+        setting: The key of the number, e.g. system.options.bpe_dim.
+
     Raises:
         UserError: as `runs.read_scores`; the setting is missing or is not a number.
     """
-    runs = read_scores(scores)
-    runs["value"] = [_number(path, setting) for path in scores]
+    runs = read_scores(inputs)
+    runs["value"] = [_number(path, setting) for path in inputs]
     choice = chosen(runs)
     runs["chosen"] = [choice.get((run.corpus, run.direction)) == run.system for run in runs.itertuples()]
     runs = runs[["corpus", "direction", "system", "seed", "value", *SWEPT, "chosen"]]
@@ -137,7 +167,7 @@ def sweep(scores: Sequence[Path], setting: str, out: Path) -> None:
         axes.set(title=title, xlabel=setting.removeprefix("system.").removeprefix("options."))
     rows[0, 0].set_ylabel("tokenised BLEU")
     legend_below(figure, rows[0, 0])
-    save(figure, out, runs)
+    save(figure, output, runs)
 
 
 def _number(path: Path, setting: str) -> float:

@@ -10,7 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from synmask.pipeline.config.base import Line
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import Figure as Place
+from synmask.pipeline.options import Json, Labels, Some, labels_of, together
 from synmask.pipeline.reporting.runs import read_history
 from synmask.pipeline.reporting.style import (
     COLOURS,
@@ -24,6 +27,20 @@ from synmask.pipeline.reporting.style import (
     save,
     text_width,
 )
+from synmask.pipeline.syntax.parses import read_distribution
+
+
+def curves_figure(
+    *, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Labels, output: Place
+) -> None:
+    """Plot training and validation loss by epoch.
+
+    Args:
+        inputs: history.csv of the runs.
+        runs: System and seed of each input, as a JSON list of pairs.
+    """
+    histories = dict(together(runs=runs, inputs=inputs))
+    curves(histories, output, labels_of((system for system, _ in histories), labels))
 
 
 @in_style
@@ -71,8 +88,21 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
     save(figure, out, data)
 
 
+def distribution_figure(*, distribution: Path, title: Line, output: Place) -> None:
+    """Draw P_D of one sentence as a heat map.
+
+    Args:
+        distribution: Output of `parse`.
+        title: Heading of the figure.
+    """
+    shown = read_distribution(distribution)
+    if not shown.tokens:
+        raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")
+    heat_map(shown.tokens, shown.distribution, output, title)
+
+
 @in_style
-def distribution(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -> None:
+def heat_map(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -> None:
     """P_D of one sentence as a heat map: row i is token i, column j its parent.
 
     Args:

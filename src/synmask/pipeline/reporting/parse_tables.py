@@ -9,9 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from synmask.pipeline.config.base import Line
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
 from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.options import Labels, Some, together
 from synmask.pipeline.reporting.layout import (
     SIGNIFICANT,
     VERY_SIGNIFICANT,
@@ -41,28 +43,35 @@ TREES = [
 
 
 def write_parse_table(
-    parses: Sequence[Path],
-    counts: Sequence[Path],
-    output: Path,
     *,
-    title: str,
-    systems: Mapping[str, str],
-    directions: Sequence[str],
+    inputs: Some[Path],
+    counts: Some[Path],
+    output: Path,
+    title: Line,
+    labels: Labels,
+    directions: Some[str],
 ) -> None:
-    """Write the parsing scores of the runs: for each protocol the systems, then the trivial trees.
+    """Make tables of parsing scores, one per protocol: CSV, Markdown and LaTeX.
 
-    `output`.csv has a row for each kind of tree of each run; .md and .tex show means ± sample standard
-    deviations over the seeds, the best of each column in bold (never the oracle), and marks of the paired
-    bootstrap on F1. Trivial trees depend on the sentences only, so they have one score per direction.
+    They show systems and trivial trees, mean and standard deviation over seeds, and significance: the best of
+    each column in bold (never the oracle), and marks of the paired bootstrap on F1. Trivial trees depend on
+    the sentences only, so they have one score per direction. The CSV has a row for each kind of tree of each
+    run.
 
     Args:
-        parses, counts: parse.json and parse_counts.json of the runs, in the same order.
-        systems: the systems' names in the order of the rows, and the label of each.
+        inputs: parse.json of the runs.
+        counts: parse_counts.json of the runs, in the same order.
+        output: Prefix of .csv, .md and .tex.
+        title: Heading of the tables.
+        directions: The directions in order.
+
     Raises:
         UserError: a file is missing or lacks a key, a run is given twice or is not of the table, or the runs
             of a direction differ in their sentences or trivial trees.
     """
-    runs = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, parses)))
+    together(inputs=inputs, counts=counts)
+    systems = dict(labels)
+    runs = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
     if runs.empty:
         raise UserError(f"{title}: no parse.json given; name at least one run")
     _check(runs, systems, directions)
@@ -78,7 +87,7 @@ def write_parse_table(
         _table(title, part, name, spans, systems, directions)
         for name, part in runs.groupby("protocol", sort=False)
     ]
-    write_tables(output, tables, more=[_diagnostics(parses, systems, directions)])
+    write_tables(output, tables, more=[_diagnostics(inputs, systems, directions)])
     write_csv(output, runs)
 
 

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.files import UserError, read_lines, writing
+from synmask.pipeline.options import Json
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import (
     RESULTS,
@@ -57,14 +58,19 @@ class Figure:
     image: str
 
 
-def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
-    """Write the page from the files in `plan` that exist; list the others as missing.
+def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
+    """Write the report: tables, figures, trees, translations and runs on one page.
+
+    The page needs no network and lists what is missing. For a page on the results that exist:
+    `snakemake results/report.html --config partial=true`
 
     Args:
-        plan: of a table, the JSON beside the Markdown is read.
-        output: the HTML file; the results are linked relative to it.
-        captions: folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
+        plan: Its contents: see `snakemake -np results/report.html`. Of a table, the JSON beside the Markdown
+            is read.
+        captions: Folder of the figures' captions, NAME.rst for EXPERIMENT-NAME.svg or
             EXPERIMENT-DIRECTION-NAME.svg.
+        output: The HTML file, in the folder of the results, to which its links are relative.
+
     Raises:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
@@ -85,7 +91,7 @@ def write_report(plan: PagePlan, output: Path, *, captions: Path) -> None:
         "heading": _heading,
         "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
-        "link": partial(relpath, start=Path(output).parent),
+        "link": partial(relpath, start=output.parent),
         "number": lambda value, digits=2: "–" if value is None else f"{value:,.{digits}f}",
         "probability": probability,
         "shell": lambda words: shlex.join(map(str, words)),

@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from synmask.pipeline.config.published import Published
+from synmask.pipeline.config import read_published
 from synmask.pipeline.config.table_plan import Plan, asked_runs
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import Json
 from synmask.pipeline.reporting.cells import Cell, build_cells, value_of
 from synmask.pipeline.reporting.layout import Layout, Value, arrow, write_csv, write_tables
 from synmask.pipeline.reporting.metrics import METRICS
@@ -33,32 +34,41 @@ PROTOCOL = "paper"  # the paper's own count of parsing scores
 
 
 def write_table(
-    plan: Plan,
-    published: Published,
-    scores: Sequence[Path],
-    parses: Sequence[Path],
-    tasks: Sequence[Path],
-    out: Path,
+    *,
+    plan: Json[Plan],
+    published: Path,
+    scores: tuple[Path, ...],
+    parses: tuple[Path, ...],
+    tasks: tuple[Path, ...] = (),
+    output: Path,
 ) -> None:
-    """Write a table from the given runs: OUT.md, .tex and .json; .csv (a row per cell), .runs.csv (per run).
+    """Make a table from the given runs: CSV, Markdown and LaTeX.
+
+    It shows published numbers, mean and standard deviation over seeds, and significance.
 
     Args:
-        plan: rows, columns and the runs that are asked for (`config.table_plan.plan`).
-        scores, parses: scores.json and parse.json of the runs that exist. Those that are tested against the
-            baseline also have sentences.csv beside scores.json (`score-run`).
-        tasks: scores.json and baselines.json of tasks of language understanding; the same with examples.csv.
+        plan: Rows, columns and the runs that the table needs.
+        published: published.yaml.
+        scores: scores.json of the runs; sentences.csv beside each, if it exists, for tests.
+        parses: parse.json of the runs.
+        tasks: scores.json and baselines.json of tasks of language understanding; examples.csv likewise.
+        output: Prefix of .csv (a row per cell), .runs.csv (a row per run), .md, .tex and .json.
+
     Raises:
         UserError: a file is missing or lacks a key; a run is given twice or is not of the table; runs of one
             cell were trained with different settings, or runs of one column decoded or scored differently.
     """
+    known = read_published(published)
     runs = _gather(plan, scores, parses, tasks)
-    cells = build_cells(plan, published, runs)
-    write_csv(out, pd.DataFrame(map(asdict, cells)).drop(columns="published_text"))
-    write_csv(f"{out}.runs", runs.drop(columns=[*OUTPUTS, "overlap", "counts"]))  # notes have the first
+    cells = build_cells(plan, known, runs)
+    write_csv(output, pd.DataFrame(map(asdict, cells)).drop(columns="published_text"))
+    write_csv(f"{output}.runs", runs.drop(columns=[*OUTPUTS, "overlap", "counts"]))  # notes have the first
     table = _layout(plan, cells)
-    name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(out))  # of a storage, what a user calls it
-    table.notes = notes(plan, published, cells, runs, make=f"snakemake {name}.md")
-    write_tables(out, [table])
+    name = re.sub(
+        r"^\.snakemake/storage/.*?(?=results/)", "", str(output)
+    )  # of a storage, what a user calls it
+    table.notes = notes(plan, known, cells, runs, make=f"snakemake {name}.md")
+    write_tables(output, [table])
 
 
 def _gather(

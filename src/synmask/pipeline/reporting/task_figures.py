@@ -6,6 +6,7 @@ import pandas as pd
 
 from synmask.pipeline.config.table_plan import BASELINES
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import Figure
 from synmask.pipeline.reporting.style import (
     COLOURS,
     GREY,
@@ -22,12 +23,14 @@ NUMBERS = ("mean", "sd", "median", "seeds", "glue")
 
 
 @in_style
-def task_dots(table: Path, out: Path) -> None:
-    """A panel per task: large points are means over seeds, small ones single seeds, grey trivial baselines.
+def task_dots(*, table: Path, output: Figure) -> None:
+    """Plot scores on tasks of language understanding.
+
+    A panel per task: large points are means over seeds, small ones single seeds, grey trivial baselines.
 
     Args:
-        table: prefix of a benchmark's table, whose .csv and .runs.csv are read.
-        out: the figure's path without extension; .svg, .pdf and .csv are written.
+        table: Prefix of the table's .csv and .runs.csv.
+
     Raises:
         UserError: it is not a table of tasks, or has no numbers.
     """
@@ -57,7 +60,7 @@ def task_dots(table: Path, out: Path) -> None:
         room = max(drawn.max() - drawn.min(), 1)
         axes.set_xlim(drawn.min() - 0.15 * room, drawn.max() + 0.6 * room)
         axes.locator_params(axis="x", nbins=3)
-    save(figure, out, cells[["column", "system", "label", "mean", "sd", "median", "seeds"]])
+    save(figure, output, cells[["column", "system", "label", "mean", "sd", "median", "seeds"]])
 
 
 def _read(path: str, columns: set[str]) -> pd.DataFrame:

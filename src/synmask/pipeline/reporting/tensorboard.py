@@ -1,7 +1,7 @@
 """Histories of training runs as event files, which TensorBoard shows."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tensorboardX.proto.event_pb2 import Event
@@ -9,16 +9,22 @@ from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
 from synmask.pipeline.files import UserError, all_renamed, read_lines
+from synmask.pipeline.options import Some
 
 EVENTS = "events.out.tfevents.synmask"  # TensorBoard looks for the middle part
 OTHERS = {"epoch", "updates", "seconds"}  # columns that are no curve
 
 
-def write_events(runs: Sequence[Path], logdir: Path) -> None:
-    """Write the history of each run into `logdir`: each column is a curve over updates, a point per epoch.
+def write_events(runs: Some[Path], /, *, logdir: Path) -> None:
+    """Write the losses and scores of training runs by update as event files for TensorBoard.
 
-    A run keeps its path below results/ ("demo/de-en/grammar/seed1"); one that lies elsewhere, the name of its
-    folder. Event files of an earlier call are replaced.
+    For example: `synmask tensorboard results/demo/de-en/*/seed* --logdir curves`; look at it with
+    `tensorboard --logdir curves`. Of a run that is still training it writes the epochs that are done. Event
+    files of an earlier call are replaced.
+
+    Args:
+        runs: Folders with a history.csv: of training, pre-training or fine-tuning.
+        logdir: Folder for the event files; a run keeps its path below results/, or the name of its folder.
 
     Raises:
         UserError: a run has no history, or one that is damaged, or two runs have one name.

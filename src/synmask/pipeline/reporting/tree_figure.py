@@ -8,16 +8,29 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from synmask.pipeline.options import Figure as Place
 from synmask.pipeline.reporting.style import DISTANCE, GREY, HEIGHT, PIECE, RIGHT, in_style, save, text_width
+from synmask.pipeline.reporting.tree_files import Gold, Names, Parses, by_label, numbered
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
-from synmask.pipeline.syntax.parses import Parse
+from synmask.pipeline.syntax.parses import Parse, read_distribution
 from synmask.pipeline.syntax.treebank import Tree
 
 BARS, LEAST = 0.6, 1.8  # inches: the height of bars, the width of a panel
 
 
+def tree_figure(*, gold: Gold, trees: Parses, labels: Names, distribution: Path, output: Place) -> None:
+    """Draw one sentence's gold tree above the induced ones.
+
+    Args:
+        distribution: Output of `parse`, which names the sentence.
+    """
+    number = read_distribution(distribution).sentence
+    top, induced = numbered(number, gold, by_label(labels, trees))
+    draw_trees(top, induced, output)
+
+
 @in_style
-def trees(gold: Tree | None, induced: Mapping[str, Parse], out: Path) -> None:
+def draw_trees(gold: Tree | None, induced: Mapping[str, Parse], out: Path) -> None:
     """Draw the gold tree of one sentence, if there is one, above the induced trees over its sub-words.
 
     Constituents of the gold tree are coloured, split words are underlined. Below each induced tree are the

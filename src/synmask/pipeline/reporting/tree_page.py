@@ -3,8 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 
+from synmask.pipeline.config.base import Line
+from synmask.pipeline.files import writing
 from synmask.pipeline.reporting.html import part, policy, spread
+from synmask.pipeline.reporting.tree_files import Gold, Names, Parses, by_label, read_sentences
 from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
@@ -27,6 +31,18 @@ KEY = (
     "the largest of the sentence. Point at a word, or tab to it, to see its likely parents by "
     "P<sub>D</sub>; an arrow to the right edge means the root.</p>"
 )
+
+
+def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
+    """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
+
+    Args:
+        title: Heading of the page.
+        output: The page, .html.
+    """
+    top, induced = read_sentences(gold, by_label(labels, trees))
+    with writing(output) as handle:
+        handle.write(page(title, section(top, induced)))
 
 
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:

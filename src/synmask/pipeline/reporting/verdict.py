@@ -11,6 +11,7 @@ from statistics import fmean, median_high, stdev
 import numpy as np
 import pandas as pd
 
+from synmask.pipeline.config import read_claims
 from synmask.pipeline.config.base import DIRECTION
 from synmask.pipeline.config.claims import OF_HEADS, OF_TRANSLATIONS, Claims, Contrast
 from synmask.pipeline.evaluation.bootstrap import Counts, f1
@@ -176,6 +177,18 @@ class Runs:
         protocol = metric.removeprefix("f1_")
         counts = read_counts(paths)
         return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
+
+
+def verdict_on(*, claims: Path, results: Path, output: Path, scores: tuple[Path, ...] | None = None) -> None:
+    """Test claims on runs: differences, significance, and how many seeds are needed.
+
+    Args:
+        claims: claims.yaml.
+        results: The folder with the runs, such as results/.
+        output: Prefix of .md, .csv, .runs.csv, .svg and .pdf.
+        scores: Of the runs to read, their scores.json; by default all runs in the folder.
+    """
+    write_verdict(read_claims(claims), results, output, scores)
 
 
 def write_verdict(claims: Claims, results: Path, output: Path, scores: Sequence[Path] | None = None) -> None:

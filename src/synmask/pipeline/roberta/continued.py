@@ -1,10 +1,10 @@
 """Continued pre-training of a RoBERTa on parsed sentences: a masked language model, and SynCLM's losses."""
 
+import math
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,15 @@ from synmask.guides.attention import masked_softmax
 from synmask.options import GuideOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import BY_HAND, Identity, Json, TrainingOptions
 from synmask.pipeline.owner import check_start
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.encoded import read_encoded, read_fitting, read_syntax, syntax_file
 from synmask.pipeline.roberta.labelled import Sentences, SentenceTask, sentence_config
 from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
 from synmask.pipeline.roberta.weights import MASK, Weights, load_weights, save_weights
-from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.checkpoints import epoch_model
+from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.stage import History, Stage, valid_means
@@ -207,31 +209,45 @@ class Continuing(Stage):
             "valid_loss": round(float(valid["loss"]), 5),
         }
 
+    def summary(self, history: History) -> dict[str, Any]:
+        """As of pre-training, by the last loss of masked tokens; special symbols are never masked."""
+        dictionary = load_weights(self.weights).dictionary
+        counts = [np.bincount(read_encoded(part).tokens, minlength=len(dictionary)) for part in self._parts()]
+        for count in counts:
+            count[: dictionary.nspecial] = 0
+        unigram = unigram_perplexity(*counts)
+        last = [math.exp(min(row["mlm_loss"], 50)) for row in history if row["mlm_loss"] != ""][-1:]
+        return {
+            "unigram_ppl": round(unigram, 4),
+            "diverged": diverged(last, unigram, 1) if last else None,
+        }
+
     def judged(self, row: Mapping[str, Any]) -> str:
         shown = {loss: row[f"{loss}_loss"] for loss in ("mlm", *self.settings.losses)}
         return "  ".join(f"{loss} {value:.2f}" for loss, value in shown.items() if value != "")
 
     def deliver(self, run: Path, history: History) -> None:
-        model = load(run / "checkpoints" / self.final)
+        model = epoch_model(run / "checkpoints" / self.final)
         save_weights(run, model, load_weights(self.weights).shape, self.weights, self.identity)
 
 
 def continue_pretraining(
+    *,
     data: Path,
     weights: Path,
     run: Path,
-    settings: ContinuedRun,
-    seed: int,
-    *,
-    identity: Mapping[str, Any] = MappingProxyType({}),
-    **how: Any,
+    settings: Json[ContinuedRun],
+    identity: Identity = BY_HAND,
+    training: TrainingOptions,
 ) -> None:
-    """Continue pre-training, or resume an interrupted call; `run` becomes a weights folder.
+    """Pre-train a RoBERTa further on parsed sentences, by SynCLM's contrastive losses.
+
+    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
-        data: folder of {train,valid}.npz and their annotations (`task_syntax.encode_parses`).
-        weights: the weights folder to start from; its vocabulary is copied.
-        identity: the run that this is, if it is a part of one; stands in model.pt.
-        how: for `loop.run_stage`.
+        data: Folder with train.npz and valid.npz of `encode-parses`.
+        weights: The weights folder to start from.
+        run: Folder of the run: checkpoints/, history.csv, train.json; it becomes a weights folder.
+        settings: Losses and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(Continuing(settings, seed, data, weights, identity), run, **how)
+    run_stage(Continuing(settings, training.seed, data, weights, identity), run, training)

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 from fairseq.data import Dictionary
 
-from synmask.pipeline.corpora.tasks import TASKS, Examples
+from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.options import CountOption, TaskName
 from synmask.pipeline.roberta.weights import Weights, load_dictionary
+from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text import gpt2
 
 COLUMNS = 4  # of an annotation (roberta/task_syntax.py): word, head, sentence, punctuation
@@ -95,6 +97,18 @@ def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Enco
     labels = TASKS[task].labels
     targets = [labels.index(label) if labels else float(label) for label in examples.labels]
     return encode(texts, dictionary, most, targets or [math.nan] * len(texts))
+
+
+def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: CountOption, output: Path) -> None:
+    """Write one part of a task, or a test set, as ids for RoBERTa.
+
+    Args:
+        input: Output of `glue` or `demo-task`.
+        weights: Folder with encoder.json, vocab.bpe and dict.txt.
+        max_tokens: Truncate longer examples.
+        output: PART.npz.
+    """
+    write_encoded(output, encode_file(read_task(task, input, test=True), task, weights, max_tokens))
 
 
 def write_encoded(path: Path, encoded: Encoded) -> None:

@@ -10,13 +10,13 @@ from safetensors.torch import save as packed
 from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import check_exportable, guided_code, guided_config, write_folder
 from synmask.pipeline.files import UserError, json_text
 from synmask.pipeline.roberta.huggingface import FIXED, NAMES, SPECIAL
 from synmask.pipeline.roberta.model import HEAD
 from synmask.pipeline.roberta.weights import MASK, Weights, load_weights
+from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import HEAD as MERGES_HEAD
 from synmask.pipeline.text.gpt2 import read_encoder, read_merges
 from synmask.pipeline.training.checkpoints import load

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,24 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS, score
 from synmask.pipeline.files import UserError, machine_fault, write_lines
+from synmask.pipeline.options import (
+    BY_HAND,
+    Identity,
+    Json,
+    Switch,
+    Threads,
+    TrainingOptions,
+    on_gpus,
+)
 from synmask.pipeline.owner import check_owner, check_start, owned
 from synmask.pipeline.roberta.encoded import Encoded, read_encoded, read_fitting, read_syntax, syntax_file
 from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_config
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import load_weights
-from synmask.pipeline.training.checkpoints import load, retire, save
+from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.training.checkpoints import epoch_model, load, retire, save
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage
 
@@ -139,7 +147,7 @@ class FineTuning(Stage):
     def deliver(self, run: Path, history: History) -> None:
         folder, best = run / "checkpoints", self.best(history)
         path = folder / f"epoch{best}.pt"
-        model = load(path) if path.exists() else load(folder / BEST)["model"]
+        model = epoch_model(path) if path.exists() else load(folder / BEST)["model"]
         whose = owned(self.identity)
         save(run / BEST, {"model": model, "settings": self.settings.plain(), "epoch": best, **whose})
         if not self.keep_checkpoints:
@@ -147,55 +155,57 @@ class FineTuning(Stage):
 
 
 def finetune(
+    *,
     data: Path,
     valid: str,
-    run: Path,
     weights: Path,
-    settings: FinetuningSettings,
-    seed: int,
-    *,
-    keep_checkpoints: bool = True,
-    identity: Mapping[str, Any] = MappingProxyType({}),
-    **how: Any,
+    keep_checkpoints: Switch = 1,
+    run: Path,
+    settings: Json[FinetuningSettings],
+    identity: Identity = BY_HAND,
+    training: TrainingOptions,
 ) -> None:
-    """Fine-tune one system on one task with one seed, or resume an interrupted call.
+    """Fine-tune one system on one task with one seed; keep the model of the best epoch.
 
-    Writes the files of `loop.run_stage`, and `run`/best.pt: the best model and its settings.
+    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
-        data: folder of PART.npz (`encode_file`), and of syntax.PART.npy for systems that read parses;
-            `valid`: the part that chooses the best epoch.
-        weights: a weights folder (roberta/weights.py).
-        keep_checkpoints: if False, remove all but the best epoch's model.
-        identity: the run that this is, if it is a part of one; stands in best.pt.
-        how: for `run_stage`.
+        data: Folder with PART.npz of each part, and syntax.PART.npy if the system reads it.
+        valid: The part that chooses the best epoch.
+        weights: A folder with RoBERTa's weights.
+        keep_checkpoints: 0: remove all but the best epoch's model.
+        run: Folder of the run: checkpoints/, lock, history.csv, train.json, best.pt.
+        settings: Task, training and system; `snakemake -np TARGET` shows them.
     """
-    run_stage(FineTuning(settings, seed, data, valid, weights, identity, keep_checkpoints), run, **how)
+    stage = FineTuning(settings, training.seed, data, valid, weights, identity, bool(keep_checkpoints))
+    run_stage(stage, run, training)
 
 
-def predict(model: Path, weights: Path, data: Path, output: Path, threads: int = 1, **how: Any) -> None:
-    """Write the model's prediction for each example of a part, one label or number per line.
-
-    `how`: for `predictions`.
-    """
-    write_lines(output, predictions(model, weights, data, threads, **how))
-
-
-def predictions(
+@on_gpus
+def predict(
+    *,
     model: Path,
     weights: Path,
     data: Path,
-    threads: int = 1,
-    *,
-    identity: Mapping[str, Any] = MappingProxyType({}),
-) -> list[str]:
-    """The model's prediction for each example of a part: a label, or a number.
+    output: Path,
+    threads: Threads = 1,
+    identity: Identity = BY_HAND,
+) -> None:
+    """Predict the answers to a task: one label or number per line.
 
     Args:
-        model: best.pt of a fine-tuning; `weights`: the folder that its training started from (for its sizes).
-        data: PART.npz, with syntax.PART.npy beside it if the system reads parses.
-        identity: the run that this is a part of.
+        model: best.pt of a fine-tuning.
+        weights: The weights that its training started from.
+        data: PART.npz.
+        output: Text, one line per example.
     """
+    write_lines(output, predictions(model, weights, data, threads, identity))
+
+
+def predictions(
+    model: Path, weights: Path, data: Path, threads: int, identity: Mapping[str, Any]
+) -> list[str]:
+    """The model's prediction for each example of a part, a label or a number; arguments as for `predict`."""
     torch.set_num_threads(threads)
     tuned, task = _tuned(model, weights, data, identity)
     encoded = read_fitting(data, task.weights, test=True)

@@ -37,26 +37,29 @@ NAMES = (  # in fairseq, in transformers
 )
 
 
-def convert_huggingface(source: Path, output: Path) -> RobertaShape:
-    """Convert a folder with config.json, model.safetensors, and vocab.json with merges.txt or, as
-    transformers 5 writes it, tokenizer.json, to a weights folder.
+def convert_huggingface(*, input: Path, output: Path) -> None:
+    """Convert a RoBERTa in Hugging Face's format to a weights folder.
 
     The model is a RobertaForMaskedLM; hidden states and logits stay the same. The embedding of its only token
     type, which fairseq's RoBERTa lacks, is added to the position embeddings. Weights become float32.
+
+    Args:
+        input: Folder with config.json, model.safetensors, and vocab.json with merges.txt or, as
+            transformers 5 writes it, tokenizer.json.
+        output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
 
     Raises:
         UserError: a file is missing or damaged, or fairseq's RoBERTa cannot represent the model.
     """
     for name in ("config.json", "model.safetensors"):
-        if not (source / name).is_file():
-            raise UserError(f"{source}: has no {name}; save a RobertaForMaskedLM there with save_pretrained")
-    shape, words = _shape(source / "config.json")
-    state = _state(source / "model.safetensors", shape, words)
+        if not (input / name).is_file():
+            raise UserError(f"{input}: has no {name}; save a RobertaForMaskedLM there with save_pretrained")
+    shape, words = _shape(input / "config.json")
+    state = _state(input / "model.safetensors", shape, words)
     with TemporaryDirectory() as temporary:
         vocabulary = Path(temporary)
-        _write_vocabulary(source, vocabulary, words)
+        _write_vocabulary(input, vocabulary, words)
         save_weights(output, state, shape, vocabulary)
-    return shape
 
 
 def _shape(path: Path) -> tuple[RobertaShape, int]:

@@ -14,10 +14,10 @@ from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from synmask.pipeline.config.benchmarks import DecayingTraining, FinetuningSettings
-from synmask.pipeline.corpora.tasks import TASKS
 from synmask.pipeline.roberta.encoded import NONE, Encoded, read_encoded, read_syntax
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights
+from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.masking import collate_masked, draw_mask
 from synmask.pipeline.training.trainer import fairseq_config

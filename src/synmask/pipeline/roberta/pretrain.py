@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -18,11 +17,12 @@ from omegaconf import DictConfig
 
 from synmask.pipeline.config.benchmarks import PretrainingRun, RobertaSize
 from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.options import BY_HAND, Identity, Json, Some, TrainingOptions
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, save_weights
 from synmask.pipeline.text import gpt2
 from synmask.pipeline.training.binarise import counted, read_binary, read_dictionary, write_binary
-from synmask.pipeline.training.checkpoints import load
+from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage, valid_means
@@ -139,7 +139,7 @@ class Pretraining(Stage):
         return f"perplexity {row['valid_ppl']:.2f}"
 
     def deliver(self, run: Path, history: History) -> None:
-        model = load(run / "checkpoints" / self.final)
+        model = epoch_model(run / "checkpoints" / self.final)
         save_weights(self.weights, model, _shape(self.settings.model), self.weights, self.identity)
 
 
@@ -167,46 +167,51 @@ def _documents(paths: Sequence[Path]) -> list[str]:
     return [line for document in documents for line in ("", *document)][1:]
 
 
-def encode_text(files: Mapping[str, Sequence[Path]], vocabulary: Path, output: Path) -> None:
-    """Write the lines of each split's files as fairseq's {split}.{bin,idx}.
+def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: Path) -> None:
+    """Write text as ids, for `pretrain`.
 
     An empty line, and the end of a file, ends a document. Pre-training fills its blocks with whole lines of
     one document (Liu et al. 2019, section 4.2, DOC-SENTENCES).
 
     Args:
-        vocabulary: folder with encoder.json, vocab.bpe and dict.txt.
+        train: Plain text files to train on.
+        valid: Plain text files to validate on.
+        weights: Folder with encoder.json, vocab.bpe and dict.txt.
+        output: Folder for {train,valid}.{bin,idx}.
+
     Raises:
         UserError: a split has no text.
     """
-    dictionary = read_dictionary(vocabulary / "dict.txt")
+    files = {"train": train, "valid": valid}
+    dictionary = read_dictionary(weights / "dict.txt")
     texts = {split: _documents(paths) for split, paths in files.items()}
     names = {split: " ".join(map(str, paths)) for split, paths in files.items()}
     for split, lines in texts.items():
         if not any(lines):
             raise UserError(f"{names[split]}: no text; give --{split} a file with some")
     for split, lines in texts.items():
-        pieces = gpt2.encode(lines, vocabulary)
+        pieces = gpt2.encode(lines, weights)
         rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
         write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
 
 
 def pretrain(
-    data: Path,
-    run: Path,
-    weights: Path,
-    settings: PretrainingRun,
-    seed: int,
     *,
-    identity: Mapping[str, Any] = MappingProxyType({}),
-    **how: Any,
+    data: Path,
+    weights: Path,
+    run: Path,
+    settings: Json[PretrainingRun],
+    identity: Identity = BY_HAND,
+    training: TrainingOptions,
 ) -> None:
-    """Pre-train, or resume an interrupted call; write model.pt into the folder `weights`.
+    """Pre-train a RoBERTa as a masked language model.
+
+    Run it again to continue where it stopped. On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
-        data: output of `encode_text`.
-        weights: a folder with dict.txt.
-        settings: `model` (layers, embed_dim, ffn_dim, heads, max_positions) and `training`.
-        identity: the run that this is, if it is a part of one; stands in model.pt.
-        how: for `loop.run_stage`.
+        data: Output of `encode-text`.
+        weights: Folder with dict.txt; model.pt is written there.
+        run: Folder of the run: checkpoints/, lock, history.csv, train.json.
+        settings: Model and training; `snakemake -np TARGET` shows them.
     """
-    run_stage(Pretraining(settings, seed, data, weights, identity), run, **how)
+    run_stage(Pretraining(settings, training.seed, data, weights, identity), run, training)

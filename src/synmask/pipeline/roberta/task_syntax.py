@@ -15,6 +15,7 @@ from fairseq.data import Dictionary
 
 from synmask.pipeline.corpora.tasks import read_task
 from synmask.pipeline.files import UserError, write_json, writing
+from synmask.pipeline.options import CountOption, Some, TaskName
 from synmask.pipeline.roberta.encoded import (
     COLUMNS,
     NONE,
@@ -31,51 +32,62 @@ from synmask.pipeline.text import gpt2
 END = Dictionary().eos()  # `</s>`, the same in all dictionaries
 
 
-def annotate_task(task: str, tsv: Path, part: Path, weights: Path, parses: Sequence[Path]) -> dict[str, int]:
-    """Write the annotations of PART.npz, and the returned counts beside them as .json.
+def annotate_task(
+    *, task: TaskName, input: Path, data: Path, weights: Path, parses: Some[Path]
+) -> dict[str, int]:
+    """Write words and dependency heads of a part's sub-words, for systems that read them.
 
     Args:
-        tsv: the examples that `part` was encoded from, with the vocabulary in the folder `weights`.
-        parses: prefixes of parsed sentences (`pieces.read_parsed`); together they cover `tsv`.
+        input: Output of `glue` or `demo-task`.
+        data: Output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json.
+        weights: Folder with encoder.json and vocab.bpe.
+        parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
 
     Returns:
         The numbers of "sentences", of those that are "empty" or otherwise "unparsed", of "words" in the
         others, and of words "not_found" in the text.
 
     Raises:
-        UserError: a file is missing, a sentence has no parse there, or `part` is of other examples.
+        UserError: a file is missing, a sentence has no parse there, or `data` is of other examples.
     """
-    examples, encoded = read_task(task, tsv, test=True), read_encoded(part)
+    examples, encoded = read_task(task, input, test=True), read_encoded(data)
     if len(examples.texts) != len(encoded):
-        raise UserError(f"{part}: {len(encoded)} examples, {tsv} has {len(examples.texts)}; encode it again")
+        raise UserError(
+            f"{data}: {len(encoded)} examples, {input} has {len(examples.texts)}; encode it again"
+        )
     known = dict(read_parsed(parses))
     sentences = [text for example in examples.texts for text in example]
     if missing := next((text for text in sentences if text not in known), None):
-        raise UserError(f"{tsv}: no parse of {missing!r:.60}; parse the task again")
+        raise UserError(f"{input}: no parse of {missing!r:.60}; parse the task again")
     pieces = gpt2.encode(sentences, weights)
-    return _write(part, encoded, examples.texts, gpt2.lengths(pieces, weights), known)
+    return _write(data, encoded, examples.texts, gpt2.lengths(pieces, weights), known)
 
 
-def encode_parses(parses: Sequence[Path], weights: Path, most: int, part: Path) -> dict[str, int]:
-    """Write each distinct parsed sentence as an example of PART.npz, and the annotations beside it.
+def encode_parses(
+    *, parses: Some[Path], weights: Path, max_tokens: CountOption, output: Path
+) -> dict[str, int]:
+    """Write parsed sentences as ids, with their dependency heads, for `continue-pretraining`.
 
     Args:
-        parses: as for `annotate_task`; weights: a folder with a vocabulary; most: as for `encode`.
+        parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
+        weights: A weights folder.
+        max_tokens: Truncate longer sentences.
+        output: PART.npz; beside it syntax.PART.npy and, with counts, .json.
 
     Returns:
-        the counts of `annotate_task`.
+        The counts of `annotate_task`.
 
     Raises:
-        UserError: a file is missing or does not fit, there is no sentence, or `most` is too small.
+        UserError: a file is missing or does not fit, there is no sentence, or `max_tokens` is too small.
     """
     known = {text: parsed for text, parsed in read_parsed(parses) if text.strip()}
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
     dictionary = load_dictionary(weights)
     pieces = gpt2.encode([*known], weights)
-    encoded = encode([[sentence] for sentence in pieces], dictionary, most, [0.0] * len(known))
-    write_encoded(part, encoded)
-    return _write(part, encoded, [(text,) for text in known], gpt2.lengths(pieces, weights), known)
+    encoded = encode([[sentence] for sentence in pieces], dictionary, max_tokens, [0.0] * len(known))
+    write_encoded(output, encoded)
+    return _write(output, encoded, [(text,) for text in known], gpt2.lengths(pieces, weights), known)
 
 
 def _write(

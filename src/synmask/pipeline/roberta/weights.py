@@ -143,28 +143,33 @@ def save_weights(
     save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest, **owned(run)})
 
 
-def unpack_archive(archive: Path, encoder_json: Path, vocab_bpe: Path, folder: Path) -> Weights:
-    """Make a weights folder from GPT-2's files and fairseq's NAME.tar.gz (NAME/model.pt, NAME/dict.txt).
+def unpack_archive(*, archive: Path, encoder_json: Path, vocab: Path, output: Path) -> None:
+    """Check fairseq's archive of RoBERTa and unpack it into a weights folder.
 
-    Nothing is written unless all of it can be loaded; returns the loaded weights.
+    Nothing is written unless all of it can be loaded.
+
+    Args:
+        archive: NAME.tar.gz, such as roberta.base.tar.gz, with NAME/model.pt and NAME/dict.txt.
+        encoder_json: GPT-2's encoder.json.
+        vocab: GPT-2's vocab.bpe.
+        output: The weights folder: model.pt, dict.txt, encoder.json, vocab.bpe.
 
     Raises:
         UserError: not such an archive, damaged, or as for `load_weights`.
     """
     encoder = read_encoder(encoder_json)
-    tokenizer(encoder, read_merges(vocab_bpe), f"{encoder_json}, {vocab_bpe}")  # stops if they do not fit
+    tokenizer(encoder, read_merges(vocab), f"{encoder_json}, {vocab}")  # stops if they do not fit
     name = archive.name.removesuffix(".gz").removesuffix(".tar").removesuffix(".tgz")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".weights-", dir=folder.parent) as temporary:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".weights-", dir=output.parent) as temporary:
         unpacked = Path(temporary)
         unpack(archive, [f"{name}/model.pt", f"{name}/dict.txt"], unpacked)
-        weights = _read(unpacked, archive, encoder)
+        _read(unpacked, archive, encoder)
         shutil.copyfile(encoder_json, unpacked / "encoder.json")
-        shutil.copyfile(vocab_bpe, unpacked / "vocab.bpe")
-        folder.mkdir(exist_ok=True)
+        shutil.copyfile(vocab, unpacked / "vocab.bpe")
+        output.mkdir(exist_ok=True)
         for file in (*VOCABULARY, "model.pt"):
-            os.replace(unpacked / file, folder / file)
-    return weights
+            os.replace(unpacked / file, output / file)
 
 
 def _read(folder: Path, called: Path, encoder: dict[str, int]) -> Weights:

@@ -78,14 +78,21 @@ def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | No
 
 
 def annotate_file(
-    subwords: Path, output: Path, *, trees: Path | None, heads: Path | None, kept: Path | None = None
+    *,
+    subwords: Path,
+    output: Path,
+    trees: Path | None = None,
+    heads: Path | None = None,
+    kept: Path | None = None,
 ) -> dict[str, int]:
-    """Write the annotations of a file in BPE to `output` (.npy), and the returned counts beside it (.json).
+    """Write dependency heads and constituency distances of sub-words, for systems that read them.
 
     Args:
-        trees: one bracketed tree per sentence, over its words; FLAT or (()) marks an unparsed sentence.
-        heads: one line per sentence with its words' heads, from 1, 0 for the root; empty if unknown.
-        kept: the lines of `trees` and `heads` (from 1) that became sentences of `subwords`; None: all.
+        subwords: Sentences in BPE.
+        output: The annotations, .npy; counts go into a .json file beside it.
+        trees: A bracketed tree of each sentence's words; FLAT or (()) marks an unparsed sentence.
+        heads: Each sentence's heads, from 1, 0 for the root; empty if unknown.
+        kept: Output of `clean`: which lines of trees and heads became sentences.
 
     Returns:
         The numbers of "sentences", and of those "without_heads" and "without_distances".

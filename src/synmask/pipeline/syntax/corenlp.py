@@ -7,15 +7,18 @@ import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from synmask.pipeline import files
+from synmask.pipeline.config import laid_over
+from synmask.pipeline.config.base import WITH_JARS, Language
+from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
-from synmask.pipeline.syntax.jvm import PROGRAM, Machine, Models, answers
+from synmask.pipeline.languages import shortest
+from synmask.pipeline.options import CountOption, Json, Some, Threads
+from synmask.pipeline.syntax.jvm import PROGRAM, Machine, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
-from synmask.pipeline.text.languages import shortest
 
 PROGRESS = 10.0  # seconds between two lines of progress
 MOSES_ESCAPES = {
@@ -28,17 +31,17 @@ Answers = dict[int, list[str]]  # line number → ["ok", tree, heads] or ["faile
 
 
 def parse_file(
-    sentences: Path,
+    *,
+    input: Path,
     tokens: Path,
     output: Path,
-    *,
-    language: str,
-    models: Models,
-    jars: Sequence[Path],
-    max_words: int,
-    machine: Machine,
+    language: Language,
+    settings: Json[ParserSettings],
+    jars: Some[Path],
+    threads: Threads = 1,
+    memory: CountOption = 6000,
 ) -> None:
-    """Parse a file of tokenised sentences; write `output`.trees, `output`.heads and `output`.json.
+    """Parse tokenised sentences with CoreNLP; continue an interrupted run.
 
     A line of .trees is a bracketed tree whose leaves are the tokens (`treebank.read_trees` gives them back),
     a line of .heads the tokens' heads (from 1, 0 = root). A sentence that is empty, has more than
@@ -46,41 +49,82 @@ def parse_file(
     the first. The JSON contains the number of flat trees by reason, the speed, versions and the jars'
     checksums.
 
-    Finished sentences are kept in `output`.partial until all are done, so that an interrupted run resumes.
-    That file is dropped if sentences, models or jars change.
+    Finished sentences are kept in OUTPUT.partial until all are done. That file is dropped if sentences,
+    models or jars change.
 
     Args:
-        sentences: input of the parser: Moses tokens in their true case.
-        tokens: leaves of the trees: the same tokens as in the corpus (perhaps lower-cased).
-        language: language code; English has a special rule (`parser_words`).
+        input: Moses tokens in their true case, one sentence per line.
+        tokens: The same tokens as they should appear in the trees (perhaps lower-cased).
+        output: Prefix: makes OUTPUT.trees, OUTPUT.heads and OUTPUT.json.
+        language: Language code; English has a special rule (`parser_words`).
+        settings: '{"tagger": …, "parser": …, "dependencies": …, "max_words": 200}'.
+        jars: CoreNLP and its models.
+        threads: Sentences parsed at once.
+        memory: MB for the JVM.
+
     Raises:
         UserError: the files do not match, a token cannot be written in a tree, a jar is missing, Java is
             missing or too old, CoreNLP does not start, was killed or ran out of memory.
     """
-    words, leaves = _read(sentences, tokens, language)
+    words, leaves = _read(input, tokens, language)
     report = {
         "sentences": len(words),
         "language": language,
-        "models": asdict(models),
+        "models": settings.model_dump(exclude={"max_words"}),
         "jars": {jar.name: _checksum(jar) for jar in jars},
     }
     side = Path(f"{output}.partial")
     finished = _resume(side, words, report)
     todo = {
-        n: sentence for n, sentence in words.items() if 0 < len(sentence) <= max_words and n not in finished
+        n: sentence
+        for n, sentence in words.items()
+        if 0 < len(sentence) <= settings.max_words and n not in finished
     }
     try:
-        report |= _parse(todo, finished, side, str(sentences), models, jars, machine)
+        report |= _parse(todo, finished, side, str(input), settings, jars, Machine(threads, memory))
     except UserError as error:
         if not finished:
             side.unlink(missing_ok=True)
         kept = f"; {len(finished):,} sentences are kept; run again to resume" if finished else ""
         raise UserError(f"{error}{kept}") from None
-    trees, heads, fates = _lines(leaves, finished, max_words)
+    trees, heads, fates = _lines(leaves, finished, settings.max_words)
     write_lines(f"{output}.trees", trees)
     write_lines(f"{output}.heads", heads)
-    write_json(f"{output}.json", report | {"flat": fates, "max_words": max_words})
+    write_json(f"{output}.json", report | {"flat": fates, "max_words": settings.max_words})
     side.unlink(missing_ok=True)
+
+
+def corenlp_parser(configfile: Sequence[Path], threads: int) -> Callable[[str, Path, Path, Path], None]:
+    """A function that parses with CoreNLP: (language, sentences, their tokens, output's prefix).
+
+    It reads the configuration when it is called.
+    """
+
+    def parse(language: str, sentences: Path, tokens: Path, output: Path) -> None:
+        config, _, files = laid_over(configfile)
+        if not config.parser_code(language):
+            raise UserError(
+                f"{files[-1]}: corenlp.languages has no {language!r}; use a system without a parser"
+            )
+        settings = config.corenlp_settings(language)
+        jars = [Path(jar) for jar in config.corenlp_jars(language)]
+        parse_file(
+            input=sentences, tokens=tokens, output=output, language=language, settings=settings,
+            jars=jars, threads=threads, memory=config.corenlp.mem_mb,
+        )  # fmt: skip
+
+    return parse
+
+
+def tokeniser_jars(configfile: Sequence[Path]) -> Callable[[str], list[Path]]:
+    """A function from tokeniser to the jars it needs; reads the configuration only for some."""
+
+    def jars(tokeniser: str) -> list[Path]:
+        if tokeniser not in WITH_JARS:
+            return []
+        return [Path(jar) for jar in laid_over(configfile)[0].tokeniser_jars(tokeniser)]
+
+    return jars
 
 
 def parser_words(tokens: Sequence[str], language: str) -> list[str]:
@@ -141,7 +185,7 @@ def _parse(
     finished: Answers,
     side: Path,
     name: str,
-    models: Models,
+    models: ParserModels,
     jars: Sequence[Path],
     machine: Machine,
 ) -> dict:

@@ -11,21 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from synmask.pipeline.config.sections import ParserModels
 from synmask.pipeline.files import UserError, named_errors
 
 PROGRAM = Path(__file__).with_name("Parse.java")
 OLDEST_JAVA = 11  # the first version that runs a source file
 CAUSES = re.compile(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred .*\n)(.*)", re.M)
 HEAP = 0.85  # the heap's share of memory; the JVM needs the rest
-
-
-@dataclass(frozen=True)
-class Models:
-    """Names of CoreNLP's models in its jars; without `dependencies`, heads are converted from trees."""
-
-    tagger: str
-    parser: str
-    dependencies: str | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,11 @@ class Machine:
 
 
 def answers(
-    sentences: Mapping[int, Sequence[str]], name: str, models: Models, jars: Sequence[Path], machine: Machine
+    sentences: Mapping[int, Sequence[str]],
+    name: str,
+    models: ParserModels,
+    jars: Sequence[Path],
+    machine: Machine,
 ) -> Iterator[list[str]]:
     """Parse sentences; yield Parse.java's answers in the order of completion.
 

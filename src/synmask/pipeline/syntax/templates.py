@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from synmask.pipeline.config.guides import TemplateCut
 from synmask.pipeline.files import UserError, all_writing, read_lines, write_json
+from synmask.pipeline.options import Json
 from synmask.pipeline.syntax.annotations import check_sentence, selected
 from synmask.pipeline.syntax.tree import word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_trees
@@ -58,27 +60,29 @@ def template(tokens: Sequence[str], tree: Tree, ratio: float, least: int, most: 
 
 
 def template_file(
-    sides: tuple[Path, Path],
-    trees: Path,
-    output: Path,
-    pairs: tuple[Path, Path],
     *,
+    source: Path,
+    target: Path,
+    trees: Path,
     kept: Path | None = None,
-    ratio: float,
-    least: int,
-    most: int,
+    settings: Json[TemplateCut],
+    output: Path,
+    source_out: Path,
+    templates_out: Path,
 ) -> dict[str, int]:
-    """Write the templates of the target side of a text in BPE.
+    """Write templates of the target side (trees cut at a depth), for ST-NMT.
 
-    Writes `output`, one template per line, empty without a parse; `pairs`, source sentences and templates of
-    parsed sentences, from which a model learns to predict templates; and the returned counts beside `output`
-    as .json.
+    Also write the pairs of source and template, where there is a template: a model learns to predict them.
 
     Args:
-        sides: source and target in BPE.
-        trees: one bracketed tree of words per target sentence; FLAT or (()) marks an unparsed sentence.
-        kept: the lines of `trees` (from 1) that became sentences; None: all.
-        ratio, least, most: see `template`.
+        source: Source sentences in BPE.
+        target: Target sentences in BPE.
+        trees: A bracketed tree of each target sentence's words; FLAT or (()) marks an unparsed sentence.
+        kept: Output of `clean`: which lines of trees became sentences.
+        settings: The depth is min(max(ratio · words, least), most): '{"ratio": 0.15, "least": 3, "most": 6}'.
+        output: The templates, one per line, empty without a parse; counts go into a .json file beside it.
+        source_out: The source sentences with a template.
+        templates_out: Their templates.
 
     Returns:
         The numbers of "sentences", and of those "without_template".
@@ -86,21 +90,22 @@ def template_file(
     Raises:
         UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
-    rows = zip_longest(*map(read_lines, sides), selected(read_trees(trees), kept))
+    cut = settings.model_dump()
+    rows = zip_longest(read_lines(source), read_lines(target), selected(read_trees(trees), kept))
     counts = {"sentences": 0, "without_template": 0}
-    with all_writing([output, *pairs]) as (everything, sources, templates):
-        for number, (source, target, tree) in enumerate(rows, start=1):
-            where = f"{sides[1]}, line {number}"
-            if source is None or target is None or tree is None:
+    with all_writing([output, source_out, templates_out]) as (everything, sources, templates):
+        for number, (ours, theirs, tree) in enumerate(rows, start=1):
+            where = f"{target}, line {number}"
+            if None in (ours, theirs, tree):
                 raise UserError(
                     f"{where}: not as many sentences as translations and parses; parse the text again"
                 )
-            tokens = target.split()
+            tokens = theirs.split()
             check_sentence(tokens, tree, None, where)
-            line = "" if tree.label in UNPARSED else " ".join(template(tokens, tree, ratio, least, most))
+            line = "" if tree.label in UNPARSED else " ".join(template(tokens, tree, **cut))
             everything.write(f"{line}\n")
             if line:
-                sources.write(f"{source}\n")
+                sources.write(f"{ours}\n")
                 templates.write(f"{line}\n")
             counts["sentences"] += 1
             counts["without_template"] += not line

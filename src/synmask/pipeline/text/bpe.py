@@ -3,36 +3,39 @@
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stderr
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
 from subword_nmt.apply_bpe import BPE, read_vocabulary
 from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.pipeline.files import UserError, all_writing, read_lines, write_lines
+from synmask.pipeline.options import CountOption, Some, Threads, Whole, together
 from synmask.pipeline.text.parallel import map_lines
 from synmask.pipeline.text.reserved import readable
 
 
-def learn(
-    inputs: Sequence[str | Path], codes: str | Path, vocabularies: Sequence[str | Path], merges: int
-) -> int:
-    """Learn one list of merge operations on all `inputs` (joint BPE), write it as `codes`, return its length.
-
-    For each input, a file of `vocabularies` lists its sub-words as lines "sub-word count", the most frequent
-    first, with the counts of `subword-nmt get-vocab`.
+def learn(*, inputs: Some[Path], codes: Path, vocabularies: Some[Path], merges: CountOption) -> None:
+    """Learn a joint BPE; write its codes and each file's sub-word vocabulary.
 
     The codes equal those of `subword-nmt learn-bpe -s MERGES` on the concatenated files, in any order: of
-    equally frequent pairs, the last one in code point order is merged. Learning stops before `merges`, with a
+    equally frequent pairs, the last one in code point order is merged. Learning stops before MERGES, with a
     line on stderr, when no pair occurs twice.
+
+    Args:
+        inputs: Token files of all languages.
+        codes: Output: the merge operations.
+        vocabularies: Output: one file per input, with lines 'sub-word count', the most frequent first, and
+            the counts of `subword-nmt get-vocab`.
+        merges: How many merge operations.
 
     Raises:
         UserError: an input cannot be read, or no pair of characters in them occurs twice.
-        ValueError: `merges` < 1.
     """
-    if merges < 1:
-        raise ValueError(f"merges: expected at least 1, got {merges}")
+    together(inputs=inputs, vocabularies=vocabularies)
     counts = [_count_words(path) for path in inputs]
     words = sum(counts, Counter())
     learned = io.StringIO()
@@ -53,7 +56,6 @@ def learn(
         handle.write(text)
         for other, words in zip(others, counts, strict=True):
             other.writelines(f"{line}\n" for line in _vocabulary(splitter, words))
-    return count
 
 
 def _vocabulary(splitter: "Splitter", words: Mapping[str, int]) -> list[str]:
@@ -75,27 +77,32 @@ def _count_words(path: str | Path) -> Counter[str]:
 
 
 def apply_file(
-    input: str | Path,
-    output: str | Path,
-    codes: str | Path,
     *,
-    threads: int = 1,
-    vocabulary: str | Path | None = None,
-    vocabulary_threshold: int | None = None,
-    most: int | None = None,
+    input: Path,
+    output: Path,
+    codes: Path,
+    vocabulary: Path | None = None,
+    vocabulary_threshold: Annotated[Whole, Field(ge=0)] = 0,
+    most: CountOption | None = None,
+    threads: Threads = 1,
 ) -> None:
-    """Split the words of `input` into sub-words: "unglaublich" → "un@@ glaub@@ lich".
+    """Split words into sub-words: "unglaublich" → "un@@ glaub@@ lich".
 
     The same as `subword-nmt apply-bpe`, except that what would be misread is split once more (`readable`);
-    spaces at line ends are dropped. With a `vocabulary` (lines "sub-word count", as `subword-nmt get-vocab`
-    writes for text in BPE), sub-words that occur in it less than `vocabulary_threshold` times are split
-    further.
+    spaces at line ends are dropped.
+
+    Args:
+        input: Tokens.
+        output: Sub-words; all but a word's last end in @@.
+        codes: The merge operations of learn-bpe.
+        vocabulary: The language's vocabulary of learn-bpe.
+        vocabulary_threshold: Split sub-words further that are rarer in the vocabulary; 0: no limit.
+        most: Refuse longer sentences; default: no limit.
 
     Raises:
-        UserError: a file cannot be read, `codes` or `vocabulary` is of another kind, or a line has more than
-            `most` sub-words.
+        UserError: a file cannot be read, or is of another kind; a sentence is too long.
     """
-    known = None if vocabulary is None else frequent(vocabulary, vocabulary_threshold)
+    known = frequent(vocabulary, vocabulary_threshold) if vocabulary and vocabulary_threshold else None
     lines = map_lines(splitter_of(codes, known), read_lines(input), threads)
     write_lines(output, _limited(lines, input, most))
 

@@ -3,41 +3,47 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from synmask.pipeline.config.sections import Lengths
 from synmask.pipeline.files import UserError, all_writing, read_pairs
+from synmask.pipeline.options import Json
 
 LONGEST_WORD = 1000  # characters; the default of clean-corpus-n.perl
 
 
 def clean_files(
-    source_in: str | Path,
-    target_in: str | Path,
-    source_out: str | Path,
-    target_out: str | Path,
-    kept_out: str | Path,
     *,
-    min_tokens: int,
-    max_tokens: int | None,
-    max_ratio: float | None,
+    source_in: Path,
+    source_out: Path,
+    target_in: Path,
+    target_out: Path,
+    kept: Path,
+    settings: Json[Lengths],
 ) -> dict[str, int]:
-    """Copy the pairs that Moses' clean-corpus-n.perl keeps (see `fate`); return the number of pairs by fate.
+    """Keep the pairs that meet the limits on length and length ratio.
 
-    Their line numbers (from 1) are written to `kept_out`, to select trees and other data of the same lines.
+    They are those that Moses' clean-corpus-n.perl keeps (`fate`).
+
+    Args:
+        source_in: Source tokens.
+        source_out: Kept source tokens.
+        target_in: Target tokens.
+        target_out: Kept target tokens.
+        kept: Output: the numbers of the lines that were kept, to select trees and other data of them.
+        settings: '{"min_tokens": 1, "max_tokens": 175, "max_ratio": 1.5}'.
+
+    Returns:
+        The number of pairs by fate.
 
     Raises:
         UserError: the files differ in length or cannot be read, or no pair is kept.
-        ValueError: `min_tokens` < 1, `max_tokens` < `min_tokens`, or `max_ratio` < 1.
     """
-    if min_tokens < 1 or (max_tokens or min_tokens) < min_tokens or (max_ratio or 1) < 1:
-        raise ValueError(
-            "expected 1 <= min_tokens <= max_tokens and max_ratio >= 1, "
-            f"got {min_tokens}, {max_tokens} and {max_ratio}"
-        )
     counts = {"kept": 0, "too_short": 0, "too_long": 0, "ratio": 0, "long_word": 0}
-    outputs = [source_out, target_out, kept_out]
+    limits = settings.model_dump()
+    outputs = [source_out, target_out, kept]
     with all_writing(outputs) as (source_file, target_file, numbers):
         for number, (source, target) in enumerate(read_pairs(source_in, target_in), start=1):
             source_tokens, target_tokens = source.split(), target.split()
-            found = fate(source_tokens, target_tokens, min_tokens, max_tokens, max_ratio)
+            found = fate(source_tokens, target_tokens, **limits)
             if found == "kept":
                 source_file.write(" ".join(source_tokens) + "\n")
                 target_file.write(" ".join(target_tokens) + "\n")

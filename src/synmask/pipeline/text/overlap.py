@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from synmask.pipeline.files import read_pairs
-from synmask.pipeline.text.languages import note
+from synmask.pipeline.languages import note
 
 MANY = 0.01  # the share of a set from which a note says it: some short sentences occur in every set
 

@@ -10,8 +10,12 @@ from typing import Any
 
 import regex
 
+from synmask.pipeline import languages
+from synmask.pipeline.config.base import Language
+from synmask.pipeline.config.sections import Tokens
 from synmask.pipeline.files import read_lines, write_lines
-from synmask.pipeline.text import languages, segment
+from synmask.pipeline.options import Json, Threads
+from synmask.pipeline.text import segment
 from synmask.pipeline.text.parallel import map_lines
 
 
@@ -51,6 +55,8 @@ ALPHA = r"\p{Alphabetic}"  # Perl's IsAlpha
 NUMBER = r"\p{N}"  # Perl's IsN
 # Moses' languages with lists of abbreviations.
 ABBREVIATIONS = frozenset(NonbreakingPrefixes().available_langs.values())
+
+MOSES = Tokens()
 
 
 class _Tokenizer(MosesTokenizer):
@@ -113,9 +119,26 @@ def _tokenizer(language: str) -> _Tokenizer:
     return _Tokenizer(code)
 
 
-def tokenise_file(input: str | Path, output: str | Path, language: str, **how: Any) -> None:
-    """Write the tokens of each line of `input`, separated by one space, to `output`; see `tokenise`."""
-    write_lines(output, tokenise(read_lines(input), language, **how))
+def tokenise_file(
+    *,
+    input: Path,
+    output: Path,
+    language: Language,
+    settings: Json[Tokens] = MOSES,
+    threads: Threads = 1,
+    jars: tuple[Path, ...] = (),
+) -> None:
+    """Tokenise plain text; optionally lower-case it.
+
+    Args:
+        input: Plain text, one sentence per line.
+        output: Tokens, separated by spaces.
+        language: Its language code.
+        settings: '{"tokeniser": "moses", "lowercase": false}'.
+        jars: CoreNLP's jars, if the tokeniser needs them.
+    """
+    how = {"tokeniser": settings.tokeniser_of(language), "lowercase": settings.lowercase}
+    write_lines(output, tokenise(read_lines(input), language, threads=threads, jars=jars, **how))
 
 
 def tokenise(

@@ -10,18 +10,20 @@ import torch
 from fairseq.data import Dictionary, indexed_dataset
 
 from synmask.pipeline.files import UserError, all_renamed, read_lines
+from synmask.pipeline.options import Source, Target
 from synmask.pipeline.text.reserved import misread
 
 
-def binarise(text: Path, output: Path, source: str, target: str) -> None:
-    """Write `output`/dict.LANG.txt and `output`/SPLIT.SOURCE-TARGET.LANG.{bin,idx} from `text`/SPLIT.LANG.
+def binarise(*, text: Path, output: Path, source: Source, target: Target) -> None:
+    """Write dictionaries and binary data for fairseq.
 
     Each language has its own dictionary of the training split's symbols, the most frequent first, padded to a
     multiple of 8. The files equal fairseq's byte for byte. All of them are written, or none. Only train and
     valid are written. `decode` reads text, so a new test set does not affect trainings.
 
     Args:
-        text, output: folders.
+        text: Folder with {train,valid}.LANGUAGE in BPE.
+        output: Folder for dict.LANGUAGE.txt and SPLIT.SOURCE-TARGET.LANGUAGE.{bin,idx}.
 
     Raises:
         UserError: a split is missing, has no sentence, or has a sub-word that would be misread.

@@ -218,6 +218,23 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     raise UserError(f"{path}: damaged checkpoint ({problem}); {advice}")
 
 
+def save_epoch(folder: Path, epoch: int, model: dict[str, torch.Tensor], stamp: dict[str, Any]) -> None:
+    """Save the model of an epoch, with the stamp of its training."""
+    save(folder / f"epoch{epoch}.pt", {"model": model, "stamp": stamp})
+
+
+def epoch_model(path: Path, advice: str = "move it away and rerun") -> dict[str, torch.Tensor]:
+    """The model of an epoch, in the folder of its training.
+
+    Raises:
+        UserError: the file is missing, damaged, or of another training than stamp.json beside it.
+    """
+    saved = load(path, advice)
+    if "stamp" not in saved or saved["stamp"] != read_object(path.with_name("stamp.json")):
+        raise UserError(f"{path}: a model of another training; move it away and rerun to train again")
+    return saved["model"]
+
+
 def _read(path: Path, device: str = "cpu") -> Any:
     with named_reads(path), open(path, "rb") as handle:  # torch's own reader hides the cause of a failure
         return torch.load(handle, map_location=device, weights_only=True)

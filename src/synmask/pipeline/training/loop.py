@@ -20,7 +20,8 @@ from fairseq.trainer import Trainer
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
 from synmask.pipeline.files import TryAgain, UserError, machine_fault, named_reads, write_json, writing
-from synmask.pipeline.gpus import workers
+from synmask.pipeline.gpus import lease, workers
+from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.provenance import commit, processor, versions
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.training.lock import locked
@@ -57,30 +58,15 @@ class _Job:
         return self.run / "checkpoints"
 
 
-def run_stage(
-    stage: Stage,
-    run: Path,
-    *,
-    code: str = "",
-    threads: int = 1,
-    processes: int | None = None,
-    checkpoint_minutes: float = 15.0,
-    restart: bool = False,
-) -> None:
+def run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int | None = None) -> None:
     """Train, or resume an interrupted call.
 
     Writes `run`/checkpoints/ (see training/checkpoints.py), `run`/history.csv and, when all epochs are done,
     the stage's own outputs and `run`/train.json. Nothing is written or moved before all data have been read.
 
     Args:
-        code: a digest of the source files that the result depends on.
-        threads: CPU threads of each process. On the CPU, the same number gives the same bytes.
         processes: data-parallel workers; default: as many GPUs as can share an update's batches evenly, or
             one without a GPU.
-        checkpoint_minutes: the maximum time between two checkpoints.
-        restart: if the existing checkpoints have other settings, data, seed or code, or if they are of a
-            finished training whose train.json was there and was removed, move them aside and start from
-            scratch.
 
     Raises:
         UserError: data are missing, checkpoints belong to another training (without `restart`), the loss is
@@ -88,15 +74,21 @@ def run_stage(
             an update's batches evenly.
         TryAgain: stopped by SIGTERM or Ctrl-C, after saving; or another process works on this run.
     """
+    with lease(training.gpus):
+        _run_stage(stage, run, training, processes)
+
+
+def _run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: int | None) -> None:
     processes = _processes(stage, processes)
     left_out = stage.check()
-    stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": code}
+    stamp = {"settings": stage.settings.plain(), "seed": stage.seed, "code": training.code}
     stamp["data"] = checkpoints.digest(stage.files())
     with locked(run) as check_lock:
         folder = run / "checkpoints"
-        checkpoints.claim(folder, stamp, restart)
+        checkpoints.claim(folder, stamp, training.restart)
         done = checkpoints.finished(folder, stage)
-        asked_again = restart and not (run / "train.json").exists() and checkpoints.delivered(folder, stage)
+        asked_again = training.restart and not (run / "train.json").exists()
+        asked_again = asked_again and checkpoints.delivered(folder, stage)
         if done and asked_again:
             checkpoints.start_again(folder, stamp)
             done = None
@@ -110,9 +102,9 @@ def run_stage(
                 _Job(
                     stage,
                     run,
-                    threads,
+                    training.threads,
                     processes,
-                    checkpoint_minutes,
+                    training.checkpoint_minutes,
                     start,
                     *shared,
                     check_lock,
@@ -327,7 +319,7 @@ class _Loop:
                 if not name.endswith("_float_tensor")  # uninitialised memory; only its type is used
             }
             self.job.check_lock()
-            checkpoints.save(self.job.checkpoints / f"epoch{epoch}.pt", model)
+            checkpoints.save_epoch(self.job.checkpoints, epoch, model, self.job.stamp)
         self._save(batches, None)
         # keep those that previous.pt needs, too, in case last.pt is damaged
         wanted = {*self.stage.models(self.history), *self.stage.models(self.history[:-1])}

@@ -6,20 +6,30 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
+from pydantic import Field
 
-from synmask.pipeline.config.sections import ModelText, RunSettings
-from synmask.pipeline.files import UserError, machine_fault, read_lines
+from synmask.pipeline.config.sections import ModelText, RunSettings, Tokens
+from synmask.pipeline.files import UserError, machine_fault, read_lines, read_object
+from synmask.pipeline.options import (
+    BY_HAND,
+    CountOption,
+    Identity,
+    Json,
+    Source,
+    Switch,
+    Target,
+    Whole,
+)
 from synmask.pipeline.owner import check_owner, owned
-from synmask.pipeline.training.checkpoints import average_file, load, save
+from synmask.pipeline.text.bpe import frequent, splitter_of
+from synmask.pipeline.training.checkpoints import average_file, epoch_model, load, retire, save
+from synmask.pipeline.training.lock import locked
 from synmask.pipeline.translation.task import GuidedTranslation, task_config, transformer_config
 from synmask.pipeline.translation.transformer import GuidedTransformer
-
-BY_HAND: Mapping[str, Any] = MappingProxyType({})  # the run of a step that is a part of none
 
 
 class Loaded(NamedTuple):
@@ -28,6 +38,60 @@ class Loaded(NamedTuple):
     model: GuidedTransformer
     task: GuidedTranslation
     text: ModelText
+
+
+def average_run(
+    *,
+    run: Path,
+    last: CountOption,
+    data: Path,
+    codes: Path,
+    vocabulary: Path,
+    vocabulary_threshold: Annotated[Whole, Field(ge=0)],
+    source: Source,
+    target: Target,
+    text: Json[Tokens],
+    settings: Json[RunSettings],
+    output: Path,
+    template_model: Path | None = None,
+    keep_checkpoints: Switch = 1,
+    identity: Identity = BY_HAND,
+) -> None:
+    """Average the last epochs into one self-contained model file.
+
+    Args:
+        run: Folder of the run.
+        last: How many epochs.
+        data: Folder of binarised data (for its dictionaries).
+        codes: The BPE codes.
+        vocabulary: The source vocabulary of learn-bpe.
+        vocabulary_threshold: As for apply-bpe.
+        text: The corpus' tokeniser and case.
+        settings: The run's settings.
+        output: The model file.
+        template_model: The model file that predicts templates, for systems that read them.
+        keep_checkpoints: 0: remove the checkpoints afterwards.
+    """
+    if last > settings.training.max_epochs:
+        epochs = settings.training.max_epochs
+        raise UserError(f"--last {last}: the training has {epochs} epochs; lower training.average")
+    checkpoints = run / "checkpoints"
+    if output.resolve().parent == checkpoints.resolve():
+        raise UserError(f"{output}: a place for checkpoints, which come and go; give another --output")
+    if not keep_checkpoints and output.exists() and not output.is_file():
+        raise UserError(f"{output}: no file that could replace the checkpoints; give --keep-checkpoints 1")
+    splitter_of(codes)
+    words = sorted(frequent(vocabulary, vocabulary_threshold)) if vocabulary_threshold else None
+    how = {"source": source, "target": target, "codes": "\n".join(read_lines(codes)), "vocabulary": words}
+    model_text = ModelText(**text.plain(), **how)
+    with locked(run):
+        if (stamp := checkpoints / "stamp.json").exists():
+            trained = {key: identity[key] for key in ("seed", "settings") if key in identity}
+            check_owner(stamp, {"run": read_object(stamp)}, trained)
+        state = average(checkpoints, last)
+        save_model(output, state, data, model_text, settings, template_model, identity)
+        if not keep_checkpoints:
+            retire(checkpoints, output, average_file(last))
 
 
 def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
@@ -52,7 +116,7 @@ def average(checkpoints: Path, last: int) -> dict[str, torch.Tensor]:
     mean: dict[str, torch.Tensor] = {}
     for _, path in epochs:
         try:
-            for name, value in load(path, again).items():
+            for name, value in epoch_model(path, again).items():
                 mean[name] = mean.get(name, 0) + value.double() / last
         except (AttributeError, RuntimeError) as error:
             if machine_fault(error):

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import torch
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import UserError, all_writing, json_text, read_lines, writing
+from synmask.pipeline.options import BY_HAND, Identity, Json, Some, Threads, on_gpus
 from synmask.pipeline.syntax.annotations import Annotations
 from synmask.pipeline.text import bpe
-from synmask.pipeline.translation.average import BY_HAND, Loaded, load_model
+from synmask.pipeline.translation.average import Loaded, load_model
 from synmask.pipeline.translation.beam import BeamSearch, Hypothesis
 from synmask.pipeline.translation.forced import encoded_references, log_probabilities, write_probabilities
 from synmask.pipeline.translation.inputs import batches, detokenised, encoded
@@ -23,52 +24,51 @@ from synmask.pipeline.translation.task import read_templates
 NAMED = ("corpus", "direction", "system", "seed")  # what tells whose a hypothesis is
 
 
+@on_gpus
 def decode_files(
-    model: Path,
-    sources: Sequence[Path],
-    outputs: Sequence[Path],
-    settings: Decoding,
     *,
-    threads: int,
-    references: Sequence[Path] = (),
-    annotations: Sequence[Path] = (),
-    templates: Sequence[Path] = (),
-    run: Mapping[str, Any] = BY_HAND,
+    model: Path,
+    inputs: Some[Path],
+    outputs: Some[Path],
+    references: tuple[Path, ...] = (),
+    annotations: tuple[Path, ...] = (),
+    templates: tuple[Path, ...] = (),
+    settings: Json[Decoding],
+    threads: Threads = 1,
+    identity: Identity = BY_HAND,
 ) -> None:
-    """Translate files of source sentences in BPE one by one; the model is loaded once.
-
-    Writes OUTPUT.tok (tokenised hypotheses), .txt (detokenised) and .json (seconds, tokens, run, the model's
-    checksum) for each of `outputs`, in the order of `sources`; with references also OUTPUT.forced.csv, their
-    log-probabilities.
+    """Translate BPE files by beam search.
 
     Args:
-        references: the reference translations of each file, in BPE.
-        annotations: the annotations of each file, if the model reads parses.
-        templates: the templates of each file (`predict_templates`), if the model reads them.
-        run: the run that this is a part of.
+        model: A model file of `average`; it is loaded once.
+        inputs: Source sentences in BPE.
+        outputs: A prefix for each: .txt (detokenised), .tok (tokens), .json (time, run, model), .forced.csv
+            (with --references).
+        references: Reference translations of each in BPE, whose log-probabilities the model gives.
+        annotations: Output of `annotate` for each, for systems that read it.
+        templates: Output of `predict-templates` for each, for systems that read it.
+        settings: '{"beam": 5, "length_penalty": 1.0, "max_tokens": 8000, "precision": "fp32"}'.
 
     Raises:
-        UserError: the numbers of sources and outputs differ; the model is another run's; required annotations
+        UserError: the numbers of inputs and outputs differ; the model is another run's; required annotations
             or templates are missing or belong to another text.
     """
     torch.set_num_threads(threads)
-    transformer, task, text = load_model(model, run)
-    of = {"model": fingerprint(transformer), "run": {key: run[key] for key in NAMED if key in run}}
+    transformer, task, text = load_model(model, identity)
+    of = {"model": fingerprint(transformer), "run": {key: identity[key] for key in NAMED if key in identity}}
     if task.parsed and not annotations:
         raise UserError(f"{model}: reads {listed(task.parsed)} of a parser; give --annotations")
     templated = task.template_dictionary is not None
     if templated and not templates:
         raise UserError(f"{model}: reads templates; give --templates")
-    parsed = annotations if task.parsed else [None] * len(sources)
-    told = templates if templated else [None] * len(sources)
-    expected = references or [None] * len(sources)
-    if len({*map(len, (sources, outputs, parsed, told, expected))}) > 1:
+    parsed = annotations if task.parsed else [None] * len(inputs)
+    told = templates if templated else [None] * len(inputs)
+    expected = references or [None] * len(inputs)
+    if len({*map(len, (inputs, outputs, parsed, told, expected))}) > 1:
         what = "references, templates or annotations of each or none"
         raise UserError(f"{model}: give one output for each input, and {what}")
     search = BeamSearch([transformer], task.tgt_dict, settings)
-    for source, output, syntax, template, wanted in zip(
-        sources, outputs, parsed, told, expected, strict=True
-    ):
+    for source, output, syntax, template, wanted in zip(inputs, outputs, parsed, told, expected, strict=True):
         started = time.perf_counter()
         sentences = encoded(read_lines(source), transformer.encoder.max_positions(), task, name=source)
         rows = syntax and Annotations(syntax, [len(sentence) for sentence in sentences])
@@ -90,26 +90,33 @@ def decode_files(
                 write_probabilities(handle, values, forced)
 
 
+@on_gpus
 def predict_templates(
-    model: Path,
-    source: Path,
-    output: Path,
-    settings: Decoding,
     *,
-    threads: int,
-    run: Mapping[str, Any] = BY_HAND,
+    model: Path,
+    input: Path,
+    output: Path,
+    settings: Json[Decoding],
+    threads: Threads = 1,
+    identity: Identity = BY_HAND,
 ) -> None:
-    """Write the best template for each source sentence; both are in BPE.
+    """Predict templates of the target, for ST-NMT.
+
+    Args:
+        model: A model file of `average`, trained on templates.
+        input: Source sentences in BPE.
+        output: Their templates, in BPE.
+        settings: As for decode.
 
     Raises:
         UserError: the model is another run's, or reads parses or templates itself.
     """
     torch.set_num_threads(threads)
-    loaded = load_model(model, run)
+    loaded = load_model(model, identity)
     if needed := loaded.task.parsed or loaded.task.needs & {"template"}:
         raise UserError(f"{model}: reads {listed(needed)}; templates are predicted from the source alone")
     with writing(output) as handle:  # opened first: a wrong file name is reported at once
-        lines = best_templates(loaded, read_lines(source), settings, tell=True, name=source)
+        lines = best_templates(loaded, read_lines(input), settings, tell=True, name=input)
         handle.writelines(f"{line}\n" for line in lines)
 
 

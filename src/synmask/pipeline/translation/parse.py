@@ -9,8 +9,11 @@ import numpy as np
 import torch
 
 from synmask.pipeline.files import UserError, json_text, read_lines, write_all_lines
+from synmask.pipeline.options import BY_HAND, CountOption, Identity, Threads, on_gpus
+from synmask.pipeline.syntax.corenlp import tokeniser_jars
 from synmask.pipeline.syntax.tree import bracketed, over_words, word_heads
-from synmask.pipeline.translation.average import BY_HAND, Loaded, load_model
+from synmask.pipeline.text.lines import answer
+from synmask.pipeline.translation.average import Loaded, load_model
 from synmask.pipeline.translation.inputs import (
     Jars,
     batches,
@@ -25,33 +28,49 @@ from synmask.pipeline.translation.inputs import (
 MAX_TOKENS = 4000  # per batch
 
 
-def parse_file(
+@on_gpus
+def parse(
+    *,
     model: Path,
-    source: Path,
-    output: Path,
-    distribution: Path,
-    sentence: int | None,
-    threads: int,
-    run: Mapping[str, Any] = BY_HAND,
+    input: Path | None = None,
+    output: Path | None = None,
+    distribution: Path | None = None,
+    sentence: CountOption | None = None,
+    threads: Threads = 1,
+    configfile: tuple[Path, ...] = (),
+    identity: Identity = BY_HAND,
 ) -> None:
-    """Induce the syntax of a file of source sentences in BPE.
+    """Print the trees that a system induces for raw text, or write distances, heights and heads of BPE text.
 
-    Writes `output`, one JSON object per line (`_induced`), and `distribution`: the tokens of one sentence and
-    its P_D, if the guide induces one. This is sentence number `sentence` (from 1), by default the first of 8
-    to 14 words that has a split word, or else the first with words. `run` is the run that this is a part of.
+    For example: `echo 'Der Arzt sieht die Frau.' | synmask parse --model average.pt` prints a bracketed tree
+    over words for each line as soon as it arrives, (FLAT) for an empty line. The workflow calls
+    `synmask parse --model average.pt --input valid.de --output trees.jsonl --distribution p_d.json`
+
+    Args:
+        model: A model file of `average` with a guide that induces syntax.
+        input: Source sentences in BPE; default: raw text from standard input.
+        output: Output: one JSON object per line; needs --input.
+        distribution: Output: P_D of one sentence as JSON; needs --input.
+        sentence: Number of this sentence, from 1; default: the first of 8 to 14 words that has a split word.
+        configfile: Your own files, which override config.yaml; read if CoreNLP tokenised the text.
 
     Raises:
         UserError: the model is another run's, or its guide induces no syntax; or there is no sentence, or not
             this one.
     """
+    given = [path is not None for path in (input, output, distribution)]
+    if any(given) != all(given) or (sentence is not None and not any(given)):
+        raise UserError("give --input, --output and --distribution together, or none of them for raw text")
+    if input is None:
+        return print_trees(model, threads=threads, jars=tokeniser_jars(configfile))
     torch.set_num_threads(threads)
-    lines = [" ".join(line.split()) for line in read_lines(source)]  # any white space is between tokens
+    lines = [" ".join(line.split()) for line in read_lines(input)]  # any white space is between tokens
     if not lines:
-        raise UserError(f"{source}: empty; give sentences in BPE")
-    chosen = _chosen([line.split() for line in lines], sentence, source)
+        raise UserError(f"{input}: empty; give sentences in BPE")
+    chosen = _chosen([line.split() for line in lines], sentence, input)
     shown: dict[str, Any] = {"sentence": chosen + 1}
     rows = [""] * len(lines)
-    for index, row, p in _induced(_inducing(model, run), lines, name=source):
+    for index, row, p in _induced(_inducing(model, identity), lines, name=input):
         rows[index] = json.dumps(row, ensure_ascii=False)
         if index == chosen and p is not None:
             shown |= {"tokens": [*row["tokens"], "</s>"], "distribution": np.round(p, 6).tolist()}
@@ -74,7 +93,7 @@ def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> li
     return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
 
 
-def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
+def print_trees(model: Path, *, threads: int = 1, jars: Jars = no_jars) -> None:
     """Print the tree over words of each line of raw text from standard input, as soon as it arrives.
 
     Trees are bracketed (`bracketed`). An empty line gives (FLAT), so that there is one tree per line.
@@ -82,8 +101,6 @@ def print_trees(model: Path, *, threads: int, jars: Jars = no_jars) -> None:
     Raises:
         UserError: the model's guide induces no syntax, or a line is too long.
     """
-    from synmask.pipeline.text.lines import answer  # imported here: parsing BPE files does not depend on it
-
     torch.set_num_threads(threads)
     loaded = _inducing(model)
     text = loaded.text

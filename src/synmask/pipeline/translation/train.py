@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -13,9 +12,11 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer.transformer_config import DEFAULT_MAX_SOURCE_POSITIONS as POSITIONS
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
+from pydantic import Field
 
 from synmask.pipeline.config.sections import RunSettings
 from synmask.pipeline.files import UserError
+from synmask.pipeline.options import CountOption, Json, Source, Target, TrainingOptions, Whole
 from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
@@ -156,23 +157,36 @@ class Translation(Stage):
 
 
 def train(
+    *,
     data: Path,
     run: Path,
-    source: str,
-    target: str,
-    settings: RunSettings,
-    seed: int,
-    *,
-    keep: int,
-    templates: Mapping[str, Path] = MappingProxyType({}),
-    **how: Any,
+    source: Source,
+    target: Target,
+    settings: Json[RunSettings],
+    keep: CountOption,
+    templates: tuple[Path, ...] = (),
+    processes: Annotated[Whole, Field(ge=1, le=1024)] | None = None,
+    training: TrainingOptions,
 ) -> None:
-    """Train one system with one seed, or resume an interrupted call (`loop.run_stage`).
+    """Train one system with one seed.
+
+    Run it again to continue where it stopped, unless settings, data or code have changed (see --restart).
+    On SIGTERM, SIGHUP or Ctrl-C it saves and exits with 75.
 
     Args:
-        data: folder of binarised data.
-        keep: number of models to average, those of the last epochs.
-        templates: see `Translation`.
-        how: for `run_stage`.
+        data: Folder of binarised data.
+        run: Folder of the run: checkpoints/, lock, history.csv, train.json.
+        settings: See `synmask settings`.
+        keep: How many of the last epochs' models to keep for averaging.
+        templates: Templates of train and of valid and their dictionary, for systems that read them.
+        processes: Data-parallel workers; default: one per GPU.
+
+    Raises:
+        UserError, TryAgain: as for `loop.run_stage`.
     """
-    run_stage(Translation(settings, seed, data, source, target, keep, dict(templates)), run, **how)
+    if len(templates) not in (0, 3):
+        raise UserError("--templates: give three files: those of train, of valid, and their dictionary")
+    named = dict(zip(("train", "valid", "dictionary"), templates, strict=False))
+    run_stage(
+        Translation(settings, training.seed, data, source, target, keep, named), run, training, processes
+    )

@@ -1,19 +1,24 @@
 """Translate raw text with one model or an ensemble."""
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from fairseq import utils
+from pydantic import Field
 
+from synmask.pipeline.config.base import Beam, LengthPenalty
 from synmask.pipeline.config.sections import Decoding, ModelText
 from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.options import AS_WHOLE, CountOption, Some, Threads, Whole
 from synmask.pipeline.syntax.annotations import Annotations, annotate_file
+from synmask.pipeline.syntax.corenlp import corenlp_parser, tokeniser_jars
 from synmask.pipeline.text import bpe
 from synmask.pipeline.text.lines import answer
 from synmask.pipeline.training.binarise import encode
@@ -33,6 +38,7 @@ from synmask.pipeline.translation.inputs import (
 )
 
 DEFAULTS = Decoding()
+CORES = os.cpu_count() or 1
 
 # A parser: (language, file of sentences in true case, file of the corpus' tokens, prefix of the output).
 Parse = Callable[[str, Path, Path, Path], None]
@@ -48,27 +54,49 @@ class Candidate:
 
 
 def translate(
-    models: Sequence[Path],
-    settings: Decoding,
     *,
-    input: Path | None,
-    output: Path | None,
-    nbest: int,
-    scores: bool,
-    batch: int,
-    **how: Any,
+    model: Some[Path],
+    input: Path | None = None,
+    output: Path | None = None,
+    nbest: CountOption = 1,
+    scores: bool = False,
+    beam: Annotated[Beam, AS_WHOLE] = DEFAULTS.beam,
+    length_penalty: LengthPenalty = DEFAULTS.length_penalty,
+    precision: Literal["fp32", "bf16"] = DEFAULTS.precision,
+    batch: Annotated[Whole, Field(ge=1, le=100_000)] = 64,
+    threads: Threads = CORES,
+    configfile: tuple[Path, ...] = (),
 ) -> None:
-    """Translate the lines of a file, a pipe or a terminal, each as soon as it arrives.
+    """Translate raw text, each line as soon as it arrives; at a terminal, prompt for lines.
 
-    Writes one line per translation, with tabs between its columns: the number of the input line (if `nbest`
-    is above 1), the score (with `scores`), the translation.
+    For example: `echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt`,
+    `synmask translate --model average.pt --input news.de --output news.en`, or the three best translations
+    by two models together: `synmask translate --model one.pt two.pt --nbest 3 --scores < news.de`
 
     Args:
-        input, output: files; None: standard input and output.
-        batch: maximum number of lines translated together; it affects only the speed.
-        how: see `Translator`.
+        model: A model file of `average`; several models of one corpus form an ensemble (the mean of their
+            probabilities).
+        input: A file (.gz or plain); default: standard input.
+        output: A file; default: standard output.
+        nbest: Translations per line, best first; if more than 1, each begins with the number of its line and
+            a tab.
+        scores: Put the model's score and a tab before each translation: the mean natural log-probability of
+            its sub-words and its end (with --length-penalty P: their sum, divided by length to the P).
+        beam: Beam size.
+        length_penalty: Below 1 favours short translations.
+        precision: bf16 is faster on CPUs with instructions for it; it may change a translation.
+        batch: Maximum number of lines translated together; changes the speed, not the translations.
+        configfile: Your own files, which override config.yaml. The configuration is read for
+            systems that read parses and for text that CoreNLP tokenised; CoreNLP then starts once, after the
+            last line.
+
+    Raises:
+        UserError: as for `Translator`.
     """
-    translator = Translator(models, settings, nbest=nbest, scored=scores, name=input, **how)
+    settings = Decoding(beam=beam, length_penalty=length_penalty, precision=precision)
+    parse, jars = corenlp_parser(configfile, threads), tokeniser_jars(configfile)
+    how = {"nbest": nbest, "scored": scores, "threads": threads, "name": input}
+    translator = Translator(model, settings, parse=parse, jars=jars, **how)
 
     def reply(lines: list[str], first: int) -> Iterator[str]:
         for number, found in enumerate(translator(lines, first, batch), start=first):

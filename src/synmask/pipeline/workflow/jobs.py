@@ -7,7 +7,7 @@ from synmask.pipeline.config import Config, as_json
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.pipeline.config.guides import GuideOptions
 from synmask.pipeline.config.sections import Corpus, Resources, RunSettings
-from synmask.pipeline.corpora.tasks import SUBMISSION
+from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.hours import Clock
 from synmask.pipeline.workflow.paths import PAIR, TASK, WEIGHTS
 from synmask.pipeline.workflow.sources import Chosen, contents, digest

@@ -1,8 +1,8 @@
 """The source files behind a step: a change in one of them runs the step again.
 
-A step is the function in `synmask.pipeline.cli` with its verb's name. Its source files are the file of this
-function, the modules of synmask that the function imports, and all that these import in turn, wherever an
-import stands. That is coarse: some of these files cannot change a result. But no result is ever stale.
+A step is the function of its verb (`verbs.VERBS`). Its source files are this function's module, and all that
+this imports in turn, wherever an import stands. That is coarse: some of these files cannot change a result.
+But no result is ever stale.
 
 Modules that are loaded by name, such as guides, count for the jobs that load them (`chosen`).
 """
@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from synmask.pipeline.files import sha256
+from synmask.pipeline.verbs import module_of
 
 ROOT = Path("src/synmask")  # from the Snakefile's folder
 # These cannot change a result: they start the command, lock a GPU or a folder, print progress or versions.
@@ -43,16 +44,14 @@ def sources(verb: str, chosen: Chosen = frozenset()) -> tuple[str, ...]:
     Raises:
         ValueError: there is no verb or module of this name.
     """
-    file, imported = _verb(verb)
     found: set[str] = set()
-    left = {*imported}
+    left = {module_of(verb)}
     while left:
         found |= left
         loaded = {module for one in left for module in imports(one)}
         loaded |= {module for loader, module in chosen if loader in left}
         left = loaded - found - PLUMBING
-    files = {path for module in found - PLUMBING for path in _files(module)}
-    return tuple(sorted({str(file), *files}))
+    return tuple(sorted({path for module in found for path in _files(module)}))
 
 
 @cache
@@ -130,17 +129,3 @@ def _module_of(module: str, name: str) -> str:
     """`module.name` if that is a module, else `module`, which contains `name`."""
     stem = ROOT.joinpath(*module.split(".")[1:], name)
     return f"{module}.{name}" if stem.with_suffix(".py").is_file() or stem.is_dir() else module
-
-
-@cache
-def _verb(verb: str) -> tuple[Path, frozenset[str]]:
-    """The file of a verb's function, and what it imports at its top, in this function and in its helpers."""
-    name = verb.replace("-", "_")
-    for path in sorted((ROOT / "pipeline/cli").glob("*.py")):
-        body = ast.parse(path.read_text(encoding="utf-8")).body
-        functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-        if name in functions:
-            public = {other for other in functions if not other.startswith("_")} - {name}  # other verbs
-            nodes = [node for node in body if getattr(node, "name", None) not in public]
-            return path, frozenset(module for node in nodes for module in _imported(node))
-    raise ValueError(f"{verb}: no function of this name in {ROOT}/pipeline/cli")

@@ -19,8 +19,8 @@ from synmask.pipeline.config.table_plan import (
     table_names,
     task_files,
 )
-from synmask.pipeline.corpora.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
+from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.paths import METHOD, run_file, table_file, task_figure
 
 SHOWN = (

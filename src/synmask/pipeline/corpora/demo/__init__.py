@@ -23,11 +23,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from synmask.pipeline.config.sections import Generate
 from synmask.pipeline.corpora.demo import english, german
 from synmask.pipeline.corpora.demo.abstract import Clause
 from synmask.pipeline.corpora.demo.phrases import Side, side_of
 from synmask.pipeline.corpora.demo.sampling import Grammar
 from synmask.pipeline.files import UserError, write_lines
+from synmask.pipeline.options import Json
 
 SPLITS = ("train", "valid", "test")
 LENGTHS = range(4, 31)  # tokens per side, including the full stop
@@ -69,22 +71,26 @@ def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Sentenc
                 yield split, sentence
 
 
-def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
-    """Write {train,valid,test}.{de,en}, one raw sentence per line, and beside each its .trees and .heads.
+def write_corpus(*, output: Path, settings: Json[Generate]) -> None:
+    """Generate the demo corpus with its gold trees and heads.
 
     A line of .trees is a bracketed tree of the line's Moses tokens, a line of .heads their heads (from 1, 0 =
     root), separated by spaces.
+
+    Args:
+        output: Folder for {train,valid,test}.{de,en}, .trees and .heads.
+        settings: Sizes and seed: '{"seed": 1, "train": 8000, "valid": 400, "test": 400}'.
 
     Raises:
         UserError: as for `generate`.
     """
     splits: dict[str, list[Sentence]] = {split: [] for split in SPLITS}
-    for split, sentence in generate(sizes, seed):
+    for split, sentence in generate(settings.model_dump(exclude={"seed"}), settings.seed):
         splits[split].append(sentence)
     for split, sentences in splits.items():
         for language, sides in (("de", [s.source for s in sentences]), ("en", [s.target for s in sentences])):
-            write_lines(folder / f"{split}.{language}", (side.text for side in sides))
-            write_lines(folder / f"{split}.{language}.trees", (str(side.tree) for side in sides))
+            write_lines(output / f"{split}.{language}", (side.text for side in sides))
+            write_lines(output / f"{split}.{language}.trees", (str(side.tree) for side in sides))
             write_lines(
-                folder / f"{split}.{language}.heads", (" ".join(map(str, side.heads)) for side in sides)
+                output / f"{split}.{language}.heads", (" ".join(map(str, side.heads)) for side in sides)
             )

@@ -9,13 +9,16 @@ pairs. The text has no labels, and it is drawn from another seed than the tasks.
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
+from synmask.pipeline.config.benchmarks import GenerateText
 from synmask.pipeline.corpora.demo.english import sentence
 from synmask.pipeline.corpora.demo.meaning import Definite, restated
 from synmask.pipeline.corpora.demo.nlu_tasks import LONGEST
 from synmask.pipeline.corpora.demo.phrases import side_of
 from synmask.pipeline.corpora.demo.sampling import Grammar
 from synmask.pipeline.files import write_lines
+from synmask.pipeline.options import Json
 
 
 def documents(seed: int, split: str) -> Iterator[list[str]]:
@@ -30,7 +33,13 @@ def documents(seed: int, split: str) -> Iterator[list[str]]:
             yield texts
 
 
-def write_text(output: Path, split: str, count: int, seed: int) -> None:
-    """Write `count` documents, one sentence per line, with an empty line after each document."""
-    drawn = documents(seed, split)
-    write_lines(output, (line for _ in range(count) for line in (*next(drawn), "")))
+def write_text(*, split: Literal["train", "valid"], settings: Json[GenerateText], output: Path) -> None:
+    """Generate text for pre-training from the demo's grammar.
+
+    Args:
+        split: train or valid.
+        settings: Numbers of documents and seed: '{"seed": 1, "train": 16000, "valid": 300}'.
+        output: One sentence per line, an empty line after each document.
+    """
+    drawn = documents(settings.seed, split)
+    write_lines(output, (line for _ in range(getattr(settings, split)) for line in (*next(drawn), "")))

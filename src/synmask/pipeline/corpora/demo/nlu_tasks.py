@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from synmask.pipeline.config.benchmarks import GenerateTask
 from synmask.pipeline.corpora import tasks
 from synmask.pipeline.corpora.demo.english import sentence
 from synmask.pipeline.corpora.demo.entailment import entailment
@@ -22,6 +23,7 @@ from synmask.pipeline.corpora.demo.phrases import Row, Side, side_of
 from synmask.pipeline.corpora.demo.sampling import Grammar
 from synmask.pipeline.corpora.demo.unacceptable import acceptability
 from synmask.pipeline.files import UserError, write_all_lines
+from synmask.pipeline.options import Json
 
 PARTS = ("train", "dev")
 LONGEST = 30  # words of a sentence, as in the demo corpus
@@ -86,22 +88,27 @@ def _drawn(kind: Kind, grammar: Grammar, label: str) -> Row:
 
 
 def write_part(
-    task: str, part: str, output: str | Path, sizes: Mapping[str, int], seed: int, parses: Path | None = None
+    *, task: str, part: str, settings: Json[GenerateTask], output: Path, parses: Path | None = None
 ) -> None:
-    """Write train or dev of a demo task as TSV, in the format of `corpora.tasks`.
+    """Generate a task of language understanding from the demo's grammar.
 
     Args:
-        parses: also write the gold parses of its sentences as files with this prefix (`_parses`).
+        task: acceptability, paraphrase, entailment or predicate.
+        part: train or dev.
+        settings: Sizes and seed: '{"seed": 1, "train": 3000, "dev": 500}'.
+        output: TSV: sentence1, sentence2 if there are two, label.
+        parses: Prefix; if given, also writes PREFIX.text, .tokens, .trees and .heads of its sentences.
 
     Raises:
         UserError: as for `rows`; or no such part.
     """
     if part not in PARTS:
         raise UserError(f"demo task {task}: no part {part!r}; there are {', '.join(PARTS)}")
-    drawn = [row for found, row in rows(task, sizes, seed) if found == part]
+    sizes = settings.model_dump(exclude={"seed"})
+    drawn = [row for found, row in rows(task, sizes, settings.seed) if found == part]
     table = tasks.task_lines(task, ([*(side.text for side in sides), label] for sides, label in drawn))
     distinct = {side.text: side for sides, _ in drawn for side in sides}.values()
-    write_all_lines({Path(output): table} | (_parses(distinct, parses) if parses else {}))
+    write_all_lines({output: table} | (_parses(distinct, parses) if parses else {}))
 
 
 def _parses(sides: Collection[Side], prefix: Path) -> dict[Path, Iterator[str]]:

@@ -1,23 +1,26 @@
-"""Types for the signatures of verbs: checked values, and options that several verbs share."""
+"""Types for the functions that are verbs, whose signatures are command lines (`verbs.VERBS`).
 
+They check values, and explain the options that several verbs share.
+"""
+
+import inspect
 import json
 import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter, Token
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import Language, Line, Seed, looks
-from synmask.pipeline.config.faults import nearest, one_line
+from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.config.run_info import RunInfo
 from synmask.pipeline.files import UserError
-
-if TYPE_CHECKING:
-    from synmask.pipeline.config import Config
+from synmask.pipeline.gpus import lease
 
 T = TypeVar("T")
 
@@ -47,6 +50,11 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
     if not re.fullmatch("[+-]?[0-9]{1,99}", tokens[0].value):
         raise ValueError("must be a whole number")
     return int(tokens[0].value)
+
+
+def _run(_: Any, tokens: Sequence[Token]) -> dict[str, Any]:
+    """The description of a run, as JSON values; errors as for `_from_json`."""
+    return _from_json(RunInfo, tokens).given()
 
 
 def _labels_differ(labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
@@ -79,15 +87,20 @@ Labels = Annotated[
     AfterValidator(_labels_differ),
     Parameter(help="The systems in order, as JSON pairs of name and label."),
 ]
+RunJson = Annotated[
+    Mapping[str, Any], Parameter(converter=_run, n_tokens=1, accepts_keys=False, metavar="JSON")
+]
 Identity = Annotated[
-    Json[RunInfo | None],
+    RunJson,
     Parameter(
         help="The run that this is a part of, as JSON: corpus, direction, system, seed, settings. Models "
-        "that it reads must be that run's; without it, any model will do."
+        "that it reads must be that run's; without it, any model will do.",
     ),
 ]
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
+
+BY_HAND: Mapping[str, Any] = MappingProxyType({})  # the run of a step that is a part of none
 
 TaskName = Annotated[str, Parameter(help="cola, rte, …")]
 Parts = Annotated[Some[str], Parameter(help="Names of the parts, such as dev.")]
@@ -117,36 +130,20 @@ class TrainingOptions:
         ),
     ] = False
 
-    def how(self) -> dict[str, Any]:
-        """The options for the training function; reserving GPUs is left to the caller."""
-        return {name: value for name, value in vars(self).items() if name != "gpus"}
 
+def on_gpus(function: Callable[..., T]) -> Callable[..., T]:
+    """Give a function the option `gpus`: how many it has to itself (`gpus.lease`)."""
 
-def laid_over(own: Iterable[Path]) -> tuple["Config", dict[str, Any], list[Path]]:
-    """The configuration of the project and of `own` files, each over those before it; its values; all files.
+    @wraps(function)
+    def leasing(*, gpus: int = 0, **given: Any) -> T:
+        with lease(gpus):
+            return function(**given)
 
-    Raises:
-        UserError: a file cannot be read, or the configuration is wrong.
-    """
-    from synmask.pipeline.config import load, project_files, read_all
-
-    files = [*map(Path, project_files()), *own]
-    if not Path("config.yaml").exists():
-        raise UserError(
-            f"{Path.cwd()}: no config.yaml here; cd into the top folder of your checkout of synmask"
-        )
-    values = read_all(files)
-    return load(values, files), values, files
-
-
-def check_named(config: "Config", path: Path, kind: str, name: str) -> None:
-    """Raise a UserError that begins with `path` unless this section of the configuration has `name`."""
-    if name in (known := getattr(config, kind)):
-        return
-    near = nearest(name, known)
-    if "did you mean" not in near and len(known) > 12:
-        near = f"; config/{kind}.yaml has all {len(known)}"
-    raise UserError(f"{path}: no {name!r} among the {kind}{near}")
+    shown = inspect.signature(function)
+    option = inspect.Parameter("gpus", inspect.Parameter.KEYWORD_ONLY, default=0, annotation=Gpus)
+    leasing.__signature__ = shown.replace(parameters=[*shown.parameters.values(), option])
+    leasing.__annotations__ = function.__annotations__ | {"gpus": Gpus}
+    return leasing
 
 
 def together(**lists: Sequence) -> list[tuple]:
@@ -171,14 +168,3 @@ def labels_of(systems: Iterable[str], labels: Sequence[tuple[str, str]]) -> dict
     if missing := [*dict.fromkeys(system for system in systems if system not in named)]:
         raise UserError(f"--labels: no label for {', '.join(missing)}, which --runs lists; add one")
     return named
-
-
-def run_of(identity: RunInfo | None) -> dict[str, Any]:
-    """The run that a step is a part of; by hand there is none."""
-    return identity.given() if identity else {}
-
-
-def tell(counts: Mapping[str, int]) -> None:
-    """Print counts to stderr."""
-    said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
-    print(", ".join(said), file=sys.stderr)

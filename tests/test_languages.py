@@ -1,6 +1,6 @@
 import pytest
 
-from synmask.pipeline.text.languages import checked, known_as, named, note, shortest
+from synmask.pipeline.languages import checked, known_as, named, note, shortest
 
 KNOWN = ["de", "fr", "pt", "yue", "zh"]
 

@@ -1,0 +1,28 @@
+"""What the files of scores have in common."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from synmask.pipeline.config.run_info import RunInfo
+from synmask.pipeline.files import read_object
+from synmask.pipeline.provenance import commit, versions
+
+
+def by_split(found: Mapping[str, dict]) -> dict[str, Any]:
+    """Split → results as result → split → value; signatures are the same for all splits."""
+    first = next(iter(found.values()))
+    result = {key: {split: values[key] for split, values in found.items()} for key in first}
+    return result | {"signatures": first["signatures"]}
+
+
+def of_run(run: RunInfo, train: Path, scores: dict[str, Any]) -> dict[str, Any]:
+    """The contents of a run's scores.json."""
+    return run.given() | read_object(train) | scores | made() | {"command": shlex.join(sys.argv)}
+
+
+def made() -> dict[str, Any]:
+    """The versions and the commit that make the scores."""
+    return {"versions": versions(), "commit": commit()}

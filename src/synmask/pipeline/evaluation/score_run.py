@@ -1,0 +1,78 @@
+"""The scores of a run, and those of its sentences."""
+
+import csv
+from pathlib import Path
+
+from synmask.pipeline.config.run_info import TranslationInfo
+from synmask.pipeline.evaluation.bleu import read_decoded, score
+from synmask.pipeline.evaluation.records import by_split, of_run
+from synmask.pipeline.evaluation.run_scores import (
+    members,
+    perplexity,
+    read_probabilities,
+    score_sets,
+    sentence_rows,
+)
+from synmask.pipeline.files import all_writing, json_text, read_object, sha256
+from synmask.pipeline.options import Json, Lowercase, Some, TrainJson, together
+from synmask.pipeline.owner import check_owner
+from synmask.pipeline.text.overlap import overlaps
+
+
+def score_run(
+    *,
+    splits: Some[str],
+    hypotheses: Some[Path],
+    references: Some[Path],
+    reference_tokens: Some[Path],
+    source: Path,
+    sets: tuple[str, ...] = (),
+    set_files: tuple[Path, ...] = (),
+    lowercase: Lowercase = False,
+    run: Json[TranslationInfo],
+    train: TrainJson,
+    output: Path,
+    sentences: Path,
+    prepared: tuple[Path, ...] = (),
+) -> None:
+    """Score a run: its scores on each split, and counts and log-probabilities by sentence of the last split.
+
+    Args:
+        splits: Names of the splits, such as valid and test.
+        hypotheses: Prefix of `decode`'s output for each, made with --references.
+        references: Plain reference text of each.
+        reference_tokens: Tokenised reference of each.
+        source: Source sentences of the last split in BPE.
+        sets: Names of the sets that the last split is made of, which are also scored apart.
+        set_files: Raw text of each set, in one language: its lines are counted.
+        run: The run: corpus, direction, system, seed, settings.
+        output: scores.json.
+        sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
+            split words of the source.
+        prepared: Source and target tokens of the training set, then of each split, to count the pairs that
+            they share.
+    """
+    found, how = {}, {"lowercase": lowercase, "language": run.target}
+    parts = together(
+        splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
+    )
+    for split, hypothesis, reference, tokens in parts:
+        plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        cost = read_object(f"{hypothesis}.json")
+        if whose := cost.pop("run", None):
+            check_owner(Path(f"{hypothesis}.json"), {"run": whose}, run.given(), "settings")
+        probable = read_probabilities(f"{hypothesis}.forced.csv", len(plain[0]))
+        probability = {"perplexity": float(perplexity(probable.sum(axis=0)))}
+        checksum = {"hypotheses": sha256(f"{hypothesis}.tok")[:16]}
+        found[split] = score(plain, tokenised, **how) | probability | cost | checksum
+    scores = by_split(found)
+    of_sets = members(together(sets=sets, set_files=set_files), len(plain[0]))  # of the last split
+    if sets:
+        scores |= {"test_sets": score_sets(of_sets, plain, tokenised, probable, **how)}
+    if prepared:
+        named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
+        scores |= {"overlap": overlaps(together(**named))}
+    rows = [*sentence_rows(plain, tokenised, source, probable, of_sets, **how)]
+    with all_writing([output, sentences]) as (scored, counted):
+        scored.write(json_text(of_run(run, train, scores)))
+        csv.writer(counted, lineterminator="\n").writerows(rows)

@@ -1,0 +1,28 @@
+"""The scores of translations as lines for the terminal."""
+
+from pathlib import Path
+
+from synmask.pipeline.config.base import Language
+from synmask.pipeline.evaluation.bleu import score_texts
+from synmask.pipeline.options import Lowercase
+from synmask.pipeline.reporting.metrics import METRICS
+
+
+def score(
+    hypotheses: Path, references: Path, /, *, language: Language = "en", lowercase: Lowercase = False
+) -> None:
+    """Score translations: sacreBLEU, chrF and tokenised BLEU, each with its signature.
+
+    For example: `synmask score hypotheses.txt references.txt --language en`. For tokenised BLEU, Moses' rules
+    tokenise both (not in zh and ja).
+
+    Args:
+        hypotheses: Translations, plain text, one sentence per line.
+        references: Reference translations of the same sentences.
+        language: Their language code (ISO 639, perhaps with a script or region: pt_BR); Chinese, Japanese and
+            Korean have tokenisers of their own.
+    """
+    found = score_texts(hypotheses, references, language=language, lowercase=lowercase)
+    width = max(len(METRICS[name].label) for name in found["scores"])
+    for name, value in found["scores"].items():
+        print(f"{METRICS[name].label:<{width}}  {value:6.2f}  {found['signatures'][name]}")

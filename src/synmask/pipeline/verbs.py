@@ -1,0 +1,95 @@
+"""The verbs of `synmask`: where the function of each is, whose signature and docstring are its command line.
+
+A verb's module is imported when it runs, and its results depend on what this module imports
+(workflow/sources.py).
+"""
+
+PEOPLE = {
+    "plan": "cli.planning:plan",
+    "doctor": "cli.planning:doctor",
+    "translate": "translation.translate:translate",
+    "tree": "cli.trees:tree",
+    "parse": "translation.parse:parse",
+    "parseval": "reporting.score_trees:parseval",
+    "probe": "evaluation.probe:probe",
+    "score": "reporting.score_text:score",
+    "export": "cli.export:export",
+    "report": "reporting.report:write_report",
+    "tensorboard": "reporting.tensorboard:write_events",
+    "settings": "cli.planning:settings",
+}
+STEPS = {
+    "Corpora": {
+        "demo-corpus": "corpora.demo:write_corpus",
+        "download": "corpora.download:fetch",
+        "prepare": "corpora.prepare:prepare",
+        "text": "corpora.plain:write_pair",
+        "jar": "corpora.jars:fetch_jar",
+        "constituency": "syntax.corenlp:parse_file",
+    },
+    "Text": {
+        "tokenise": "text.tokenise:tokenise_file",
+        "clean": "text.clean:clean_files",
+        "learn-bpe": "text.bpe:learn",
+        "apply-bpe": "text.bpe:apply_file",
+        "binarise": "training.binarise:binarise",
+        "annotate": "syntax.annotations:annotate_file",
+        "templates": "syntax.templates:template_file",
+    },
+    "Training and translation": {
+        "train": "translation.train:train",
+        "average": "translation.average:average_run",
+        "predict-templates": "translation.decode:predict_templates",
+        "decode": "translation.decode:decode_files",
+    },
+    "Language understanding": {
+        "glue": "corpora.glue:write_part",
+        "demo-task": "corpora.demo.nlu_tasks:write_part",
+        "demo-text": "corpora.demo.documents:write_text",
+        "roberta-weights": "roberta.weights:unpack_archive",
+        "convert-roberta": "roberta.huggingface:convert_huggingface",
+        "learn-gpt2-bpe": "text.gpt2:learn_files",
+        "encode-text": "roberta.pretrain:encode_text",
+        "pretrain": "roberta.pretrain:pretrain",
+        "encode-parses": "roberta.task_syntax:encode_parses",
+        "continue-pretraining": "roberta.continued:continue_pretraining",
+        "encode-task": "roberta.encoded:encode_task",
+        "task-sentences": "corpora.tasks:write_sentences",
+        "annotate-task": "roberta.task_syntax:annotate_task",
+        "finetune": "roberta.finetune:finetune",
+        "predict": "roberta.finetune:predict",
+        "predict-test": "roberta.predict_test:predict_test",
+        "nlu-score": "evaluation.score_tasks:nlu_score",
+        "nlu-baselines": "evaluation.score_tasks:nlu_baselines",
+        "glue-submission": "evaluation.submission:write_submission",
+    },
+    "Tests and tables": {
+        "score-run": "evaluation.score_run:score_run",
+        "score-templates": "evaluation.template_scores:score_splits",
+        "table": "reporting.tables:write_table",
+        "parse-table": "reporting.parse_tables:write_parse_table",
+        "verdict": "reporting.verdict:verdict_on",
+    },
+    "Figures": {
+        "curves": "reporting.figures:curves_figure",
+        "bleu-figure": "reporting.bleu_figures:bleu_figure",
+        "source-figure": "reporting.bleu_figures:source_figure",
+        "sweep-figure": "reporting.bleu_figures:sweep",
+        "task-figure": "reporting.task_figures:task_dots",
+        "distribution-figure": "reporting.figures:distribution_figure",
+        "tree-figure": "reporting.tree_figure:tree_figure",
+        "tree-page": "reporting.tree_page:tree_page",
+    },
+}
+VERBS = PEOPLE | {verb: place for group in STEPS.values() for verb, place in group.items()}
+
+
+def module_of(verb: str) -> str:
+    """The module of a verb's function.
+
+    Raises:
+        ValueError: there is no such verb.
+    """
+    if verb not in VERBS:
+        raise ValueError(f"{verb}: no such verb in synmask/pipeline/verbs.py")
+    return f"synmask.pipeline.{VERBS[verb].partition(':')[0]}"
