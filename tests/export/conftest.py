@@ -36,7 +36,7 @@ def drawn(corpus, all_settings):
                 if "norm" not in name:
                     torch.nn.init.normal_(parameter, std=0.4)
             end = model.decoder.embed_tokens.weight[task.tgt_dict.eos()]
-            model.decoder.layers[-1].final_layer_norm.bias.copy_(end)
+            model.decoder.layers[-1].final_layer_norm.bias.copy_(1.5 * end)
         save_model(path, model.state_dict(), corpus / "bin", text, settings)
         return path
 

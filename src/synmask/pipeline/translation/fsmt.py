@@ -33,7 +33,7 @@ USAGE = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("exported", trust_remote_code=True)
 model = AutoModelForSeq2SeqLM.from_pretrained("exported", trust_remote_code=True)
-sentences = tokenizer(["Der Arzt sieht die Frau.", "Ein Hund schläft."], padding=True, return_tensors="pt")
+sentences = tokenizer(["a sentence of the source language"], padding=True, return_tensors="pt")
 print(tokenizer.batch_decode(model.generate(**sentences), skip_special_tokens=True))
 """
 OWN_GUIDE = "decoder.layers.0.self_attn.guide"  # where the exported model has the decoder's guide
