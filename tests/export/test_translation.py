@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.export.code import check_exportable
 from synmask.pipeline.files import UserError
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
@@ -144,4 +145,6 @@ def test_what_needs_a_parser_is_refused(drawn, tmp_path):
     for guide, reads in (("pascal", "heads"), ("distance", "distances")):
         with pytest.raises(UserError, match=f"{guide} reads {reads} of a parser"):
             export_translation(drawn(tmp_path / "average.pt", guide), tmp_path / "out")
+    with pytest.raises(UserError, match="reads templates of a second model"):
+        check_exportable(tmp_path / "average.pt", "templates")
     assert not (tmp_path / "out").exists()

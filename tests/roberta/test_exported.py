@@ -111,7 +111,7 @@ def test_a_guided_model_is_the_same_without_synmask(alone, weights, tmp_path, at
     model = tuned(tmp_path / "best.pt", weights, "mnli", **guide)
     folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
     encoded = encode_file(Examples(tuple(PAIRS), ("neutral",) * len(PAIRS)), "mnli", weights, 20)
-    rows = [encoded[i] for i in range(len(PAIRS))]
+    rows = [torch.as_tensor(encoded[i]).long() for i in range(len(PAIRS))]
     sides = {
         side: torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=1, padding_side=side)
         for side in ("right", "left")

@@ -126,8 +126,9 @@ class Training(Optimisation):
     attention_dropout: Rate = 0.0
     label_smoothing: Rate = 0.1
     mlm_weight: Rate | dict[Direction, Rate] = 0.47
-    checkpoint: Literal["average", "best"] = "average"
+    checkpoint: Literal["average", "best", "best-bleu"] = "average"
     average: Count = 5
+    validate_bleu: Annotated[int, Field(ge=0)] = 0
 
     @property
     def kept(self) -> int:
@@ -212,6 +213,13 @@ class RunSettings(Section):
             raise ValueError(f"guide {system.guide!r} is made for RoBERTa; give one that guides translation")
         return system
 
+    @field_validator("training")
+    @classmethod
+    def _bleu_is_known(cls, training: Training) -> Training:
+        if training.checkpoint == "best-bleu" and not training.validate_bleu:
+            raise ValueError("checkpoint: best-bleu needs a validate_bleu above 0")
+        return training
+
     def plain(self, **how: Any) -> dict[str, Any]:
         """Without settings that no training depends on.
 
@@ -220,6 +228,8 @@ class RunSettings(Section):
         unused = {"mlm_weight", "average"}
         if self.training.checkpoint == "average":
             unused.add("checkpoint")
+        if not self.training.validate_bleu:
+            unused.add("validate_bleu")
         return super().plain(exclude={"training": unused}, **how)
 
 
@@ -238,6 +248,7 @@ class Resources(Section):
     runtime: Minutes = 720
     gpus: Annotated[int, Field(ge=0, le=1024)] = 0
     checkpoint_minutes: Minutes = 15
+    tensorboard: bool = False
     keep_checkpoints: bool = False
 
 
