@@ -138,7 +138,9 @@ torch.save(out, {str(tmp_path / "outputs")!r})
     assert done.returncode == 0, done.stderr
     there, expected = torch.load(tmp_path / "outputs"), model_outputs(model, encoded, None)
     for side in ("right", "left"):
-        torch.testing.assert_close(there[side], expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            there[side], expected, rtol=0, atol=1e-5, msg=lambda m, s=side: f"{s}: {m}"
+        )
     assert expected.std() > 0.01
     assert there["ids"] == [row.tolist() for row in rows]
     with torch.no_grad():

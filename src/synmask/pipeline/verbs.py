@@ -13,6 +13,7 @@ PEOPLE = {
     "parseval": "reporting.score_trees:parseval",
     "probe": "evaluation.probe:probe",
     "score": "reporting.score_text:score",
+    "compare": "reporting.compare:compare",
     "export": "cli.export:export",
     "report": "reporting.report:write_report",
     "tensorboard": "reporting.tensorboard:write_events",

@@ -44,10 +44,15 @@ class GuidedRobertaModel(RobertaPreTrainedModel):
         self.post_init()
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> Output:
-        """input_ids (B, n), with pads on either side → states (B, n, d)."""
+        """input_ids (B, n), with pads on either side → states (B, n, d); those of left pads come last.
+
+        The head reads the first state, which must be that of `<s>`.
+        """
         x, padding = self.read(input_ids, attention_mask)
         states, _ = encode(self.layers, self.guide, x, padding, {})
-        return Output(last_hidden_state=states.transpose(0, 1))
+        pads = padding.long().argmin(1, keepdim=True)  # on the left
+        turned = (torch.arange(x.size(1), device=x.device) + pads) % x.size(1)
+        return Output(last_hidden_state=states.transpose(0, 1).take_along_dim(turned[..., None], 1))
 
     def read(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The first layer's input (B, n, d), 0 at pads, and padding (B, n)."""
