@@ -153,7 +153,7 @@ def test_the_example_of_the_docs(weights, tmp_path, monkeypatch, capsys):
     tuned(tmp_path / "best.pt", weights, "cola")
     export(tmp_path / "best.pt", weights, tmp_path / "exported")
     monkeypatch.chdir(tmp_path)
-    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
+    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[2], {})
     assert re.search(r"'label': '[01]', 'score': 0\.\d+", capsys.readouterr().out)
 
 

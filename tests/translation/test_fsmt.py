@@ -108,7 +108,7 @@ def test_the_tokenizer_splits_text_as_ours(varied, tokenizer, tmp_path, lowercas
 def test_the_example_of_the_docs(varied, tokenizer, tmp_path, monkeypatch, capsys):
     export(varied, tmp_path / "exported")
     monkeypatch.chdir(tmp_path)
-    exec(re.search(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
+    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
     assert re.fullmatch(r"\['.+', '.+'\]\n", capsys.readouterr().out)
 
 
