@@ -9,9 +9,9 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/synmask
-COPY requirements.txt requirements-fairseq.txt ./
-RUN pip install --no-cache-dir --require-hashes -r requirements.txt \
-    && pip install --no-cache-dir --require-hashes --no-deps -r requirements-fairseq.txt
+COPY requirements/pipeline.txt requirements/fairseq.txt requirements/
+RUN pip install --no-cache-dir --require-hashes -r requirements/pipeline.txt \
+    && pip install --no-cache-dir --require-hashes --no-deps -r requirements/fairseq.txt
 # for the command `synmask`, which imports what is mounted
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src src

@@ -12,7 +12,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 ACTIVATE := . $(VENV)/bin/activate
 
-PINS := requirements.txt requirements-fairseq.txt
+PINS := requirements/pipeline.txt requirements/fairseq.txt
 KERNELS := setup.py src/synmask/induction/kernel.cpp src/synmask/pipeline/search/kernel.cpp
 AUDIT := .venv-audit
 DOCS := .venv-docs
@@ -63,7 +63,7 @@ verdict: $(READY)
 	@$(ACTIVATE) && cd $(VERDICT) && snakemake -c1 results/report-verdict.html --configfile studies/multi30k/config.yaml --config partial=true
 	@$(PYTHON) docs/pages.py $(VERDICT)/results/report-verdict.html studies/multi30k/report.html
 
-$(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements-%.txt
+$(AUDIT)/.ready $(DOCS)/.ready: .venv-%/.ready: requirements/%.txt
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install --quiet --require-hashes -r $<
 	@touch $@
@@ -74,7 +74,7 @@ $(READY): $(PINS) pyproject.toml $(KERNELS)
 	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" || { echo "no Python headers: install them (Debian: apt-get install python3-dev)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || { echo "no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(ACTIVATE) && pip install --quiet --require-hashes -r requirements.txt
-	$(ACTIVATE) && pip install --quiet --require-hashes --no-deps -r requirements-fairseq.txt
+	$(ACTIVATE) && pip install --quiet --require-hashes -r requirements/pipeline.txt
+	$(ACTIVATE) && pip install --quiet --require-hashes --no-deps -r requirements/fairseq.txt
 	$(ACTIVATE) && pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@

@@ -37,7 +37,7 @@ rule all:
     default_target: True
     input:
         [path for target in CONFIG.targets for path in TARGETS.files(target)],
-        [] if CONFIG.partial else "results/report.html",
+        [] if CONFIG.partial else RESULTS / "report.html",
     localrule: True
 
 
@@ -59,7 +59,7 @@ if not CONFIG.partial:
         # the tasks of language understanding as checked TSV
         input:
             [
-                f"results/{benchmark}/{task}/{part}.tsv"
+                filled(f"{TASK}/{part}.tsv", benchmark=benchmark, task=task)
                 for benchmark, entry in CONFIG.benchmarks.items()
                 if entry.generate is None
                 for task in entry.tasks
@@ -85,6 +85,11 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
             TARGETS.page(name),
         localrule: True
 
+
+# all steps run in one environment, unless a rule names another
+for made in workflow.rules:
+    if made.conda_env is None and not made.norun:
+        made.conda_env = "workflow/envs/synmask.yaml"
 
 # for the terminal: what a dry run says of hours, what is said of a target that does not exist
 terminal.WORKFLOW.hours = partial(hours.of_jobs, CONFIG)

@@ -16,7 +16,6 @@ def stand_in(input, output, *rest):
 
 for entry in workflow.rules:
     entry.run_func = stand_in
-    entry._benchmark = None  # the stand-in measures nothing
 Path("outputs.json").write_text(
     json.dumps({entry.name: [*map(strip_wildcard_constraints, entry.output)] for entry in workflow.rules})
 )

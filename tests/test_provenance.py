@@ -47,9 +47,8 @@ def clone(tmp_path, monkeypatch):
     """A repository with a copy of the file that asks, and the commit."""
     source, folder = Path(provenance.__file__), tmp_path / "clone/src/synmask/pipeline"
     folder.mkdir(parents=True)
-    for name in ("provenance.py", "commit.txt"):
+    for name in ("provenance.py", "commit.txt", ".gitattributes"):
         shutil.copy(source.with_name(name), folder)
-    shutil.copy(source.parents[3] / ".gitattributes", tmp_path / "clone")
     for words in (("init",), ("add", "-A"), ("commit", "-m", "x")):
         git(tmp_path / "clone", *words)
     place(monkeypatch, folder)
@@ -64,7 +63,7 @@ def place(monkeypatch, folder):
 def test_a_clone_has_its_commit_and_a_mark_when_a_file_differs(clone):
     folder, commit = clone
     assert provenance.commit() == commit
-    (folder / ".gitattributes").write_text("")
+    (folder / "src/synmask/pipeline/.gitattributes").write_text("")
     assert provenance.commit() == f"{commit}+"
 
 

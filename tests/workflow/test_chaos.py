@@ -47,14 +47,14 @@ def timeless(path):
 
 
 def results(folder):
-    """Every result by its name, without logs, benchmarks and measurements of cost."""
+    """Every result by its name, without logs and measurements of cost."""
     files = [path for path in sorted((folder / "results").rglob("*")) if path.is_file()]
     return {
         str(path.relative_to(folder)): None
         if MEASURED.search(str(path.relative_to(folder)))
         else timeless(path)
         for path in files
-        if not {"logs", "benchmarks"} & set(path.parts) and path.suffix != ".log"
+        if "logs" not in path.parts and path.suffix != ".log"
     }
 
 

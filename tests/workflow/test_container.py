@@ -14,7 +14,7 @@ def test_what_is_copied_is_there_and_goes_into_the_build():
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert ignored[0] == "*"
     copied = [name for line in re.findall(r"^COPY (.+) \S+$", LINES, re.M) for name in line.split()]
-    assert {"requirements.txt", "src"} < {*copied}
+    assert {"requirements/pipeline.txt", "src"} < {*copied}
     assert {f"!{name}" for name in copied} == {line for line in ignored if line.startswith("!")}
     assert all((ROOT / name).exists() for name in copied)
 

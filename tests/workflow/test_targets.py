@@ -20,8 +20,8 @@ from synmask.pipeline.config import (
     read_yaml,
 )
 from synmask.pipeline.config.claims import Claims
+from synmask.pipeline.paths import any_of
 from synmask.pipeline.workflow.jobs import Jobs
-from synmask.pipeline.workflow.paths import any_of
 from synmask.pipeline.workflow.targets import Targets
 
 ROOT = Path(__file__).parents[2]

@@ -41,7 +41,6 @@ def stand_in(input, output, params, wildcards, threads, resources, log, *rest):
 
 for entry in workflow.rules:
     entry.run_func = stand_in
-    entry._benchmark = None
 """
 
 

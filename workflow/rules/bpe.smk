@@ -3,18 +3,14 @@
 
 rule tokenise:
     input:
-        text="results/{corpus}/{source}-{target}/text/{split}.{language}",
+        text=PAIR / "text/{split}.{language}",
         jars=JOBS.tokeniser_jars,
     output:
-        "results/{corpus}/{source}-{target}/tokens/{split}.{language}",
+        PAIR / "tokens/{split}.{language}",
     log:
-        "results/{corpus}/{source}-{target}/logs/tokenise.{split}.{language}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/tokenise.{split}.{language}.tsv"
+        PAIR / "logs/tokenise.{split}.{language}.log",
     group:
         "text"
-    conda:
-        "../envs/synmask.yaml"
     threads: 2
     resources:
         **JOBS.preparing("tokenise"),
@@ -29,20 +25,16 @@ rule tokenise:
 
 rule clean:
     input:
-        source="results/{corpus}/{source}-{target}/tokens/train.{source}",
-        target="results/{corpus}/{source}-{target}/tokens/train.{target}",
+        source=PAIR / "tokens/train.{source}",
+        target=PAIR / "tokens/train.{target}",
     output:
-        source="results/{corpus}/{source}-{target}/clean/train.{source}",
-        target="results/{corpus}/{source}-{target}/clean/train.{target}",
-        kept="results/{corpus}/{source}-{target}/clean/kept.{source}-{target}",
+        source=PAIR / "clean/train.{source}",
+        target=PAIR / "clean/train.{target}",
+        kept=PAIR / "clean/kept.{source}-{target}",
     log:
-        "results/{corpus}/{source}-{target}/logs/clean.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/clean.{source}-{target}.tsv"
+        PAIR / "logs/clean.{source}-{target}.log",
     group:
         "text"
-    conda:
-        "../envs/synmask.yaml"
     resources:
         **JOBS.preparing("clean"),
     params:
@@ -55,24 +47,14 @@ rule clean:
 
 rule learn_bpe:
     input:
-        text=[
-            "results/{corpus}/{source}-{target}/clean/train.{source}",
-            "results/{corpus}/{source}-{target}/clean/train.{target}",
-        ],
+        text=each(PAIR / "clean/train.{side}", side=SIDES),
     output:
-        codes="results/{corpus}/{source}-{target}/bpe/codes",
-        vocabularies=[
-            "results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
-            "results/{corpus}/{source}-{target}/bpe/vocabulary.{target}",
-        ],
+        codes=PAIR / "bpe/codes",
+        vocabularies=each(PAIR / "bpe/vocabulary.{side}", side=SIDES),
     log:
-        "results/{corpus}/{source}-{target}/logs/learn_bpe.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/learn_bpe.tsv"
+        PAIR / "logs/learn_bpe.log",
     group:
         "text"
-    conda:
-        "../envs/synmask.yaml"
     resources:
         **JOBS.preparing("learn_bpe"),
     params:
@@ -86,20 +68,16 @@ rule learn_bpe:
 rule apply_bpe:
     input:
         text=JOBS.clean_tokens,
-        codes="results/{corpus}/{source}-{target}/bpe/codes",
-        vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{language}",
+        codes=PAIR / "bpe/codes",
+        vocabulary=PAIR / "bpe/vocabulary.{language}",
     output:
-        "results/{corpus}/{source}-{target}/bpe/{split}.{language}",
+        PAIR / "bpe/{split}.{language}",
     log:
-        "results/{corpus}/{source}-{target}/logs/apply_bpe.{split}.{language}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/apply_bpe.{split}.{language}.tsv"
+        PAIR / "logs/apply_bpe.{split}.{language}.log",
     # Before trainings: what is too long to be translated stops the run at once.
     priority: 1
     group:
         "text"
-    conda:
-        "../envs/synmask.yaml"
     threads: 2
     resources:
         **JOBS.preparing("apply_bpe"),
@@ -112,29 +90,27 @@ rule apply_bpe:
         " --vocabulary {input.vocabulary:q} --vocabulary-threshold {params.threshold} {params.most} --threads {threads} 2> {log:q}"
 
 
+BINARY = [
+    *expand(
+        "{split}.{pair}.{side}.{kind}",
+        split=TRAINED,
+        pair="{source}-{target}",
+        side=SIDES,
+        kind=("bin", "idx"),
+    ),
+    *each("dict.{side}.txt", side=SIDES),
+]
+
+
 rule binarise:
     input:
-        text=[
-            f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{side}"
-            for split in TRAINED
-            for side in ("{source}", "{target}")
-        ],
+        text=each(PAIR / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
     output:
-        [
-            f"results/{{corpus}}/{{source}}-{{target}}/bin/{split}.{{source}}-{{target}}.{side}.{kind}"
-            for split in TRAINED
-            for side in ("{source}", "{target}")
-            for kind in ("bin", "idx")
-        ],
-        [f"results/{{corpus}}/{{source}}-{{target}}/bin/dict.{side}.txt" for side in ("{source}", "{target}")],
+        each(PAIR / "bin/{name}", name=BINARY),
     log:
-        "results/{corpus}/{source}-{target}/logs/binarise.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/binarise.{source}-{target}.tsv"
+        PAIR / "logs/binarise.{source}-{target}.log",
     group:
         "text"
-    conda:
-        "../envs/synmask.yaml"
     resources:
         **JOBS.preparing("binarise"),
     params:
@@ -149,20 +125,16 @@ rule binarise:
 rule annotate:
     input:
         unpack(lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.source)),
-        subwords="results/{corpus}/{source}-{target}/bpe/{split}.{source}",
+        subwords=PAIR / "bpe/{split}.{source}",
         kept=JOBS.kept_lines,
     output:
-        annotations="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.npy",
-        counts="results/{corpus}/{source}-{target}/bin/syntax.{split}.{source}.json",
+        annotations=PAIR / "bin/syntax.{split}.{source}.npy",
+        counts=PAIR / "bin/syntax.{split}.{source}.json",
     log:
-        "results/{corpus}/{source}-{target}/logs/annotate.{split}.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/annotate.{split}.{source}-{target}.tsv"
+        PAIR / "logs/annotate.{split}.{source}-{target}.log",
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"
-    conda:
-        "../envs/synmask.yaml"
     resources:
         **JOBS.preparing("annotate"),
     params:

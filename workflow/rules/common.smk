@@ -4,29 +4,18 @@ import os
 import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
-from synmask.pipeline.config import (
-    SPLITS,
-    Fault,
-    as_json,
-    asked_sweeps,
-    check_machine,
-    check_sweeps,
-    fault,
-    load,
-    project_files,
-    read_claims,
-    read_published,
-    read_yaml,
-)
+from synmask.pipeline.config import SPLITS, Fault, as_json, asked_sweeps, check_machine, check_sweeps, fault
+from synmask.pipeline.config import load, project_files, read_claims, read_published, read_yaml
 from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
-from synmask.pipeline.corpora.tasks import SUBMISSION
+from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.files import UserError
+from synmask.pipeline.paths import *  # RUN and the other folders
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
-from synmask.pipeline.workflow.paths import any_of
 from synmask.pipeline.workflow.targets import Targets
 
 os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs at once
@@ -35,20 +24,26 @@ os.environ.setdefault("PYTHONUNBUFFERED", "1")  # progress lines reach the logs 
 FILES = [*project_files(), *workflow.overwrite_configfiles]
 FILES = [str(path).removeprefix(f"{os.getcwd()}/") for path in FILES]
 
-try:
+
+@contextmanager
+def told_in_one_line(values=config, files=FILES):
+    """End with the fault of a user's file, and where it is."""
+    try:
+        yield
+    except Fault as found:
+        sys.exit(str(fault(found.path, str(found), values, files)))
+    except UserError as error:
+        sys.exit(str(error))
+
+
+with told_in_one_line():
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
     CLAIMS = CONFIG.claims and read_claims(CONFIG.claims)
     if workflow.is_main_process:
         check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
-    if (
-        workflow.is_main_process and not CONFIG.partial and "--unlock" not in sys.argv
-    ):  # else other folders, or less disk
-        check_machine(CONFIG, sys.argv[1:])
-except Fault as found:
-    sys.exit(str(fault(found.path, str(found), config, FILES)))
-except UserError as error:
-    sys.exit(str(error))
+        if not CONFIG.partial and "--unlock" not in sys.argv:  # else other folders, or less disk
+            check_machine(CONFIG, sys.argv[1:])
 
 
 def is_there(path):
@@ -68,6 +63,8 @@ JOBS = Jobs(CONFIG)
 TARGETS = Targets(CONFIG, PUBLISHED, is_there)
 TRAINED = ("train", "valid")  # the splits that training reads
 DECODED = ("valid", "test")  # those that are translated and scored
+SIDES = ("{source}", "{target}")
+each = partial(expand, allow_missing=True)  # these wildcards, and leave the others
 
 
 wildcard_constraints:
@@ -118,22 +115,17 @@ USING = {
 
 def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
-    try:
+    with told_in_one_line():
         return TARGETS.submissions(table)
-    except UserError as error:
-        sys.exit(str(error))
 
 
 def claimed(wildcards):
     """The files of runs that decide claims."""
     if CLAIMS is None:
-        sys.exit(
-            "claims: no file of claims; give --configfile studies/multi30k/config.yaml, or your own as --config claims=FILE"
-        )
-    try:
+        study = "studies/multi30k/config.yaml"
+        sys.exit(f"claims: no file of claims; give --configfile {study}, or your own as --config claims=FILE")
+    with told_in_one_line(read_yaml(CONFIG.claims), [CONFIG.claims]):
         return TARGETS.claim_files(CLAIMS)
-    except Fault as found:
-        sys.exit(str(fault(found.path, str(found), read_yaml(CONFIG.claims), [CONFIG.claims])))
 
 
 def probed(wildcards):
@@ -151,20 +143,16 @@ def check_free(target):
         sys.exit(str(fault((section, target), "a rule has this name; take another", config, FILES)))
 
 
-def captioned(name, shows, of="{experiment}-{direction}"):
-    """The three files of the figure `name`; the SVG stands in Snakemake's report, labelled by what it shows."""
-    stem = f"results/figures/{of}-{name}" if of else f"results/figures/{name}"
-    return {
-        "svg": report(
-            f"{stem}.svg",
-            caption=f"../report/{name}.rst",
-            category="Figures",
-            subcategory=(of or "Method").partition("-")[0],
-            labels={"figure": shows},
-        ),
-        "pdf": f"{stem}.pdf",
-        "csv": f"{stem}.csv",
-    }
+def shown(path, caption, category, of, **labels):
+    """A file that stands in Snakemake's report, with a caption from workflow/report/ and labels."""
+    return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=of, labels=labels)
+
+
+def captioned(name, figure, of="{experiment}-{direction}"):
+    """The three files of the figure `name`; the SVG stands in Snakemake's report."""
+    stem = f"{FIGURES}/{of}-{name}"
+    svg = shown(f"{stem}.svg", name, "Figures", of.partition("-")[0], figure=figure)
+    return {"svg": svg, "pdf": f"{stem}.pdf", "csv": f"{stem}.csv"}
 
 
 def folder_of(kind):
@@ -177,6 +165,11 @@ def folder_of(kind):
 def stem(wildcards, output):
     """A job's first output file without its ending, for `params`."""
     return os.path.splitext(output[0])[0]
+
+
+def hypotheses(files):
+    """The stems of translations among `files`, one per split."""
+    return [path.removesuffix(".txt") for path in files if path.endswith(".txt")]
 
 
 def option(flag, value):

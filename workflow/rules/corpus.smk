@@ -3,22 +3,18 @@
 
 rule demo_corpus:
     output:
-        expand(
-            "results/{{corpus}}/raw/{split}.{language}{kind}",
+        each(
+            CORPUS / "raw/{split}.{language}{kind}",
             split=SPLITS,
             language=DEMO_LANGUAGES,
             kind=("", ".trees", ".heads"),
         ),
     log:
-        "results/{corpus}/logs/demo_corpus.log",
-    benchmark:
-        "results/{corpus}/benchmarks/demo_corpus.tsv"
+        CORPUS / "logs/demo_corpus.log",
     wildcard_constraints:
         corpus=any_of(JOBS.corpora_from("generate")),
     group:
         "text"
-    conda:
-        "../envs/synmask.yaml"
     resources:
         **JOBS.preparing("demo_corpus"),
     params:
@@ -33,14 +29,12 @@ rule download_file:
     output:
         f"{CONFIG.data_dir}/{{download}}/{{file}}",
     log:
-        "results/logs/download/{download}/{file}.log",
+        LOGS / "download/{download}/{file}.log",
     wildcard_constraints:
         download=any_of(CONFIG.downloaded),
         file="[^/]+",
     # on the machine where Snakemake runs, since compute nodes often have no network
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     resources:
         # not in params: taking the same file from elsewhere must not rerun what depends on it
         mirror=lambda wildcards: option("mirror", CONFIG.mirrors.get(wildcards.download)),
@@ -55,19 +49,15 @@ rule prepare:
     input:
         archives=lambda wildcards: CONFIG.downloads(wildcards.corpus),
     output:
-        expand(
-            "results/{{corpus}}/raw/{{first}}-{{second}}/{split}.{side}",
+        each(
+            CORPUS / "raw/{first}-{second}/{split}.{side}",
             split=SPLITS,
             side=("{first}", "{second}"),
         ),
     log:
-        "results/{corpus}/logs/prepare.{first}-{second}.log",
-    benchmark:
-        "results/{corpus}/benchmarks/prepare.{first}-{second}.tsv"
+        CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:
         corpus=any_of(JOBS.corpora_from("format")),
-    conda:
-        "../envs/synmask.yaml"
     threads: JOBS.need("threads")
     resources:
         mem_mb=more(8000),
@@ -87,16 +77,12 @@ rule text:
         source=lambda w: CONFIG.raw_files(w.corpus, w.split, w.source),
         target=lambda w: CONFIG.raw_files(w.corpus, w.split, w.target),
     output:
-        source="results/{corpus}/{source}-{target}/text/{split}.{source}",
-        target="results/{corpus}/{source}-{target}/text/{split}.{target}",
+        source=PAIR / "text/{split}.{source}",
+        target=PAIR / "text/{split}.{target}",
     log:
-        "results/{corpus}/{source}-{target}/logs/text.{split}.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/text.{split}.{source}-{target}.tsv"
+        PAIR / "logs/text.{split}.{source}-{target}.log",
     group:
         "text"
-    conda:
-        "../envs/synmask.yaml"
     resources:
         **JOBS.preparing("text"),
     params:

@@ -1,32 +1,21 @@
 # Translations of the validation and the test set, and their scores.
 
-HYPOTHESES = [
-    f"results/{{corpus}}/{{source}}-{{target}}/{{system}}/seed{{seed}}/hypothesis.{split}"
-    for split in DECODED
-]
-TEMPLATES = [
-    f"results/{{corpus}}/{{source}}-{{target}}/{{system}}/seed{{seed}}/template/{split}.{{target}}"
-    for split in DECODED
-]
+PREDICTED = each(PREDICTOR / "{split}.{target}", split=DECODED)
 
 
 rule decode:
     input:
-        model="results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
-        sources=[f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{{source}}" for split in DECODED],
-        references=[f"results/{{corpus}}/{{source}}-{{target}}/bpe/{split}.{{target}}" for split in DECODED],
+        model=RUN / "average.pt",
+        sources=each(PAIR / "bpe/{split}.{source}", split=DECODED),
+        references=each(PAIR / "bpe/{split}.{target}", split=DECODED),
         annotations=JOBS.annotations(*DECODED),
-        templates=JOBS.if_templated(*TEMPLATES),
+        templates=JOBS.if_templated(*PREDICTED),
     output:
-        [f"{hypothesis}.{kind}" for hypothesis in HYPOTHESES for kind in ("txt", "tok", "json", "forced.csv")],
+        each(RUN / "hypothesis.{split}.{kind}", split=DECODED, kind=("txt", "tok", "json", "forced.csv")),
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/decode.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/decode.{source}-{target}.tsv"
+        RUN / "logs/decode.{source}-{target}.log",
     group:
         "evaluate"
-    conda:
-        "../envs/synmask.yaml"
     threads: JOBS.need("threads")
     resources:
         **USING,
@@ -34,7 +23,7 @@ rule decode:
         code=JOBS.code("decode"),
         settings=JOBS.section("decoding"),
         identity=JOBS.parsed_run,
-        outputs=HYPOTHESES,
+        outputs=lambda wildcards, output: hypotheses(output),
     shell:
         "synmask decode --model {input.model:q} --inputs {input.sources:q} --outputs {params.outputs:q}"
         " --references {input.references:q} --annotations {input.annotations:q} --templates {input.templates:q} --settings {params.settings:q}"
@@ -44,36 +33,29 @@ rule decode:
 rule score:
     input:
         hypotheses=rules.decode.output,
-        train="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
-        references=[f"results/{{corpus}}/{{source}}-{{target}}/text/{split}.{{target}}" for split in DECODED],
-        reference_tokens=[
-            f"results/{{corpus}}/{{source}}-{{target}}/tokens/{split}.{{target}}" for split in DECODED
-        ],
-        source="results/{corpus}/{source}-{target}/bpe/test.{source}",
+        train=RUN / "train.json",
+        references=each(PAIR / "text/{split}.{target}", split=DECODED),
+        reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
+        source=PAIR / "bpe/test.{source}",
         sets=JOBS.test_set_files,
         prepared=[
-            f"results/{{corpus}}/{{source}}-{{target}}/{folder}/{split}.{side}"
-            for folder, split in [("clean", "train"), *(("tokens", split) for split in DECODED)]
-            for side in ("{source}", "{target}")
+            *each(PAIR / "clean/train.{side}", side=SIDES),
+            *each(PAIR / "tokens/{split}.{side}", split=DECODED, side=SIDES),
         ],
     output:
-        scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/scores.json",
-        sentences="results/{corpus}/{source}-{target}/{system}/seed{seed}/sentences.csv",
+        scores=RUN / "scores.json",
+        sentences=RUN / "sentences.csv",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/score.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/score.{source}-{target}.tsv"
+        RUN / "logs/score.{source}-{target}.log",
     group:
         "evaluate"
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("score-run"),
         run=JOBS.decoded_run,
         lowercase=lowercase,
         splits=DECODED,
         sets=named_sets,
-        hypotheses=HYPOTHESES,
+        hypotheses=lambda wildcards, input: hypotheses(input.hypotheses),
     shell:
         "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
         " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"

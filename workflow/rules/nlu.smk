@@ -3,15 +3,13 @@
 
 rule demo_task:
     output:
-        tsv="results/{benchmark}/{task}/{part}.tsv",
-        parses=expand("results/{benchmark}/{task}/syntax/{part}.{kind}", kind=PARSES, allow_missing=True),
+        tsv=TASK / "{part}.tsv",
+        parses=each(TASK / "syntax/{part}.{kind}", kind=PARSES),
     log:
-        "results/{benchmark}/{task}/logs/demo_task.{part}.log",
+        TASK / "logs/demo_task.{part}.log",
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=True)),
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("demo-task"),
         settings=JOBS.task_sizes,
@@ -25,14 +23,12 @@ rule glue_task:
     input:
         sources=JOBS.task_sources,
     output:
-        "results/{benchmark}/{task}/{part}.tsv",
+        TASK / "{part}.tsv",
     log:
-        "results/{benchmark}/{task}/logs/glue_task.{part}.log",
+        TASK / "logs/glue_task.{part}.log",
     wildcard_constraints:
         benchmark=any_of(JOBS.benchmarks_from(generated=False)),
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("glue"),
         own=JOBS.own("sources"),
@@ -44,15 +40,13 @@ rule glue_task:
 
 rule encode_task:
     input:
-        tsv="results/{benchmark}/{task}/{part}.tsv",
+        tsv=TASK / "{part}.tsv",
         vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
     output:
-        "results/{benchmark}/{task}/ids/{part}.npz",
+        TASK / "ids/{part}.npz",
     log:
-        "results/{benchmark}/{task}/logs/encode_task.{part}.log",
+        TASK / "logs/encode_task.{part}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("encode-task"),
         weights=JOBS.weights_folder,
@@ -64,20 +58,16 @@ rule encode_task:
 
 rule finetune:
     input:
-        train="results/{benchmark}/{task}/ids/train.npz",
-        valid=lambda w: f"results/{w.benchmark}/{w.task}/ids/{JOBS.task(w).parts[0]}.npz",
+        train=TASK / "ids/train.npz",
+        valid=lambda wildcards: f"{TASK}/ids/{JOBS.task(wildcards).parts[0]}.npz",
         syntax=JOBS.task_syntax("train", "valid"),
         weights=JOBS.weights_files,
     output:
-        summary="results/{benchmark}/{task}/{system}/seed{seed}/train.json",
-        history="results/{benchmark}/{task}/{system}/seed{seed}/history.csv",
-        model="results/{benchmark}/{task}/{system}/seed{seed}/best.pt",
+        summary=TUNED / "train.json",
+        history=TUNED / "history.csv",
+        model=TUNED / "best.pt",
     log:
-        "results/{benchmark}/{task}/{system}/seed{seed}/train.log",
-    benchmark:
-        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/finetune.tsv"
-    conda:
-        "../envs/synmask.yaml"
+        TUNED / "train.log",
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
@@ -101,20 +91,16 @@ rule finetune:
 
 rule predict:
     input:
-        model="results/{benchmark}/{task}/{system}/seed{seed}/best.pt",
-        data="results/{benchmark}/{task}/ids/{part}.npz",
+        model=TUNED / "best.pt",
+        data=TASK / "ids/{part}.npz",
         syntax=JOBS.task_syntax("{part}"),
         weights=JOBS.weights_files,
     output:
-        "results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt",
+        TUNED / "predictions.{part}.txt",
     log:
-        "results/{benchmark}/{task}/{system}/seed{seed}/logs/predict.{part}.log",
-    benchmark:
-        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/predict.{part}.tsv"
+        TUNED / "logs/predict.{part}.log",
     group:
         "nlu-evaluate"
-    conda:
-        "../envs/synmask.yaml"
     threads: JOBS.need("threads")
     resources:
         **USING,
@@ -132,18 +118,14 @@ rule predict_test:
     input:
         models=JOBS.of_seeds("best.pt"),
         scores=JOBS.of_seeds("scores.json"),
-        data="results/{benchmark}/{task}/ids/{part}.npz",
+        data=TASK / "ids/{part}.npz",
         syntax=JOBS.task_syntax("{part}"),
         weights=JOBS.weights_files,
     output:
-        answers="results/{benchmark}/{task}/{system}/test/{part}.txt",
-        chosen="results/{benchmark}/{task}/{system}/test/{part}.json",
+        answers=TASK / "{system}/test/{part}.txt",
+        chosen=TASK / "{system}/test/{part}.json",
     log:
-        "results/{benchmark}/{task}/{system}/logs/predict_test.{part}.log",
-    benchmark:
-        "results/{benchmark}/{task}/{system}/benchmarks/predict_test.{part}.tsv"
-    conda:
-        "../envs/synmask.yaml"
+        TASK / "{system}/logs/predict_test.{part}.log",
     threads: JOBS.need("threads")
     resources:
         **USING,
@@ -163,15 +145,11 @@ rule glue_submission:
         answers=JOBS.submitted("txt"),
         chosen=JOBS.submitted("json"),
     output:
-        packed="results/{benchmark}/submission/{system}.zip",
-        summary="results/{benchmark}/submission/{system}.json",
+        packed=BENCHMARK / "submission/{system}.zip",
+        summary=BENCHMARK / "submission/{system}.json",
     log:
-        "results/{benchmark}/logs/glue_submission.{system}.log",
-    benchmark:
-        "results/{benchmark}/benchmarks/glue_submission.{system}.tsv"
+        BENCHMARK / "logs/glue_submission.{system}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("glue-submission"),
         files=list(SUBMISSION),
@@ -185,20 +163,16 @@ rule glue_submission:
 
 rule nlu_score:
     input:
-        gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
-        predicted=JOBS.of_parts("results/{benchmark}/{task}/{system}/seed{seed}/predictions.{part}.txt"),
-        train="results/{benchmark}/{task}/{system}/seed{seed}/train.json",
+        gold=JOBS.of_parts(TASK / "{part}.tsv"),
+        predicted=JOBS.of_parts(TUNED / "predictions.{part}.txt"),
+        train=TUNED / "train.json",
     output:
-        scores="results/{benchmark}/{task}/{system}/seed{seed}/scores.json",
-        examples="results/{benchmark}/{task}/{system}/seed{seed}/examples.csv",
+        scores=TUNED / "scores.json",
+        examples=TUNED / "examples.csv",
     log:
-        "results/{benchmark}/{task}/{system}/seed{seed}/logs/nlu_score.log",
-    benchmark:
-        "results/{benchmark}/{task}/{system}/seed{seed}/benchmarks/nlu_score.tsv"
+        TUNED / "logs/nlu_score.log",
     group:
         "nlu-evaluate"
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("nlu-score"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,
@@ -211,15 +185,13 @@ rule nlu_score:
 
 rule nlu_baselines:
     input:
-        train="results/{benchmark}/{task}/train.tsv",
-        gold=JOBS.of_parts("results/{benchmark}/{task}/{part}.tsv"),
+        train=TASK / "train.tsv",
+        gold=JOBS.of_parts(TASK / "{part}.tsv"),
     output:
-        "results/{benchmark}/{task}/baselines.json",
+        TASK / "baselines.json",
     log:
-        "results/{benchmark}/{task}/logs/nlu_baselines.log",
+        TASK / "logs/nlu_baselines.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("nlu-baselines"),
         parts=lambda wildcards: JOBS.task(wildcards).parts,

@@ -5,12 +5,10 @@ rule task_sentences:
     input:
         parts=JOBS.task_rows,
     output:
-        "results/{benchmark}/{task}/syntax/{number}.text",
+        TASK / "syntax/{number}.text",
     log:
-        "results/{benchmark}/{task}/logs/task_sentences.{number}.log",
+        TASK / "logs/task_sentences.{number}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("task-sentences"),
         number=lambda wildcards: wildcards.number.removeprefix("test-"),
@@ -22,14 +20,12 @@ rule task_sentences:
 
 use rule tokenise as tokenise_sentences with:
     input:
-        text="results/{benchmark}/{task}/syntax/{number}.text",
+        text=TASK / "syntax/{number}.text",
         jars=[],
     output:
-        "results/{benchmark}/{task}/syntax/{number}.tokens",
+        TASK / "syntax/{number}.tokens",
     log:
-        "results/{benchmark}/{task}/logs/tokenise_sentences.{number}.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/tokenise_sentences.{number}.tsv"
+        TASK / "logs/tokenise_sentences.{number}.log",
     group:
         "task-text"
     resources:
@@ -41,17 +37,15 @@ use rule tokenise as tokenise_sentences with:
 
 use rule constituency as parse_sentences with:
     input:
-        cased="results/{benchmark}/{task}/syntax/{number}.tokens",
-        tokens="results/{benchmark}/{task}/syntax/{number}.tokens",
+        cased=TASK / "syntax/{number}.tokens",
+        tokens=TASK / "syntax/{number}.tokens",
         jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
     output:
-        trees="results/{benchmark}/{task}/syntax/{number}.trees",
-        heads="results/{benchmark}/{task}/syntax/{number}.heads",
-        report="results/{benchmark}/{task}/syntax/{number}.json",
+        trees=TASK / "syntax/{number}.trees",
+        heads=TASK / "syntax/{number}.heads",
+        report=TASK / "syntax/{number}.json",
     log:
-        "results/{benchmark}/{task}/logs/parse_sentences.{number}.log",
-    benchmark:
-        "results/{benchmark}/{task}/benchmarks/parse_sentences.{number}.tsv"
+        TASK / "logs/parse_sentences.{number}.log",
     params:
         settings=lambda wildcards: as_json(CONFIG.corenlp_settings("en")),
         language="en",
@@ -59,18 +53,16 @@ use rule constituency as parse_sentences with:
 
 rule annotate_task:
     input:
-        tsv="results/{benchmark}/{task}/{part}.tsv",
-        data="results/{benchmark}/{task}/ids/{part}.npz",
+        tsv=TASK / "{part}.tsv",
+        data=TASK / "ids/{part}.npz",
         vocabulary=lambda wildcards: JOBS.weights_files(wildcards)[1:],
         parses=JOBS.parse_files,
     output:
-        syntax="results/{benchmark}/{task}/ids/syntax.{part}.npy",
-        counts="results/{benchmark}/{task}/ids/syntax.{part}.json",
+        syntax=TASK / "ids/syntax.{part}.npy",
+        counts=TASK / "ids/syntax.{part}.json",
     log:
-        "results/{benchmark}/{task}/logs/annotate_task.{part}.log",
+        TASK / "logs/annotate_task.{part}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("annotate-task"),
         weights=JOBS.weights_folder,

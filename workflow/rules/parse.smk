@@ -3,21 +3,17 @@
 
 rule parse:
     input:
-        model="results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
-        source="results/{corpus}/{source}-{target}/bpe/valid.{source}",
+        model=RUN / "average.pt",
+        source=PAIR / "bpe/valid.{source}",
     output:
-        trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
-        distribution="results/{corpus}/{source}-{target}/{system}/seed{seed}/distribution.json",
+        trees=RUN / "trees.jsonl",
+        distribution=RUN / "distribution.json",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/parse.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parse.{source}-{target}.tsv"
+        RUN / "logs/parse.{source}-{target}.log",
     wildcard_constraints:
         system=any_of(CONFIG.inducing(CONFIG.systems)),
     group:
         "evaluate"
-    conda:
-        "../envs/synmask.yaml"
     threads: JOBS.need("threads")
     resources:
         **USING,
@@ -34,20 +30,14 @@ rule parse:
 rule parseval:
     input:
         unpack(JOBS.gold),
-        trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
+        trees=RUN / "trees.jsonl",
     output:
-        scores="results/{corpus}/{source}-{target}/{system}/seed{seed}/parse.json",
-        counts="results/{corpus}/{source}-{target}/{system}/seed{seed}/parse_counts.json",
+        scores=RUN / "parse.json",
+        counts=RUN / "parse_counts.json",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/parseval.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/parseval.{source}-{target}.tsv"
-    wildcard_constraints:
-        system=any_of(CONFIG.inducing(CONFIG.systems)),
+        RUN / "logs/parseval.{source}-{target}.log",
     group:
         "evaluate"
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("parseval"),
         own=JOBS.own("gold", "heads"),
@@ -61,19 +51,13 @@ rule parseval:
 rule probe:
     input:
         unpack(probed),
-        trees="results/{corpus}/{source}-{target}/{system}/seed{seed}/trees.jsonl",
+        trees=RUN / "trees.jsonl",
     output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/heads.json",
+        RUN / "heads.json",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/probe.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/probe.{source}-{target}.tsv"
-    wildcard_constraints:
-        system=any_of(CONFIG.inducing(CONFIG.systems)),
+        RUN / "logs/probe.{source}-{target}.log",
     group:
         "evaluate"
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("probe"),
         own=JOBS.own("gold", "heads"),
@@ -91,10 +75,8 @@ rule tree_figure:
     output:
         **captioned("tree", "trees, {direction}"),
     log:
-        "results/logs/tree_figure.{experiment}.{direction}.log",
+        LOGS / "tree_figure.{experiment}.{direction}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("tree-figure"),
         own=JOBS.own("gold"),
@@ -105,23 +87,18 @@ rule tree_figure:
         " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
 
 
+TREES = FIGURES / "{experiment}-{direction}-trees.html"
+
+
 rule tree_page:
     input:
         gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
         trees=first_runs("trees.jsonl", TARGETS.inducing),
     output:
-        report(
-            "results/figures/{experiment}-{direction}-trees.html",
-            caption="../report/tree_page.rst",
-            category="Figures",
-            subcategory="{experiment}",
-            labels={"figure": "20 sentences, {direction}"},
-        ),
+        shown(TREES, "tree_page", "Figures", "{experiment}", figure="20 sentences, {direction}"),
     log:
-        "results/logs/tree_page.{experiment}.{direction}.log",
+        LOGS / "tree_page.{experiment}.{direction}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("tree-page"),
         own=JOBS.own("gold"),

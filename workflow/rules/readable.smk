@@ -12,7 +12,7 @@ if not os.path.isdir("src/synmask"):  # as where snakedeploy has put a workflow
     sys.exit(
         "src/synmask: not here, and rules depend on its files; clone synmask's repository, and run snakemake there"
     )
-os.environ["SYNMASK_SOURCE"] = os.path.abspath("src/synmask")  # `synmask` in jobs compares, too
+os.environ.update(SYNMASK_SOURCE=os.path.abspath("src/synmask"))  # `synmask` in jobs compares, too
 for folder in filter(os.path.isdir, (".", ".snakemake", "results")):
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

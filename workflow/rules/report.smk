@@ -7,10 +7,8 @@ rule curves:
     output:
         **captioned("curves", "training curves, {direction}"),
     log:
-        "results/logs/curves.{experiment}.{direction}.log",
+        LOGS / "curves.{experiment}.{direction}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("curves"),
         runs=lambda wildcards: as_json([run[1:] for run in runs(wildcards)]),
@@ -26,10 +24,8 @@ rule bleu_figure:
     output:
         **captioned("bleu", "BLEU", of="{experiment}"),
     log:
-        "results/logs/bleu_figure.{experiment}.log",
+        LOGS / "bleu_figure.{experiment}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("bleu-figure"),
         runs=lambda wildcards: as_json(runs(wildcards)),
@@ -46,10 +42,8 @@ rule source_figure:
     output:
         **captioned("source", "BLEU by source, {direction}"),
     log:
-        "results/logs/source_figure.{experiment}.{direction}.log",
+        LOGS / "source_figure.{experiment}.{direction}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("source-figure"),
         runs=lambda wildcards: as_json(runs(wildcards)),
@@ -62,16 +56,14 @@ rule source_figure:
 
 rule task_figure:
     input:
-        table=["results/tables/{table}.csv", "results/tables/{table}.runs.csv"],
+        table=[TABLES / "{table}.csv", TABLES / "{table}.runs.csv"],
     output:
         **captioned("tasks", "tasks", of="{table}"),
     log:
-        "results/logs/task_figure.{table}.log",
+        LOGS / "task_figure.{table}.log",
     wildcard_constraints:
         table=any_of(TARGETS.benchmark_tables),
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("task-figure"),
         table=lambda wildcards, input: os.path.splitext(input.table[0])[0],
@@ -86,10 +78,8 @@ rule sweep_figure:
     output:
         **captioned("sweep", "sweep", of="{experiment}"),
     log:
-        "results/logs/sweep_figure.{experiment}.log",
+        LOGS / "sweep_figure.{experiment}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("sweep-figure"),
         setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
@@ -106,10 +96,8 @@ rule distribution_figure:
     output:
         **captioned("distribution", "P_D, {direction}"),
     log:
-        "results/logs/distribution_figure.{experiment}.{direction}.log",
+        LOGS / "distribution_figure.{experiment}.{direction}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("distribution-figure"),
         title=lambda wildcards: CONFIG.label(TARGETS.inducing(wildcards.experiment, "heads")[-1]),
@@ -124,12 +112,10 @@ rule page:
         files=lambda wildcards: TARGETS.page_files(wildcards.page),
         captions=sorted(glob.glob("workflow/report/*.rst")),
     output:
-        "results/{page}.html",
+        RESULTS / "{page}.html",
     log:
-        "results/logs/{page}.log",
+        LOGS / "{page}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("report"),
         plan=lambda wildcards: TARGETS.page_plan(wildcards.page),

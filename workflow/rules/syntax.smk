@@ -5,7 +5,7 @@ rule corenlp_jar:
     output:
         f"{CONFIG.data_dir}/corenlp/{{jar}}",
     log:
-        "results/logs/corenlp/{jar}.log",
+        LOGS / "corenlp/{jar}.log",
     wildcard_constraints:
         jar=any_of(map(os.path.basename, CONFIG.corenlp_jars())),
     localrule: True
@@ -24,11 +24,9 @@ rule corenlp_jar:
 # The parser needs upper case: of a lower-cased corpus the text is tokenised once more.
 use rule tokenise as tokenise_cased with:
     output:
-        "results/{corpus}/{source}-{target}/syntax/{split}.{language}.cased",
+        PAIR / "syntax/{split}.{language}.cased",
     log:
-        "results/{corpus}/{source}-{target}/logs/tokenise_cased.{split}.{language}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/tokenise_cased.{split}.{language}.tsv"
+        PAIR / "logs/tokenise_cased.{split}.{language}.log",
     params:
         settings=JOBS.section("text", include={"tokeniser"}),
 
@@ -36,16 +34,14 @@ use rule tokenise as tokenise_cased with:
 rule constituency:
     input:
         cased=JOBS.cased_tokens,
-        tokens="results/{corpus}/{source}-{target}/tokens/{split}.{language}",
+        tokens=PAIR / "tokens/{split}.{language}",
         jars=lambda wildcards: list(CONFIG.corenlp_jars(wildcards.language)),
     output:
-        trees="results/{corpus}/{source}-{target}/syntax/{split}.{language}.trees",
-        heads="results/{corpus}/{source}-{target}/syntax/{split}.{language}.heads",
-        report="results/{corpus}/{source}-{target}/syntax/{split}.{language}.json",
+        trees=PAIR / "syntax/{split}.{language}.trees",
+        heads=PAIR / "syntax/{split}.{language}.heads",
+        report=PAIR / "syntax/{split}.{language}.json",
     log:
-        "results/{corpus}/{source}-{target}/logs/constituency.{split}.{language}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/benchmarks/constituency.{split}.{language}.tsv"
+        PAIR / "logs/constituency.{split}.{language}.log",
     wildcard_constraints:
         language=any_of(filter(CONFIG.parser_code, CONFIG.languages)),
     conda:

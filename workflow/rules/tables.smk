@@ -9,22 +9,11 @@ rule table:
         sentences=lambda wildcards: TARGETS.table_runs(wildcards.table, "sentences.csv"),
         published=local(CONFIG.published),
     output:
-        md=report(
-            "results/tables/{table}.md",
-            caption="../report/table.rst",
-            category="Tables",
-            subcategory="{table}",
-            labels={"table": "{table}"},
-        ),
-        csv="results/tables/{table}.csv",
-        runs="results/tables/{table}.runs.csv",
-        tex="results/tables/{table}.tex",
-        json="results/tables/{table}.json",
+        shown(TABLES / "{table}.md", "table", "Tables", "{table}", table="{table}"),
+        multiext(TABLES / "{table}", ".csv", ".runs.csv", ".tex", ".json"),
     log:
-        "results/logs/table.{table}.log",
+        LOGS / "table.{table}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("table"),
         plan=lambda wildcards: as_json(TARGETS.plan(wildcards.table)),
@@ -46,21 +35,11 @@ rule parse_table:
         scores=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse.json"),
         counts=lambda wildcards: TARGETS.parsed_files(wildcards.experiment, "parse_counts.json"),
     output:
-        md=report(
-            "results/tables/{experiment}-parsing.md",
-            caption="../report/parse_table.rst",
-            category="Tables",
-            subcategory="{experiment}",
-            labels={"table": "parsing"},
-        ),
-        csv="results/tables/{experiment}-parsing.csv",
-        tex="results/tables/{experiment}-parsing.tex",
-        json="results/tables/{experiment}-parsing.json",
+        shown(TABLES / "{experiment}-parsing.md", "parse_table", "Tables", "{experiment}", table="parsing"),
+        multiext(TABLES / "{experiment}-parsing", ".csv", ".tex", ".json"),
     log:
-        "results/logs/parse_table.{experiment}.log",
+        LOGS / "parse_table.{experiment}.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("parse-table"),
         title=lambda wildcards: f"{TARGETS.entry(wildcards.experiment).title}: parsing",
@@ -77,12 +56,10 @@ rule claims:
         runs=claimed,
         claims=CONFIG.claims or [],
     output:
-        multiext("results/claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
+        multiext(RESULTS / "claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
     log:
-        "results/logs/claims.log",
+        LOGS / "claims.log",
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("verdict"),
         scores=lambda wildcards, input: [

@@ -4,23 +4,19 @@
 rule templates:
     input:
         trees=lambda wildcards: CONFIG.parses(wildcards.corpus, wildcards.split, wildcards.target)["trees"],
-        source="results/{corpus}/{source}-{target}/bpe/{split}.{source}",
-        target="results/{corpus}/{source}-{target}/bpe/{split}.{target}",
+        source=PAIR / "bpe/{split}.{source}",
+        target=PAIR / "bpe/{split}.{target}",
         kept=JOBS.kept_lines,
     output:
-        templates="results/{corpus}/{source}-{target}/{system}/templates/{split}.{target}",
-        counts="results/{corpus}/{source}-{target}/{system}/templates/{split}.{target}.json",
-        source="results/{corpus}/{source}-{target}/{system}/templates/bpe/{split}.{source}",
-        target="results/{corpus}/{source}-{target}/{system}/templates/bpe/{split}.{target}",
+        templates=TEMPLATES / "{split}.{target}",
+        counts=TEMPLATES / "{split}.{target}.json",
+        source=TEMPLATES / "bpe/{split}.{source}",
+        target=TEMPLATES / "bpe/{split}.{target}",
     log:
-        "results/{corpus}/{source}-{target}/{system}/templates/logs/templates.{split}.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/templates/benchmarks/templates.{split}.{source}-{target}.tsv"
+        TEMPLATES / "logs/templates.{split}.{source}-{target}.log",
     # Not of the group "text", whose tokens CoreNLP parses in between.
     group:
         "annotate"
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("templates"),
         settings=JOBS.template_cut,
@@ -33,17 +29,11 @@ rule templates:
 
 use rule binarise as binarise_templates with:
     input:
-        text=[
-            f"results/{{corpus}}/{{source}}-{{target}}/{{system}}/templates/bpe/{split}.{side}"
-            for split in TRAINED
-            for side in ("{source}", "{target}")
-        ],
+        text=each(TEMPLATES / "bpe/{split}.{side}", split=TRAINED, side=SIDES),
     output:
-        [path.replace("{target}/bin", "{target}/{system}/templates/bin") for path in rules.binarise.output],
+        each(TEMPLATES / "bin/{name}", name=BINARY),
     log:
-        "results/{corpus}/{source}-{target}/{system}/templates/logs/binarise.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/templates/benchmarks/binarise.{source}-{target}.tsv"
+        TEMPLATES / "logs/binarise.{source}-{target}.log",
     group:
         "annotate"
 
@@ -53,12 +43,10 @@ use rule train as train_templates with:
         data=rules.binarise_templates.output,
         templates=[],
     output:
-        summary="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/train.json",
-        history="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/history.csv",
+        summary=PREDICTOR / "train.json",
+        history=PREDICTOR / "history.csv",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/train.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/benchmarks/train.{source}-{target}.tsv"
+        PREDICTOR / "train.log",
     params:
         code=JOBS.code("train", guided=False),
         settings=JOBS.template_settings,
@@ -66,20 +54,15 @@ use rule train as train_templates with:
 
 use rule average as average_templates with:
     input:
-        trained="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/train.json",
-        dictionaries=[
-            "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{source}.txt",
-            "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{target}.txt",
-        ],
-        codes="results/{corpus}/{source}-{target}/bpe/codes",
-        vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
+        trained=PREDICTOR / "train.json",
+        dictionaries=each(TEMPLATES / "bin/dict.{side}.txt", side=SIDES),
+        codes=PAIR / "bpe/codes",
+        vocabulary=PAIR / "bpe/vocabulary.{source}",
         template_model=[],
     output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/average.pt",
+        PREDICTOR / "average.pt",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/logs/average.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/benchmarks/average.{source}-{target}.tsv"
+        PREDICTOR / "logs/average.{source}-{target}.log",
     # Not of the group "evaluate", for the run's own training comes in between; nor are the rules after it of its group,
     # whose two predictions would ask for a GPU each.
     group:
@@ -93,16 +76,12 @@ use rule average as average_templates with:
 
 rule predict_templates:
     input:
-        model="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/average.pt",
-        source="results/{corpus}/{source}-{target}/bpe/{split}.{source}",
+        model=PREDICTOR / "average.pt",
+        source=PAIR / "bpe/{split}.{source}",
     output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/{split}.{target}",
+        PREDICTOR / "{split}.{target}",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/logs/predict.{split}.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/benchmarks/predict.{split}.{source}-{target}.tsv"
-    conda:
-        "../envs/synmask.yaml"
+        PREDICTOR / "logs/predict.{split}.{source}-{target}.log",
     threads: JOBS.need("threads")
     resources:
         **USING,
@@ -117,20 +96,13 @@ rule predict_templates:
 
 rule score_templates:
     input:
-        predicted=TEMPLATES,
-        gold=[
-            f"results/{{corpus}}/{{source}}-{{target}}/{{system}}/templates/{split}.{{target}}"
-            for split in DECODED
-        ],
-        train="results/{corpus}/{source}-{target}/{system}/seed{seed}/template/train.json",
+        predicted=PREDICTED,
+        gold=each(TEMPLATES / "{split}.{target}", split=DECODED),
+        train=PREDICTOR / "train.json",
     output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/scores.json",
+        PREDICTOR / "scores.json",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/logs/score.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/benchmarks/score.{source}-{target}.tsv"
-    conda:
-        "../envs/synmask.yaml"
+        PREDICTOR / "logs/score.{source}-{target}.log",
     params:
         code=JOBS.code("score-templates"),
         run=JOBS.template_run,

@@ -6,22 +6,18 @@ rule train:
         data=rules.binarise.output,
         annotations=JOBS.annotations(*TRAINED),
         templates=JOBS.if_templated(
-            "results/{corpus}/{source}-{target}/{system}/templates/train.{target}",
-            "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/valid.{target}",
-            "results/{corpus}/{source}-{target}/{system}/templates/bin/dict.{target}.txt",
+            TEMPLATES / "train.{target}",
+            PREDICTOR / "valid.{target}",
+            TEMPLATES / "bin/dict.{target}.txt",
         ),
     # The checkpoints lie in a folder that is no output: Snakemake leaves it alone when a training fails,
     # so that the next attempt resumes. `synmask train` itself moves stale checkpoints aside.
     # On SIGTERM, which a scheduler sends to every process of a job, it saves and exits with 75: bash waits.
     output:
-        summary="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
-        history="results/{corpus}/{source}-{target}/{system}/seed{seed}/history.csv",
+        summary=RUN / "train.json",
+        history=RUN / "history.csv",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/train.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/train.{source}-{target}.tsv"
-    conda:
-        "../envs/synmask.yaml"
+        RUN / "train.log",
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
@@ -41,26 +37,17 @@ rule train:
 
 rule average:
     input:
-        trained="results/{corpus}/{source}-{target}/{system}/seed{seed}/train.json",
-        dictionaries=[
-            "results/{corpus}/{source}-{target}/bin/dict.{source}.txt",
-            "results/{corpus}/{source}-{target}/bin/dict.{target}.txt",
-        ],
-        codes="results/{corpus}/{source}-{target}/bpe/codes",
-        vocabulary="results/{corpus}/{source}-{target}/bpe/vocabulary.{source}",
-        template_model=JOBS.if_templated(
-            "results/{corpus}/{source}-{target}/{system}/seed{seed}/template/average.pt"
-        ),
+        trained=RUN / "train.json",
+        dictionaries=each(PAIR / "bin/dict.{side}.txt", side=SIDES),
+        codes=PAIR / "bpe/codes",
+        vocabulary=PAIR / "bpe/vocabulary.{source}",
+        template_model=JOBS.if_templated(PREDICTOR / "average.pt"),
     output:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/average.pt",
+        RUN / "average.pt",
     log:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/logs/average.{source}-{target}.log",
-    benchmark:
-        "results/{corpus}/{source}-{target}/{system}/seed{seed}/benchmarks/average.{source}-{target}.tsv"
+        RUN / "logs/average.{source}-{target}.log",
     group:
         "evaluate"
-    conda:
-        "../envs/synmask.yaml"
     resources:
         keep_checkpoints=JOBS.need("keep_checkpoints"),
     params:

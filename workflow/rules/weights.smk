@@ -7,12 +7,10 @@ rule roberta_archive:
     output:
         MODEL,
     log:
-        "results/weights/{weights}/logs/roberta_archive.log",
+        WEIGHTS / "logs/roberta_archive.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("archive")),
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("roberta-weights"),
         output=folder_of("output"),
@@ -27,12 +25,10 @@ rule convert_roberta:
     output:
         MODEL,
     log:
-        "results/weights/{weights}/logs/convert_roberta.log",
+        WEIGHTS / "logs/convert_roberta.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("huggingface")),
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("convert-roberta"),
         own=JOBS.own("folder"),
@@ -43,15 +39,13 @@ rule convert_roberta:
 
 rule demo_text:
     output:
-        "results/weights/{weights}/generated/{split}.txt",
+        WEIGHTS / "generated/{split}.txt",
     log:
-        "results/weights/{weights}/logs/demo_text.{split}.log",
+        WEIGHTS / "logs/demo_text.{split}.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
         split=any_of(TRAINED),
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("demo-text"),
         settings=lambda wildcards: as_json(JOBS.pretraining(wildcards).generate),
@@ -65,15 +59,11 @@ rule learn_gpt2_bpe:
     output:
         VOCABULARY,
     log:
-        "results/weights/{weights}/logs/learn_gpt2_bpe.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/learn_gpt2_bpe.tsv"
+        WEIGHTS / "logs/learn_gpt2_bpe.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     group:
         "pretraining-text"
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("learn-gpt2-bpe"),
         own=JOBS.own("text"),
@@ -89,22 +79,13 @@ rule encode_text:
         valid=JOBS.pretraining_text("valid"),
         vocabulary=rules.learn_gpt2_bpe.output,
     output:
-        expand(
-            "results/weights/{weights}/text/{split}.{kind}",
-            split=TRAINED,
-            kind=("bin", "idx"),
-            allow_missing=True,
-        ),
+        each(WEIGHTS / "text/{split}.{kind}", split=TRAINED, kind=("bin", "idx")),
     log:
-        "results/weights/{weights}/logs/encode_text.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/encode_text.tsv"
+        WEIGHTS / "logs/encode_text.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
     group:
         "pretraining-text"
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("encode-text"),
         own=JOBS.own("train", "valid"),
@@ -120,17 +101,13 @@ rule pretrain:
         text=rules.encode_text.output,
         vocabulary=rules.learn_gpt2_bpe.output,
     output:
-        model="results/weights/{weights}/model.pt",
-        summary="results/weights/{weights}/train.json",
-        history="results/weights/{weights}/history.csv",
+        model=WEIGHTS / "model.pt",
+        summary=WEIGHTS / "train.json",
+        history=WEIGHTS / "history.csv",
     log:
-        "results/weights/{weights}/train.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/pretrain.tsv"
+        WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("pretrain")),
-    conda:
-        "../envs/synmask.yaml"
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
@@ -155,17 +132,15 @@ rule encode_parses:
         parses=JOBS.continued_parses,
         weights=JOBS.weights_files,
     output:
-        data="results/weights/{weights}/ids/{split}.npz",
-        syntax="results/weights/{weights}/ids/syntax.{split}.npy",
-        counts="results/weights/{weights}/ids/syntax.{split}.json",
+        data=WEIGHTS / "ids/{split}.npz",
+        syntax=WEIGHTS / "ids/syntax.{split}.npy",
+        counts=WEIGHTS / "ids/syntax.{split}.json",
     log:
-        "results/weights/{weights}/logs/encode_parses.{split}.log",
+        WEIGHTS / "logs/encode_parses.{split}.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("continued")),
         split=any_of(TRAINED),
     localrule: True
-    conda:
-        "../envs/synmask.yaml"
     params:
         code=JOBS.code("encode-parses"),
         own=JOBS.own("parses"),
@@ -179,21 +154,17 @@ rule encode_parses:
 
 rule continue_pretraining:
     input:
-        data=expand("results/weights/{weights}/ids/{split}.npz", split=TRAINED, allow_missing=True),
-        syntax=expand("results/weights/{weights}/ids/syntax.{split}.npy", split=TRAINED, allow_missing=True),
+        data=each(WEIGHTS / "ids/{split}.npz", split=TRAINED),
+        syntax=each(WEIGHTS / "ids/syntax.{split}.npy", split=TRAINED),
         weights=JOBS.weights_files,
     output:
         MODEL,
-        summary="results/weights/{weights}/train.json",
-        history="results/weights/{weights}/history.csv",
+        summary=WEIGHTS / "train.json",
+        history=WEIGHTS / "history.csv",
     log:
-        "results/weights/{weights}/train.log",
-    benchmark:
-        "results/weights/{weights}/benchmarks/continue_pretraining.tsv"
+        WEIGHTS / "train.log",
     wildcard_constraints:
         weights=any_of(JOBS.weights_from("continued")),
-    conda:
-        "../envs/synmask.yaml"
     threads: JOBS.need("threads")
     resources:
         **TRAINING,

@@ -106,7 +106,7 @@ def _models(
     own: Sequence[Path], systems: Sequence[str], seed: int, corpus: str | None, direction: str | None
 ) -> tuple[dict[str, Path], Path | None]:
     """Label → model file of the requested runs, and the gold trees of their validation set."""
-    from synmask.pipeline.workflow.paths import run_file
+    from synmask.pipeline.paths import run_file
 
     config, _, files = laid_over(own)
     path = files[-1]

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from synmask.pipeline.config.base import DIRECTION, sides
+from synmask.pipeline.config.base import LANGUAGE, sides
 from synmask.pipeline.config.benchmarks import RobertaSize
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS, Model, Resources
 from synmask.pipeline.languages import known_as
+from synmask.pipeline.paths import PAIR, RESULTS, as_regex, filled
 
 BYTES = 4  # per parameter
 TRAINED = 4  # values per parameter in training: itself, its gradient, Adam's two moments
@@ -54,8 +55,13 @@ def check_machine(config: Config, words: Iterable[str]) -> None:
 
 def _pairs(config: Config, words: Iterable[str], targets: Iterable[str]) -> dict[Pair, None]:
     """Corpora and directions of paths such as results/demo/de-en/…, and of the targets' experiments."""
-    paths = (re.match(rf"results/([a-z0-9-]+)/({DIRECTION})/", word) for word in words)
-    pairs = dict.fromkeys(path.groups() for path in paths if path and path[1] in config.corpora)
+    pair = as_regex(f"{PAIR}/", source=LANGUAGE, target=LANGUAGE)
+    paths = (re.match(pair, word) for word in words)
+    pairs = dict.fromkeys(
+        (path["corpus"], f"{path['source']}-{path['target']}")
+        for path in paths
+        if path and path["corpus"] in config.corpora
+    )
     for name in (name for target in targets for name in config.members(target)):
         entry = config.plain_experiments[name]
         pairs |= dict.fromkeys((entry.corpus, direction) for direction in entry.directions)
@@ -75,7 +81,7 @@ def _check_texts(config: Config, corpus: str, direction: str) -> None:
     entry = config.corpora[corpus]
     for split in SPLITS if entry.files and not entry.url else ():
         for language in sides(direction):
-            made = f"results/{corpus}/{direction}/text/{split}.{language}"
+            made = filled(f"{PAIR}/text/{split}.{language}", direction, corpus=corpus)
             for path in config.raw_files(corpus, split, language):
                 if not os.path.exists(path) and not os.path.exists(made):
                     raise Fault(("corpora", corpus, "files", split), f"{path}: no such file")
@@ -101,7 +107,7 @@ def _check_benchmark(config: Config, benchmark: str) -> None:
         (("benchmarks", benchmark, "folder"), entry.folder),
         ((*weights, "huggingface"), source.huggingface),
     ]
-    made = ("results/", f"{config.data_dir}/")  # by the workflow
+    made = (f"{RESULTS}/", f"{config.data_dir}/")  # by the workflow
     for split, paths in source.pretrain.text.items() if source.pretrain else ():
         own += [((*weights, "pretrain", "text", split), path) for path in paths if not path.startswith(made)]
     for key, path in own:

@@ -47,6 +47,7 @@ from synmask.pipeline.config.sections import (
 )
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import known_as
+from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
 from synmask.pipeline.tasks import TASKS
 
 PARSED = "en"  # the language of the tasks
@@ -128,9 +129,9 @@ class Config(Section):
         """Paths of a split's raw text (downloaded, generated or the user's): one, or one per test set."""
         entry = self.corpora[corpus]
         if entry.generate is not None:
-            return [f"results/{corpus}/raw/{split}.{language}"]
+            return [filled(f"{CORPUS}/raw/{split}.{language}", corpus=corpus)]
         if entry.format is not None:
-            return [f"results/{corpus}/raw/{'-'.join(entry.languages)}/{split}.{language}"]
+            return [filled(f"{CORPUS}/raw/{'-'.join(entry.languages)}/{split}.{language}", corpus=corpus)]
         names = [name.replace("{language}", language) for name in entry.file_names(split)]
         return [f"{self.data_dir}/{entry.download}/{name}" if entry.url else name for name in names]
 
@@ -163,7 +164,7 @@ class Config(Section):
         They are its own if generated, else those of the task, or of its test sets: these are apart so that
         no system trains again because they are read.
         """
-        entry, stem = self.benchmarks[benchmark], f"results/{benchmark}/{task}/syntax"
+        entry, stem = self.benchmarks[benchmark], filled(f"{TASK}/syntax", benchmark=benchmark, task=task)
         if entry.generate is not None:
             return [f"{stem}/{part}"]
         test = part in entry.tasks[task].test_rows
@@ -245,10 +246,10 @@ class Config(Section):
         if split == "train":
             return None
         if entry.generate is not None:
-            return f"results/{corpus}/raw/{split}.{language}.trees"
+            return f"{self.raw_files(corpus, split, language)[0]}.trees"
         if entry.trees == "corenlp":
             pair = self.parsed_pair(corpus, language)
-            return f"results/{corpus}/{pair}/syntax/{split}.{language}.trees" if pair else None
+            return filled(f"{PAIR}/syntax/{split}.{language}.trees", pair, corpus=corpus) if pair else None
         template = entry.trees.get(split)
         return template.replace("{language}", language) if template else None
 
@@ -260,7 +261,7 @@ class Config(Section):
         if self.corpora[corpus].generate is not None:
             [stem] = self.raw_files(corpus, split, language)
         elif pair := self.parsed_pair(corpus, language):
-            stem = f"results/{corpus}/{pair}/syntax/{split}.{language}"
+            stem = filled(f"{PAIR}/syntax/{split}.{language}", pair, corpus=corpus)
         else:
             return {}
         return {"trees": f"{stem}.trees", "heads": f"{stem}.heads"}

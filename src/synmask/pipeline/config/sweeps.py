@@ -11,6 +11,7 @@ from synmask.pipeline.config.faults import Fault, check_known, validated
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.schema import Config, flat
 from synmask.pipeline.config.sections import Experiment, Sweep, System
+from synmask.pipeline.paths import FIGURES, RESULTS, TABLES
 
 
 def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def asked_sweeps(config: Config, words: Iterable[str]) -> list[str]:
     """
     words = list(words)
     targets = [word for word in words if word in config.named_targets]
-    if not targets and not any(word.startswith("results/") for word in words):
+    if not targets and not any(word.startswith(f"{RESULTS}/") for word in words):
         targets = list(config.targets)
     members = {name for target in targets for name in config.members(target)}
     return [
@@ -65,8 +66,9 @@ def asked_sweeps(config: Config, words: Iterable[str]) -> list[str]:
 
 def _is_file_of(experiment: str, path: str) -> bool:
     """Whether it is the table, a figure or the page of an experiment."""
-    figure = rf"figures/{experiment}-({DIRECTION}-)?[a-z]+"
-    return bool(re.fullmatch(rf"results/(tables/{experiment}|report-{experiment}|{figure})\.[a-z.]+", path))
+    figure = rf"{FIGURES}/{experiment}-({DIRECTION}-)?[a-z]+"
+    stems = rf"{TABLES}/{experiment}|{RESULTS}/report-{experiment}|{figure}"
+    return bool(re.fullmatch(rf"({stems})\.[a-z.]+", path))
 
 
 def check_sweeps(config: Config, experiments: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from synmask.pipeline.config.base import Cost, Metric, Parsing, Translation, Val
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import Experiment, Table
+from synmask.pipeline.paths import TASK, filled
 
 SWEPT = ("valid_bleu_tokenised", "bleu_tokenised", "valid_sacrebleu", "sacrebleu")  # of a sweep's table
 BASELINES = {"majority": "Majority", "bag-of-words": "Bag of words"}
@@ -128,7 +129,7 @@ def task_files(plan: Plan) -> list[str]:
     for column, system, seed in _cells(plan):
         run = [f"{system}/seed{seed}/{name}" for name in ("scores.json", "examples.csv")]
         names = ["baselines.json"] if system in BASELINES else run
-        paths += [f"results/{column['corpus']}/{column['task']}/{name}" for name in names]
+        paths += [filled(f"{TASK}/{name}", benchmark=column["corpus"], task=column["task"]) for name in names]
     return list(dict.fromkeys(paths))
 
 

@@ -19,6 +19,7 @@ from synmask.pipeline.config.sections import RunSettings, Table
 from synmask.pipeline.config.table_plan import asked_runs
 from synmask.pipeline.config.table_plan import plan as table_plan
 from synmask.pipeline.files import read_object
+from synmask.pipeline.paths import below_results
 from synmask.pipeline.translation.task import model_class, transformer_config
 from synmask.pipeline.workflow.hours import REFERENCE, Clock, Hours, as_text, read_record, side_by_side
 
@@ -178,7 +179,7 @@ def _benchmark_tables(config: Config, targets: Iterable[str]) -> list[Table]:
 def _parse_reports(config: Config, benchmark: str, task: str, results: Path) -> list[dict[str, Any]]:
     """CoreNLP's reports on the files of a task that it has parsed."""
     prefixes = config.task_parses(benchmark, task, "train")
-    paths = [results / f"{prefix.removeprefix('results/')}.json" for prefix in prefixes]
+    paths = [results / f"{below_results(prefix)}.json" for prefix in prefixes]
     there = {path: read_object(path) for path in paths if path.exists()}
     return [read_record(path, *({"seconds", "parsed"} & report.keys())) for path, report in there.items()]
 

@@ -17,6 +17,7 @@ from synmask.pipeline.config.benchmarks import RobertaSize
 from synmask.pipeline.config.machine import least_parameters, least_roberta
 from synmask.pipeline.config.sections import Model
 from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.paths import CORPUS, RESULTS, below_results, filled
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reference.yaml").read_text("utf-8"))
 BASE = RobertaSize()  # RoBERTa-base, which the reference fine-tunes
@@ -125,11 +126,11 @@ class Clock:
 
         None if it is not known.
         """
-        here = self.results / path.removeprefix("results/") if path.startswith("results/") else Path(path)
+        here = self.results / below_results(path) if path.startswith(f"{RESULTS}/") else Path(path)
         if here.is_file() and here.suffix != ".gz":
             return here.stat().st_size
         for corpus in self.config.corpora:
-            if path.startswith(f"results/{corpus}/raw/train."):
+            if path.startswith(filled(f"{CORPUS}/raw/train.", corpus=corpus)):
                 pairs = self.number_of_pairs(corpus, path.rpartition(".")[2])
                 return None if pairs is None else pairs * REFERENCE["pretraining"]["line"]
         return None

@@ -1,21 +1,22 @@
 """Parameters and inputs of a job by its wildcards: settings as JSON, optional inputs, source files."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from synmask.pipeline.config import Config, as_json
 from synmask.pipeline.config.benchmarks import Benchmark, Continued, FinetuningSettings, NluTask, Pretrain
 from synmask.pipeline.config.guides import GuideOptions
 from synmask.pipeline.config.sections import Corpus, Resources, RunSettings
+from synmask.pipeline.paths import BENCHMARK, PAIR, RESULTS, TASK, TUNED, WEIGHTS, filled
 from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow.hours import Clock
-from synmask.pipeline.workflow.paths import PAIR, TASK, WEIGHTS
 from synmask.pipeline.workflow.sources import Chosen, contents, digest
 
 Wildcards = Any  # Snakemake's, as attributes
 Told = Callable[[Wildcards], Any]
-VOCABULARY = [f"{WEIGHTS}{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
-MODEL = [f"{WEIGHTS}model.pt", *VOCABULARY]  # of a RoBERTa
+VOCABULARY = [f"{WEIGHTS}/{name}" for name in ("encoder.json", "vocab.bpe", "dict.txt")]
+MODEL = [f"{WEIGHTS}/model.pt", *VOCABULARY]  # of a RoBERTa
 LONGEST = 1023  # sub-words: fairseq's 1024 positions without that of </s>
 # Steps on text ask for this. Measured on Multi30k's 29,000 pairs on one core: 4 s or less for a step, 6 s for
 # learn_bpe; 40 to 160 MB, 550 MB for binarise. Snakemake itself takes 400 MB in each job.
@@ -31,6 +32,11 @@ class Jobs:
 
     def __init__(self, config: Config) -> None:
         self.config, self._clock = config, Clock(config)
+        # of each run or task once, for the many jobs that ask
+        self._run_settings = cache(config.run_settings)
+        self._template_settings = cache(config.template_settings)
+        self._nlu_settings = cache(config.nlu_settings)
+        self._training_of = cache(config.training_of)
 
     # ---- all jobs ------------------------------------------------------------------------------------------
 
@@ -48,7 +54,7 @@ class Jobs:
         Files that steps make or download are known otherwise.
         """
         fetched = (f"{self.config.data_dir}/{name}/" for name in (*self.config.downloaded, "corenlp"))
-        made = ("results/", *fetched)
+        made = (f"{RESULTS}/", *fetched)
 
         def checksum(wildcards: Wildcards, input: Any) -> str:
             named = (input.get(name) or () for name in inputs)
@@ -144,7 +150,7 @@ class Jobs:
 
     def clean_tokens(self, wildcards: Wildcards) -> str:
         """The tokens to split into sub-words: for the training split, the pairs that `clean` kept."""
-        return PAIR + ("clean" if wildcards.split == "train" else "tokens") + "/{split}.{language}"
+        return PAIR / ("clean" if wildcards.split == "train" else "tokens") / "{split}.{language}"
 
     def most_subwords(self, wildcards: Wildcards) -> int | None:
         """The maximum length of a sentence that a model will translate; None: nothing translates it."""
@@ -152,12 +158,12 @@ class Jobs:
 
     def kept_lines(self, wildcards: Wildcards) -> list[str]:
         """The record of the lines that `clean` kept; none for splits that are not cleaned."""
-        return [PAIR + "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
+        return [PAIR / "clean/kept.{source}-{target}"] if wildcards.split == "train" else []
 
     def cased_tokens(self, wildcards: Wildcards) -> str:
         """Tokens in their true case: the corpus' own, unless these are lower-cased."""
         lowercase = self.corpus(wildcards).text.lowercase
-        return PAIR + ("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
+        return PAIR / ("syntax/{split}.{language}.cased" if lowercase else "tokens/{split}.{language}")
 
     def gold(self, wildcards: Wildcards) -> dict[str, str]:
         """The validation set's gold trees as "gold" and, if there are any, gold heads as "heads"."""
@@ -173,7 +179,7 @@ class Jobs:
 
     def annotations(self, *splits: str) -> Told:
         """The annotations of these splits, if the system reads any."""
-        files = [PAIR + f"bin/syntax.{split}.{{source}}.npy" for split in splits]
+        files = [f"{PAIR}/bin/syntax.{split}.{{source}}.npy" for split in splits]
         return lambda wildcards: files if self.guide(wildcards).reads else []
 
     def run_settings(self, wildcards: Wildcards) -> str:
@@ -181,11 +187,11 @@ class Jobs:
         return as_json(self._training(wildcards))
 
     def _training(self, wildcards: Wildcards) -> RunSettings:
-        return self.config.run_settings(*_run_of(wildcards))
+        return self._run_settings(*_run_of(wildcards))
 
     def kept(self, wildcards: Wildcards) -> int:
         """Number of epochs whose models make up the final one."""
-        return self.config.training_of(wildcards.corpus, wildcards.system).kept
+        return self._training_of(wildcards.corpus, wildcards.system).kept
 
     def run(self, wildcards: Wildcards, **more: Any) -> str:
         """The description of a run for score files, as JSON."""
@@ -210,7 +216,7 @@ class Jobs:
         return as_json(self.config.template_cut(*_run_of(wildcards)))
 
     def template_settings(self, wildcards: Wildcards) -> str:
-        return as_json(self.config.template_settings(*_run_of(wildcards)))
+        return as_json(self._template_settings(*_run_of(wildcards)))
 
     def template_text(self, wildcards: Wildcards) -> str:
         """The text settings of the model that predicts templates, whose target is not text, as JSON."""
@@ -219,7 +225,7 @@ class Jobs:
         return as_json({"tokeniser": tokeniser, "lowercase": text.lowercase})
 
     def template_run(self, wildcards: Wildcards) -> str:
-        return self.run(wildcards, settings=self.config.template_settings(*_run_of(wildcards)).plain())
+        return self.run(wildcards, settings=self._template_settings(*_run_of(wildcards)).plain())
 
     # ---- language understanding ----------------------------------------------------------------------------
 
@@ -232,7 +238,7 @@ class Jobs:
 
     def pretraining_text(self, split: str) -> Told:
         """The text of a pre-training: files of the user's, or generated."""
-        generated = [f"{WEIGHTS}generated/{split}.txt"]
+        generated = [f"{WEIGHTS}/generated/{split}.txt"]
         return lambda wildcards: [*self.pretraining(wildcards).text.get(split, generated)]
 
     def continued_parses(self, wildcards: Wildcards) -> list[str]:
@@ -262,10 +268,10 @@ class Jobs:
         return entry.weights_of.get(getattr(wildcards, "system", None), entry.weights)
 
     def weights_folder(self, wildcards: Wildcards) -> str:
-        return f"results/weights/{self.weights(wildcards)}"
+        return filled(WEIGHTS, weights=self.weights(wildcards))
 
     def weights_files(self, wildcards: Wildcards) -> list[str]:
-        return [path.format(weights=self.weights(wildcards)) for path in MODEL]
+        return [filled(path, weights=self.weights(wildcards)) for path in MODEL]
 
     def of_parts(self, path: str) -> Told:
         """This file for each part of a task that is predicted."""
@@ -273,8 +279,8 @@ class Jobs:
 
     def of_seeds(self, name: str) -> Told:
         """This file of a system's run with each seed of a task."""
-        stem = f"{TASK}{{system}}/seed"
-        return lambda w: [f"{stem}{seed}/{name}" for seed in self.config.benchmark_seeds(w.benchmark)]
+        path = TUNED / name
+        return lambda w: [filled(path, seed=seed) for seed in self.config.benchmark_seeds(w.benchmark)]
 
     def task_sources(self, wildcards: Wildcards) -> list[str]:
         """The sources of a part of a task."""
@@ -289,8 +295,7 @@ class Jobs:
     def submitted(self, name: str) -> Told:
         """This file of a system's answers to each test set of a benchmark, in the order of `SUBMISSION`."""
         return lambda wildcards: [
-            f"results/{wildcards.benchmark}/{task}/{wildcards.system}/test/{part}.{name}"
-            for task, part in SUBMISSION.values()
+            f"{BENCHMARK}/{task}/{{system}}/test/{part}.{name}" for task, part in SUBMISSION.values()
         ]
 
     def submitted_rows(self, wildcards: Wildcards) -> list[int]:
@@ -305,7 +310,7 @@ class Jobs:
 
     def task_rows(self, wildcards: Wildcards) -> list[str]:
         """The TSV of each of these parts."""
-        return [f"{TASK}{part}.tsv" for part in self.parsed_parts(wildcards)]
+        return [f"{TASK}/{part}.tsv" for part in self.parsed_parts(wildcards)]
 
     def task_sizes(self, wildcards: Wildcards) -> str:
         """Sizes and seed of a generated task, as JSON."""
@@ -327,7 +332,7 @@ class Jobs:
 
         def files(wildcards: Wildcards) -> list[str]:
             names = [self.task(wildcards).parts[0] if part == "valid" else part for part in parts]
-            return [TASK + f"ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
+            return [f"{TASK}/ids/syntax.{part}.npy" for part in names] if self.guide(wildcards).reads else []
 
         return files
 
@@ -335,7 +340,7 @@ class Jobs:
         return as_json(self._finetuning(wildcards))
 
     def _finetuning(self, wildcards: Wildcards) -> FinetuningSettings:
-        return self.config.nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
+        return self._nlu_settings(wildcards.benchmark, wildcards.task, wildcards.system)
 
     def weights_run(self, wildcards: Wildcards) -> dict[str, Any]:
         """Which weights a training starts from; those that are trained here also have settings and a seed."""

@@ -21,6 +21,7 @@ from synmask.pipeline.config import Fault, fault, read_yaml
 from synmask.pipeline.config.base import Count, Line, Section, matching
 from synmask.pipeline.config.faults import validated
 from synmask.pipeline.files import UserError
+from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow import terminal
 from synmask.pipeline.workflow.hours import TRAININGS
 
@@ -136,7 +137,7 @@ def kind_of(job: Any) -> str:
 def title(job: Any) -> str:
     """The name of a job for people, such as synmask/iwslt14/de-en/grammar/seed3:train."""
     folder = os.path.commonpath([os.path.dirname(path) or "." for path in job.output])
-    return f"synmask/{folder.removeprefix('results/')}:{kind_of(job)}"
+    return f"synmask/{below_results(folder)}:{kind_of(job)}"
 
 
 def is_training(job: Any) -> bool:
@@ -397,7 +398,8 @@ def table(workflow: Any) -> list[str]:
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
     registry, dry = ExecutorPluginRegistry(), workflow._executor_plugin
-    if not workflow.dag or not registry.is_installed("slurm"):
+    profiled = any("slurm_partition" in rule.resources for rule in workflow.rules)
+    if not workflow.dag or not profiled or not registry.is_installed("slurm"):
         return []
     try:
         workflow._executor_plugin = registry.get_plugin("slurm")  # in a dry run all jobs count as local

@@ -20,8 +20,17 @@ from synmask.pipeline.config.table_plan import (
     task_files,
 )
 from synmask.pipeline.files import UserError
+from synmask.pipeline.paths import (
+    BENCHMARK,
+    FIGURES,
+    METHOD,
+    RESULTS,
+    filled,
+    run_file,
+    table_file,
+    task_figure,
+)
 from synmask.pipeline.tasks import SUBMISSION
-from synmask.pipeline.workflow.paths import METHOD, run_file, table_file, task_figure
 
 SHOWN = (
     "scores.json",
@@ -78,7 +87,7 @@ class Targets:
     def page(self, target: str) -> list[str]:
         """The page of a target; with `partial`, only if requested by name."""
         paged = target in self.config.experiments or target in self.benchmark_tables
-        return [f"results/report-{target}.html"] if paged and not self.config.partial else []
+        return [f"{RESULTS}/report-{target}.html"] if paged and not self.config.partial else []
 
     def target_tables(self, target: str) -> list[str]:
         own = [path for name in self.config.own_experiments(target) for path in self.experiment_tables(name)]
@@ -114,7 +123,8 @@ class Targets:
 
     def _continued_on(self, table: Table) -> Iterator[str]:
         """The tasks whose parsed sentences continue the pre-training of a benchmark table's systems."""
-        benchmark, tasks = self.config.benchmarks[table.benchmark], f"results/{table.benchmark}/"
+        benchmark = self.config.benchmarks[table.benchmark]
+        tasks = filled(f"{BENCHMARK}/", benchmark=table.benchmark)
         for system in {*table.systems} & {*benchmark.weights_of}:
             parses = self.config.weights[benchmark.weights_of[system]].continued.parses
             for prefix in itertools.chain(*parses.values()):
@@ -134,7 +144,7 @@ class Targets:
                 key = f"benchmarks.{name}.tasks.{task}.test_rows.{part}"
                 raise UserError(f"{key}: missing; GLUE's server wants the answers to all test sets")
         systems = [one for one in self.config.all_tables[table].systems if one in self.config.systems]
-        return [f"results/{name}/submission/{system}.zip" for system in systems]
+        return [filled(BENCHMARK + "/submission/{system}.zip", benchmark=name, system=one) for one in systems]
 
     def submitted_tables(self) -> list[str]:
         """The benchmark tables whose tasks are GLUE's, all of them."""
@@ -208,7 +218,7 @@ class Targets:
         ]
 
     def figures(self, experiment: str) -> list[str]:
-        stem = f"results/figures/{experiment}"
+        stem = f"{FIGURES}/{experiment}"
         files = [f"{stem}-bleu.svg"]
         if self.config.swept_setting(experiment):
             files.append(f"{stem}-sweep.svg")
@@ -224,7 +234,7 @@ class Targets:
         """Heading and path of the pages of trees."""
         drawn = [name for name in self.entry(experiment).directions if self._drawn(experiment, name)]
         return [
-            (f"Trees, {name.title().replace('-', '→')}", f"results/figures/{experiment}-{name}-trees.html")
+            (f"Trees, {name.title().replace('-', '→')}", f"{FIGURES}/{experiment}-{name}-trees.html")
             for name in drawn
         ]
 

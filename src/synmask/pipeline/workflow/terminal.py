@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synmask.pipeline.config import read_yaml
-from synmask.pipeline.config.base import DIRECTION
+from synmask.pipeline.config.base import LANGUAGE
 from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.files import UserError
+from synmask.pipeline.paths import RUN, as_regex, below_results
 from synmask.pipeline.workflow.hours import TRAININGS
 
 TAIL = 16384  # bytes read from the end of a log
@@ -78,7 +79,7 @@ class Job:
     @property
     def name(self) -> str:
         """The name of a training: its folder in results/."""
-        return str(Path(self.outputs[0]).parent).removeprefix("results/")
+        return below_results(str(Path(self.outputs[0]).parent))
 
     def look(self) -> None:
         """Read the training's progress from its log."""
@@ -282,8 +283,8 @@ def unknown(text: str) -> str | None:
 
 def _astray(path: str) -> str:
     """The part of a run's path that is no name here, and the nearest that is."""
-    if found := re.match(rf"results/([^/]+)/{DIRECTION}/([^/]+)/seed([^/]+)/", path):
-        corpus, system, seed = found.groups()
+    if found := re.match(as_regex(f"{RUN}/", source=LANGUAGE, target=LANGUAGE), path):
+        corpus, system, seed = found["corpus"], found["system"], found["seed"]
         for kind, name, known in (("corpus", corpus, WORKFLOW.corpora), ("system", system, WORKFLOW.systems)):
             if name not in known:
                 return f"no {kind} {name!r}{nearest(name, known)}"
