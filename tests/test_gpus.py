@@ -140,24 +140,31 @@ def test_workers_share_an_updates_batches_evenly(batches, there, number):
     ("module", "function", "words"),
     [
         (
-            "train",
-            "train",
+            "training.loop",
+            "_processes",
             "train --data d --run r --source de --target en --settings SETTINGS --seed 1 --keep 1",
         ),
-        ("decode", "decode_files", "decode --model m --inputs i --outputs o --settings {}"),
-        ("parse", "parse_file", "parse --model m --input i --output o --distribution d"),
+        ("translation.decode", "load_model", "decode --model m --inputs i --outputs o --settings {}"),
+        ("translation.parse", "load_model", "parse --model m"),
+        ("roberta.finetune", "load", "predict --model m --weights w --data d --output o"),
     ],
 )
 def test_verbs_lease_before_they_work(monkeypatch, module, function, words):
+    """As soon as they would look at GPUs or a model, they see what they have leased."""
     config = load(read_all(project_files(Path(__file__).parents[1])))
     words = [
         word.replace("SETTINGS", as_json(config.run_settings("demo", "de-en", "grammar")))
         for word in words.split()
     ]
     seen = []
-    room = importlib.import_module(f"synmask.pipeline.translation.{module}")
-    monkeypatch.setattr(room, function, lambda *a, **k: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+
+    def look(*_):
+        seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
+        raise UserError("seen")
+
+    monkeypatch.setattr(importlib.import_module(f"synmask.pipeline.{module}"), function, look)
     with gpus.lease(1):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-        main([*words, "--gpus", "1"])
+        with pytest.raises(SystemExit):
+            main([*words, "--gpus", "1"])
     assert seen == ["1"]

@@ -16,7 +16,7 @@ from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.decode import decode_files, predict_templates, searched
 from synmask.pipeline.translation.inputs import encoded
-from synmask.pipeline.translation.parse import likely_parents, parse_text
+from synmask.pipeline.translation.parse import likely_parents, parse, parse_text
 from synmask.pipeline.translation.translate import Translator
 
 

@@ -144,7 +144,7 @@ def _missed(jobs, verb, loaded, **wildcards):
     """Source files that a step loaded and that are not among its sources."""
     known = sources(verb, jobs.loaded_by_name(SimpleNamespace(**wildcards)))
     files = {str(path_of(name)) for name in loaded if name not in PLUMBING and not name.endswith(".kernel")}
-    return {file for file in files - {*known} if Path(file).stat().st_size}
+    return {file for file in files - {*known} if "/pipeline/cli/" not in file and Path(file).stat().st_size}
 
 
 def _check_loaded(project):

@@ -37,7 +37,7 @@ def test_the_environment_of_corenlp_has_what_its_verbs_import():
             there.add(name)
             todo += [re.match(r"[\w-]+", one)[0] for one in requires(name) or () if "extra ==" not in one]
     program = """
-import sys, requests, tqdm, synmask.pipeline.cli, synmask.pipeline.cli.constituency, synmask.pipeline.cli.corpora
+import sys, requests, tqdm, synmask.pipeline.cli, synmask.pipeline.corpora.download
 import synmask.pipeline.corpora.jars, synmask.pipeline.syntax.corenlp, synmask.pipeline.syntax.jvm
 print(*{name.partition(".")[0] for name in sys.modules} - {*sys.stdlib_module_names})
 """

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter, Token
@@ -100,7 +99,7 @@ Identity = Annotated[
 Lowercase = Annotated[bool, Parameter(help="Compare without case.")]
 Figure = Annotated[Path, Parameter(help="Prefix of .svg, .pdf and .csv.")]
 
-BY_HAND: Mapping[str, Any] = MappingProxyType({})  # the run of a step that is a part of none
+BY_HAND: Mapping[str, Any] = {}  # the run of a step that is a part of none; a worker takes no mapping proxy
 
 TaskName = Annotated[str, Parameter(help="cola, rte, …")]
 Parts = Annotated[Some[str], Parameter(help="Names of the parts, such as dev.")]

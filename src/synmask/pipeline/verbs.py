@@ -7,7 +7,7 @@ A verb's module is imported when it runs, and its results depend on what this mo
 PEOPLE = {
     "plan": "cli.planning:plan",
     "doctor": "cli.planning:doctor",
-    "translate": "translation.translate:translate",
+    "translate": "cli.translate:translate",
     "tree": "cli.trees:tree",
     "parse": "translation.parse:parse",
     "parseval": "reporting.score_trees:parseval",

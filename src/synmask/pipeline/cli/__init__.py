@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownCommandError, UnusedCliTokensError
-from pydantic import ValidationError
 
 from synmask.pipeline.files import TryAgain, UserError, endless, machine_fault
 from synmask.pipeline.provenance import check_code
@@ -138,6 +137,8 @@ def _too_early(*_: object) -> NoReturn:
 
 def _usage(error: CycloptsError) -> str:
     """The error in the command line, as one line."""
+    from pydantic import ValidationError
+
     from synmask.pipeline.config.faults import first_fault, nearest
 
     if isinstance(error, UnknownCommandError):  # whose own text takes the import of all verbs

@@ -1,5 +1,6 @@
 """A RoBERTa in Hugging Face's format → a weights folder."""
 
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,6 +62,7 @@ def convert_huggingface(*, input: Path, output: Path) -> None:
         vocabulary = Path(temporary)
         _write_vocabulary(input, vocabulary, words)
         save_weights(output, state, shape, vocabulary)
+    print(shape, file=sys.stderr)
 
 
 def _shape(path: Path) -> tuple[RobertaShape, int]:

@@ -7,6 +7,7 @@ ids, as in the published roberta.base.tar.gz; the other two are GPT-2's, which f
 import os
 import re
 import shutil
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -164,12 +165,13 @@ def unpack_archive(*, archive: Path, encoder_json: Path, vocab: Path, output: Pa
     with TemporaryDirectory(prefix=".weights-", dir=output.parent) as temporary:
         unpacked = Path(temporary)
         unpack(archive, [f"{name}/model.pt", f"{name}/dict.txt"], unpacked)
-        _read(unpacked, archive, encoder)
+        weights = _read(unpacked, archive, encoder)
         shutil.copyfile(encoder_json, unpacked / "encoder.json")
         shutil.copyfile(vocab, unpacked / "vocab.bpe")
         output.mkdir(exist_ok=True)
         for file in (*VOCABULARY, "model.pt"):
             os.replace(unpacked / file, output / file)
+    print(weights.shape, file=sys.stderr)
 
 
 def _read(folder: Path, called: Path, encoder: dict[str, int]) -> Weights:

@@ -28,6 +28,7 @@ PLUMBING = frozenset(
         "synmask.pipeline.provenance",
         "synmask.pipeline.training.lock",
         "synmask.pipeline.training.progress",
+        "synmask.pipeline.verbs",
     }
 )
 Chosen = frozenset[tuple[str, str]]  # a module that loads others by name, and one that it loads
