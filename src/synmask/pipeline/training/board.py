@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.trainer import Trainer
-from tensorboardX import SummaryWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.record_writer import RecordWriter
+from tensorboardX.summary import scalar
 
 INTERVAL = 10.0  # seconds between two points within an epoch
 OTHERS = {"epoch", "updates", "seconds"}  # columns of history.csv that are no curve
@@ -20,7 +22,11 @@ class Board:
     """
 
     def __init__(self, run: Path, updates: int) -> None:
-        self.writer = SummaryWriter(str(run / "tensorboard"), purge_step=updates + 1, flush_secs=5)
+        folder = run / "tensorboard"
+        folder.mkdir(exist_ok=True)
+        self.writer = RecordWriter(str(folder / f"events.out.tfevents.{time.time_ns()}"))
+        self._add(file_version="brain.Event:2")
+        self._add(step=updates + 1, session_log=SessionLog(status=SessionLog.START))
         self.last = time.perf_counter()
 
     def update(self, trainer: Trainer, totals: Any, started: float) -> None:
@@ -39,5 +45,8 @@ class Board:
 
     def _write(self, values: Mapping[str, Any], trainer: Trainer) -> None:
         for name, value in values.items():
-            self.writer.add_scalar(name, float(value), trainer.get_num_updates())
+            self._add(step=trainer.get_num_updates(), summary=scalar(name, float(value)))
         self.writer.flush()
+
+    def _add(self, **event: Any) -> None:
+        self.writer.write(Event(wall_time=time.time(), **event).SerializeToString())
