@@ -65,7 +65,7 @@ def steps() -> None:
 
 
 def _sentence(place: str) -> str:
-    """What the docstring of a verb's function begins with."""
+    """The beginning of the docstring of a verb's function."""
     module, _, name = place.partition(":")
     stem = HERE.joinpath(*module.split("."))
     file = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
@@ -121,7 +121,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _tell(counts: Mapping[str, int]) -> None:
-    """Print to stderr what a verb has counted."""
+    """Print the counts of a verb to stderr."""
     said = (f"{what.replace('_', ' ')}: {count:,}" for what, count in counts.items())
     print(", ".join(said), file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""What the files of scores have in common."""
+"""The parts that the files of scores share."""
 
 import shlex
 import sys
