@@ -3,6 +3,10 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ctranslate2.converters.fairseq import set_transformer_decoder, set_transformer_encoder
+from ctranslate2.specs import TransformerSpec
+from ctranslate2.specs.common_spec import Activation
+
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import write_folder
 from synmask.pipeline.files import UserError
@@ -22,14 +26,8 @@ def export_ctranslate2(path: Path, folder: Path) -> None:
     """Write a model file of `average` as a CTranslate2 model in float32, with its BPE codes and a card.
 
     Raises:
-        UserError: it is no model file, or syntax guides the model's attention; or a package is missing.
+        UserError: it is no model file, or syntax guides the model's attention.
     """
-    try:
-        from ctranslate2.converters.fairseq import set_transformer_decoder, set_transformer_encoder
-        from ctranslate2.specs import TransformerSpec
-        from ctranslate2.specs.common_spec import Activation
-    except ImportError:
-        raise UserError("--format ctranslate2 needs its package: pip install ctranslate2") from None
     model, task, text = load_model(path)
     system = task.settings.system
     if system.guide != "none":
