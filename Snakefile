@@ -94,5 +94,4 @@ for made in workflow.rules:
 # for the terminal: what a dry run says of hours, what is said of a target that does not exist
 terminal.WORKFLOW.hours = partial(hours.of_jobs, CONFIG)
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-terminal.WORKFLOW.corpora, terminal.WORKFLOW.systems = [*CONFIG.corpora], [*CONFIG.systems]
 terminal.WORKFLOW.submitted = partial(slurm.table, workflow)

@@ -107,7 +107,7 @@ class LogHandler(LogHandlerBase):
         try:
             if event in self.handlers:
                 self.handlers[event](record)
-        except Exception:
+        except Exception:  # as all of logging's handlers: a message must not end the run
             self.handleError(record)
 
     def _own_words(self, record: Any) -> str | None:
@@ -126,7 +126,7 @@ class LogHandler(LogHandlerBase):
                 try:
                     for line in self._ending():
                         self._say(line)
-                except Exception:  # logging would swallow it
+                except Exception:  # Snakemake swallows all that `close` raises
                     traceback.print_exc()
         super().close()
 

@@ -15,6 +15,7 @@ from synmask.pipeline.cli.trees import as_utf8
 from synmask.pipeline.config import as_json, load, project_files, read_all
 from synmask.pipeline.files import UserError
 from synmask.pipeline.verbs import PEOPLE, VERBS, module_of
+from synmask.pipeline.workflow.hours import of_jobs
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = as_json(load(read_all(project_files(ROOT))).run_settings("demo", "de-en", "grammar"))
@@ -213,24 +214,38 @@ def test_a_corpus_of_ones_own_is_planned_as_the_docs_say(capsys, tmp_path, monke
     }
     assert len(said) == 1
     [said] = said
-    rows = [line.split() for line in said.splitlines() if line.startswith("mine ")]
-    assert {(row[1], row[2]) for row in rows} == {
-        (direction, system) for direction in ("de-en", "en-de") for system in ("transformer", "grammar")
+    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line.startswith("mine/")}
+    assert {*rows} == {
+        f"mine/{direction}/{system}"
+        for direction in ("de-en", "en-de")
+        for system in ("transformer", "grammar")
     }
-    assert all(row[3] == "3" for row in rows)
-    assert "the size of mine is not known: give its number of pairs" in said  # train.de.gz is not there
-    assert [row[7].startswith("~") for row in rows if row[1] == "de-en"] == [True, True]
+    assert all(row[0] == "3" for row in rows.values())
+    unknown = "the size of the text is not known, so that mine/en-de/transformer, mine/en-de/grammar have"
+    assert unknown in said  # train.de.gz is not there
+    assert all(row[4].startswith("~") for run, row in rows.items() if "/de-en/" in run)
 
 
 def test_a_plan_says_the_hours_on_some_gpus(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     said = plan(capsys, "iwslt14-core", "--gpus", "8").out
     assert "?" not in said
-    hours = dict(re.findall(r"^(one GPU|8 GPUs) +about ([\d.]+) ", said, re.M))
-    days = 24 * float(hours["one GPU"])  # "4.6 days", on 8 "14.1 hours"
-    assert 0.95 * days / 8 <= float(hours["8 GPUs"]) <= 1.3 * days / 8
-    assert re.search(r"^no GPU +about \d", said, re.M)
-    assert "published  hours on IWSLT14 are on RTX 3090" in said
+    hours = re.findall(r"^hours +about ([\d.]+) \w+ of training on (.*?), [\d.]+ \w+ on", said, re.M)
+    (one, first), (several, second) = hours
+    assert (first, second) == ("one GPU", "8 GPUs")
+    days = 24 * float(one)  # "4.6 days", on 8 "14.1 hours"
+    assert 0.95 * days / 8 <= float(several) <= 1.3 * days / 8
+
+
+def test_a_plan_and_a_dry_run_say_the_same_hours(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    said = plan(capsys, "multi30k-small").out
+    jobs = [
+        ("train", {"corpus": "multi30k-small", "source": "de", "target": "en", "system": system})
+        for system in ("transformer", "grammar")
+    ]
+    config = load(read_all(project_files()), project_files())
+    assert of_jobs(config, jobs).removesuffix(": see synmask plan") in said
 
 
 def test_a_plan_works_in_any_folder_of_a_checkout_and_says_where_not(capsys, tmp_path, monkeypatch):

@@ -474,7 +474,7 @@ def test_cost_and_runs(runs):
         "Only λ 0.47 and 0.6 with `grammar` were run, beside 0 and 0.3.",
         # of `synmask plan paper-core`
         "52 days on one H100 (110 training runs and 120 fine-tunings), of which the 40 training runs on IWSLT14 "
-        "take about 5, or 8 years on 2 cores",
+        "take about 5, or 4 years on 2 cores",
         # recorded nowhere else
         "up to 40 at once",
         "34 runs first recorded a wrong commit",

@@ -10,17 +10,17 @@ from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.training import checkpoints
 from synmask.pipeline.translation.average import average, save_model
 from synmask.pipeline.translation.plan import (
+    RESUMED,
     count_parameters,
     finetunings,
-    hour_lines,
     lines,
     parsing_lines,
     plan,
-    pretraining_lines,
-    pretrainings,
+    pretrained,
 )
 
-FILES = project_files(Path(__file__).parents[2])
+ROOT = Path(__file__).parents[2]
+FILES = project_files(ROOT)
 
 
 def configuration(change=lambda values: None):
@@ -31,9 +31,9 @@ def configuration(change=lambda values: None):
 
 def test_trainings_are_those_of_the_experiments(tmp_path):
     rows = plan(configuration(), ["demo", "multi30k-small"], tmp_path)
-    assert {(row.corpus, row.direction, row.system): row.seeds for row in rows} == {
-        **{("demo", "de-en", system): (1, 2) for system in ("transformer", "grammar-nobpe", "grammar")},
-        **{("multi30k-small", "de-en", system): (1,) for system in ("transformer", "grammar")},
+    assert {row.name: row.count for row in rows} == {
+        **{f"demo/de-en/{system}": 2 for system in ("transformer", "grammar-nobpe", "grammar")},
+        **{f"multi30k-small/de-en/{system}": 1 for system in ("transformer", "grammar")},
     }
 
 
@@ -42,26 +42,29 @@ def test_what_two_experiments_share_is_counted_once(tmp_path):
         values["experiments"]["again"] = values["experiments"]["demo"] | {"seeds": [2, 3]}
 
     rows = plan(configuration(more), ["demo", "again"], tmp_path)
-    assert [row.seeds for row in rows] == [(1, 2, 3)] * 3
+    assert [row.count for row in rows] == [3] * 3
 
 
 def test_a_table_is_planned_with_its_own_rows_alone(tmp_path):
     rows = plan(configuration(), ["mlm-core"], tmp_path)
-    assert {(row.corpus, row.system) for row in rows} == {
-        (corpus, system)
+    assert {row.name for row in rows} == {
+        f"{corpus}/{direction}/{system}"
         for corpus in ("iwslt14", "nc11")
+        for direction in ("de-en", "en-de")
         for system in ("transformer", "grammar-nomlm", "grammar")
     }
-    assert {row.seeds for row in rows} == {(1, 2, 3, 4, 5)}
+    assert {row.count for row in rows} == {5}
 
 
 def test_the_papers_own_rows_need_no_other_systems(tmp_path):
     rows = plan(configuration(), ["paper-core"], tmp_path)
-    assert {row.system for row in rows} == {"transformer", "grammar-nobpe", "grammar-nomlm", "grammar"}
-    assert sum(len(row.seeds) for row in rows) == (2 * 2 * 4 + 2 * 3) * 5
-    tuned = finetunings(configuration(), ["paper-core"], tmp_path)
-    assert {run.split("/")[2] for run in tuned} == {"roberta", "roberta-grammar", "roberta-grammar-mlm"}
-    assert len(tuned) == 8 * 3 * 5
+    translating = [row for row in rows if row.parameters]
+    systems = {row.name.split("/")[2] for row in translating}
+    assert systems == {"transformer", "grammar-nobpe", "grammar-nomlm", "grammar"}
+    assert sum(row.count for row in translating) == (2 * 2 * 4 + 2 * 3) * 5
+    tuned = {*finetunings(configuration(), ["paper-core"])}
+    assert {run.split("/")[0] for *_, run in tuned} == {"roberta", "roberta-grammar", "roberta-grammar-mlm"}
+    assert sum(row.count for row in rows if row.name.startswith("glue/")) == len(tuned) == 8 * 3 * 5
 
 
 @pytest.mark.parametrize(
@@ -109,21 +112,18 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
     (tmp_path / "demo/de-en/bin").mkdir()
     for side, size in (("de", 996), ("en", 796)):
         (tmp_path / f"demo/de-en/bin/dict.{side}.txt").write_text("x 1\n" * size)
-    rows = {row.system: row for row in plan(configuration(), ["demo"], tmp_path)}
+    rows = {row.name.split("/")[2]: row for row in plan(configuration(), ["demo"], tmp_path)}
     assert (rows["grammar"].done, rows["grammar"].left, rows["grammar"].hours.gpu) == (1, 1, 1.0)
     assert rows["grammar"].hours.measured == ("H100",)
     assert rows["transformer"].hours.measured == ()
     settings = configuration().run_settings("demo", "de-en", "grammar")
     assert rows["grammar"].parameters == count_parameters(settings, 1000, 800)
     assert not rows["grammar"].estimated
-    said = "\n".join(lines(list(rows.values()), tmp_path))
+    said = "\n".join(lines(list(rows.values()), results=tmp_path))
     assert "trainings  6, 1 of them done" in said
-    cells = {line.split()[2]: line.split() for line in said.splitlines()[1:4]}
-    assert cells["grammar"][7] == "1.00"  # measured
-    assert all(cells[system][7].startswith("~") for system in ("transformer", "grammar-nobpe"))
-    assert all(cells[system][8].startswith("~") for system in cells)  # none has run without a GPU
-    said = "\n".join(hour_lines(configuration(), list(rows.values()), {}, {}, results=tmp_path))
-    assert "measured   by your own trainings, on H100" in said
+    cells = {line.split()[0].split("/")[2]: line.split() for line in said.splitlines()[1:4]}
+    assert cells["grammar"][5] == "1.00"  # measured
+    assert all(cells[system][6].startswith("~") for system in ("transformer", "grammar-nobpe"))
 
 
 def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
@@ -144,8 +144,8 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     config = configuration(more)
     rows = plan(config, ["demo"], tmp_path)
     assert [(row.name, row.done, row.hours.measured) for row in rows] == [
-        ("st-nmt/template", 1, ("CPU",)),
-        ("st-nmt", 0, ()),
+        ("demo/de-en/st-nmt/template", 1, ("CPU",)),
+        ("demo/de-en/st-nmt", 0, ()),
     ]
     assert rows[0].hours.cores == pytest.approx(0.02)
     run = ("demo", "de-en", "st-nmt")
@@ -157,51 +157,58 @@ def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     )
     assert rows[1].parameters == count_parameters(config.run_settings(*run), 1000, 800, 500)
     assert not any(row.estimated for row in rows)
-    said = "\n".join(lines(rows, tmp_path))
+    said = "\n".join(lines(rows, results=tmp_path))
     assert "trainings  4, 1 of them done" in said
 
 
-def test_a_disk_that_is_too_small_is_told(tmp_path, monkeypatch):
+def test_too_little_disk_or_memory_is_told(tmp_path, monkeypatch):
     rows = plan(configuration(), ["demo"], tmp_path)
-    assert "WARNING" not in "\n".join(lines(rows, tmp_path))
+    assert "WARNING" not in "\n".join(lines(rows, results=tmp_path))
     few = shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: few)
-    assert "WARNING    " in list(lines(rows, tmp_path / "not there yet"))[-1]
+    said = list(lines(rows, results=tmp_path / "not there yet"))
+    assert any(line.startswith("WARNING") and line.endswith("not enough space") for line in said)
+
+    def wide(values):
+        values["corpora"]["demo"]["model"] |= {"embed_dim": 8192, "ffn_dim": 8192}
+
+    rows = plan(configuration(wide), ["demo"], tmp_path)
+    said = "\n".join(lines(rows, results=tmp_path))
+    needed = f"{rows[0].parameters * 16 / 1e9:.3g} GB"  # itself, its gradient and Adam's two moments
+    assert f"demo/de-en/transformer takes {needed} of memory at least; it asks for 3,000 MB" in said
 
 
-def test_hours_of_parsing_are_said_for_each_task_and_measured_once_there_are_parses(tmp_path):
+def test_the_docs_state_the_disk_of_checkpoints():
+    assert f"(`average` + {RESUMED})" in (ROOT / "docs/reliability.md").read_text()
+
+
+def test_hours_of_parsing_are_said_for_each_task():
     config = configuration()
-    assert not list(parsing_lines(config, ["glue-mlm", "nlu-demo"], tmp_path))
-    found = list(parsing_lines(config, ["glue"], tmp_path))
+    assert not list(parsing_lines(config, ["glue-mlm", "nlu-demo"]))
+    found = list(parsing_lines(config, ["glue"]))
     assert len(found) == 8
     mnli = next(line for line in found if "glue/mnli" in line)
     count = (392702 + 9815 + 9832) * 2
     hours = count / 11 / config.corenlp.threads / 3600
-    assert f"at most {count:,} sentences in 17 files, 0 done; {hours:.2f} hours" in mnli
-    assert mnli.endswith("not measured here yet")
-    report = tmp_path / "glue/mnli/syntax/3.json"
-    report.parent.mkdir(parents=True)
-    report.write_text(json.dumps({"parsed": 5000, "seconds": 100.0}))
-    (report.parent / "4.json").write_text(json.dumps({"sentences": 2}))  # all of them empty
-    found = list(parsing_lines(config, ["glue-mnli", "glue-rte"], tmp_path))
-    assert f"17 files, 2 done; {count / 50 / 3600:.2f} hours with 2 threads, measured here" in found[0]
-    assert f"1 files, 0 done; {(2490 + 277) * 2 / 50 / 3600:.2f} hours" in found[1]
+    assert f"at most {count:,} sentences in 17 files: {hours:.2f} hours with 2 threads" in mnli
 
 
 def test_pre_trainings_of_a_benchmark_are_planned(tmp_path):
     config = configuration()
-    assert pretrainings(config, ["demo"], tmp_path) == {}
-    assert pretrainings(config, ["glue-mlm"], tmp_path) == {}  # published weights
-    assert pretrainings(config, ["glue"], tmp_path) == {"roberta-base-synclm": False}
+    assert pretrained(config, ["demo"]) == []
+    assert pretrained(config, ["glue-mlm"]) == []  # published weights
+    assert pretrained(config, ["glue"]) == ["roberta-base-synclm"]
     (tmp_path / "weights/roberta-demo").mkdir(parents=True)
     summary = {"train_seconds": 120.0, "workers": 1, "threads": 1, "device": "CPU"}
     (tmp_path / "weights/roberta-demo/train.json").write_text(json.dumps(summary))
-    made = pretrainings(config, ["nlu-demo-all"], tmp_path)
-    assert made == {"roberta-demo": True, "roberta-demo-continued": False, "roberta-demo-synclm": False}
-    assert next(iter(made)) == "roberta-demo"
-    first, *rest = pretraining_lines(config, made, tmp_path)
-    assert first.startswith("pre-training  roberta-demo: ")
-    assert first.endswith(" on a GPU, 2 minutes on a core (measured on CPU), done")
-    assert all(line.endswith("(estimated)") for line in rest)
-    alone = "\n".join(hour_lines(config, [], {}, made, results=tmp_path))
-    assert "for 2 trainings, pre-trainings and fine-tunings, one after another" in alone
+    rows = plan(config, ["nlu-demo-all"], tmp_path)
+    made = {row.name: (row.done, row.hours.measured) for row in rows if row.name.startswith("weights/")}
+    assert made == {
+        "weights/roberta-demo": (1, ("CPU",)),
+        "weights/roberta-demo-continued": (0, ()),
+        "weights/roberta-demo-synclm": (0, ()),
+    }
+    assert rows[0].name == "weights/roberta-demo"
+    assert rows[0].hours.cores == pytest.approx(120 / 3600)
+    said = "\n".join(lines(rows, results=tmp_path))
+    assert f"trainings  {3 + 4 * 7 * 2}, 1 of them done" in said

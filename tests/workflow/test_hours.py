@@ -12,7 +12,7 @@ from synmask.pipeline.config.benchmarks import WeightsSource
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.sections import Batch
 from synmask.pipeline.files import UserError
-from synmask.pipeline.workflow.hours import PARAMETERS, REFERENCE, Clock, as_text, side_by_side
+from synmask.pipeline.workflow.hours import PARAMETERS, REFERENCE, Clock, Hours, as_text, total
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ def test_the_reference_model_takes_the_reference_s_seconds(tmp_path):
     found = clock(tmp_path).training("iwslt14", "de-en", "transformer")
     batches = 160239 * 24.9 * 60 / (4096 * 0.85)
     assert found.gpu == pytest.approx(batches * 0.055 / 3600)
-    assert found.cores == pytest.approx(batches * 4 * 1.544 * 2 / 3600)  # of 1,024 tokens, on 2 cores
+    assert found.cores == pytest.approx(batches * 4 * 1.326 / 3600)  # of 1,024 tokens, on a core
     assert found.measured == ()
     grammar = clock(tmp_path).training("iwslt14", "de-en", "grammar")
     assert grammar.gpu / found.gpu == pytest.approx(0.176 / 0.055)
@@ -114,15 +114,12 @@ def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
     assert found == clock(tmp_path).training("iwslt14", "de-en", "grammar")
 
 
-def test_fine_tunings_share_the_paper_s_hours(tmp_path):
+def test_fine_tunings_take_the_paper_s_hours(tmp_path):
     here = clock(tmp_path)
     tasks = here.config.benchmarks["glue"].tasks
-    assert (
-        sum(task.total_updates * task.sentences for task in tasks.values())
-        == REFERENCE["finetuning"]["examples"]
-    )
-    assert sum(here.finetuning("glue", task).gpu for task in tasks) == pytest.approx(7)
+    assert sum(here.finetuning("glue", task).gpu for task in tasks) == pytest.approx(7, rel=0.02)
     assert here.finetuning("nlu-demo", "acceptability").gpu == pytest.approx(250 * 0.041 / 3600)
+    assert here.finetuning("nlu-demo", "acceptability").cores == pytest.approx(250 * 0.11 / 3600)
     ran(tmp_path, "glue/rte/roberta/seed1", 1800, "A100")
     assert here.finetuning("glue", "rte").gpu == pytest.approx(0.5)
 
@@ -136,30 +133,24 @@ def test_pre_training_takes_as_long_as_its_tokens(tmp_path):
     found = here.pretraining("roberta-demo")  # 16,000 documents, 3 epochs, 1,500 tokens per batch
     demo = here.config.weights["roberta-demo"].pretrain
     assert found.gpu == pytest.approx(updates(16000 * known["document"] * 3) / 1.5 * 0.041 / 3600)
-    plain = {"train": ("results/demo/raw/train.en",), "valid": ("results/demo/raw/valid.en",)}
+    plain = {"train": (str(tmp_path / "train.en"),), "valid": (str(tmp_path / "valid.en"),)}
     training = demo.training.model_copy(update={"max_epochs": 4, "batch": Batch(gpus=1, tokens=1000)})
     here.config.weights["roberta-demo"] = WeightsSource(
         pretrain=demo.model_copy(update={"generate": None, "text": plain, "training": training})
     )
-    found = here.pretraining("roberta-demo")  # 6,000 lines, 4 epochs
-    assert found.gpu == pytest.approx(updates(6000 * known["line"] * 4) * 0.041 / 3600)
-    assert found.cores == pytest.approx(updates(6000 * known["line"] * 4) * known["least"] / 3600)
-    (tmp_path / "demo/raw").mkdir(parents=True)
-    (tmp_path / "demo/raw/train.en").write_text("x" * 90_000)
-    assert here.pretraining("roberta-demo").gpu == pytest.approx(updates(90_000 * 4) * 0.041 / 3600)
+    assert here.pretraining("roberta-demo").gpu is None  # its text is not there
+    (tmp_path / "train.en").write_text("x" * 90_000)
+    found = here.pretraining("roberta-demo")
+    assert found.gpu == pytest.approx(updates(90_000 * 4) * 0.041 / 3600)
+    assert found.cores == pytest.approx(updates(90_000 * 4) * 0.11 / 3600)
     ran(tmp_path, "weights/roberta-demo", 1800, "CPU", threads=4)
     assert here.pretraining("roberta-demo").cores == 2.0
     assert here.pretraining("roberta-demo").measured == ("CPU",)
 
     plain, synclm = (here.pretraining(f"roberta-demo-{name}") for name in ("continued", "synclm"))
-    assert plain.gpu == pytest.approx(400 * 0.041 / 3600)  # the schedule's; its parses are not there
+    assert plain.gpu == pytest.approx(400 * 0.041 / 3600)  # the schedule's
     assert synclm.gpu / plain.gpu == pytest.approx(known["losses"])
     assert synclm.cores / plain.cores == pytest.approx(known["losses"])
-    for task in ("paraphrase", "entailment", "predicate"):
-        (tmp_path / f"nlu-demo/{task}/syntax").mkdir(parents=True)
-        (tmp_path / f"nlu-demo/{task}/syntax/train.text").write_text("x" * 30_000)
-    plain = here.pretraining("roberta-demo-continued")
-    assert plain.gpu == pytest.approx(updates(90_000 * 2) * 0.041 / 3600)
 
 
 def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path):
@@ -168,7 +159,7 @@ def test_pre_training_of_a_large_model_takes_as_long_as_its_parameters(tmp_path)
     size = 12 * (4 * 768**2 + 2 * 768 * 3072) / PARAMETERS
     times = 900 * size * REFERENCE["pretraining"]["losses"] / 3600
     assert found.gpu == pytest.approx(times * 0.055 * 6250 / 4096)
-    assert found.cores == pytest.approx(times * 2 * 1.544 * 6250 / 1024)
+    assert found.cores == pytest.approx(times * 1.326 * 6250 / 1024)
 
 
 def test_pre_training_on_text_of_an_unknown_size(tmp_path):
@@ -205,16 +196,17 @@ def test_what_the_reference_takes_from_the_docs_stands_there():
     page, steps = ((ROOT / name).read_text() for name in ("docs/performance.md", "benchmarks/README.md"))
     for guide, system in (("none", "transformer"), ("grammar", "grammar")):
         assert f"\n| {system} | {REFERENCE['gpu']['seconds'][guide]:.3f} | " in page
-        rows = [line for line in steps.splitlines() if line.startswith(f"| {system} | ") and " M |" in line]
+        rows = [line for line in steps.splitlines() if line.startswith(f"| | | {system} | ")]
         assert str(REFERENCE["cpu"]["seconds"][guide]) in [row.split(" | ")[2] for row in rows]
     assert "a step of `transformer` takes 41 ms" in page
     assert "of `grammar` 73" in page
 
 
-def test_trainings_are_shared_out():
-    assert side_by_side([1.0] * 4, 2) == 2.0
-    assert side_by_side([4.0, 1.0, 1.0, 1.0], 2) == 4.0
-    assert side_by_side([1.0, 2.0], 5) == 2.0
+def test_several_gpus_share_trainings_but_none_of_them():
+    hours = [Hours(4.0, 8.0), *[Hours(1.0, 2.0)] * 2, Hours(None, None)]
+    assert total(hours).startswith("about 6.0 hours of training on one GPU, ")
+    assert total(hours, 2).startswith("about 4.0 hours of training on 2 GPUs, ")
+    assert total([Hours(None, None)]) == ""
 
 
 def test_hours_in_words():

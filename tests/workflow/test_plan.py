@@ -40,7 +40,7 @@ def test_a_faulty_configuration_is_one_line(project, change, said):
     assert done.returncode == 1
     profile, line = lines(done.output)  # Snakemake names its profile first
     assert profile.startswith("Using workflow specific profile")
-    assert re.sub(r"(?<=^config.yaml), line \d+(?=:)", "", line).startswith(said)
+    assert line.startswith(said)
     assert not (project.folder / "results").exists()
 
 
@@ -48,7 +48,7 @@ def test_other_configuration_files_and_words_are_named(project):
     (project.folder / "mine.yaml").write_text("trainng: {}\n")
     done = project.snakemake("--configfile", "config.yaml", "mine.yaml", check=False)
     assert done.returncode == 1
-    assert lines(done.output)[-1].startswith("mine.yaml, line 1: trainng: unknown key")
+    assert lines(done.output)[-1].startswith("mine.yaml: trainng: unknown key")
     done = project.snakemake("--config", "trainng=3", check=False)
     assert done.returncode == 1
     assert "trainng: unknown key" in lines(done.output)[-1]
@@ -202,18 +202,6 @@ def test_sweeps_share_what_they_have_in_common(project):
     trained = {output for rule, output in project.planned("sweeps") if rule == "train"}
     weights = 6 * (2 + 9)  # in each direction grammar, grammar-mask and nine more
     assert len(trained) == (weights + 8 + 2 + 5) * 3
-
-
-def test_a_sweep_with_two_differences_is_refused_when_it_is_asked_for_alone(project):
-    project.config["systems"]["grammar"]["options"]["conv_kernel"] = 5
-    assert project.planned("demo")
-    for target in ("sweep-bpe-labels", "results/tables/sweep-bpe-labels.md"):
-        done = project.snakemake("-n", target, check=False)
-        assert done.returncode == 1
-        said = lines(done.output)[-1]
-        assert re.sub(r", line \d+", "", said).startswith(
-            "config.yaml: experiments.sweep-bpe-labels.sweep: its systems"
-        )
 
 
 def test_tables_of_no_runs_can_be_planned(project):

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from synmask.pipeline.config import (
-    Config,
     Fault,
     load,
     merge,
@@ -88,36 +87,24 @@ def test_our_claims_have_all_runs_that_they_compare(targets):
 @pytest.mark.parametrize(
     ("change", "place", "said"),
     [
-        ({"experiments": ["demoo"]}, ("experiments",), "unknown experiment 'demoo'; did you mean 'demo"),
-        ({"experiments": ["paper"]}, ("experiments",), "'paper' is a list of experiments; name these"),
         (
-            {"corpus": "nc11"},
+            {"experiments": ["demoo"]},
             ("experiments",),
-            "'demo' is on corpus 'demo', the claims on 'nc11'; name another",
+            "unknown experiment on demo, 'demoo'; did you mean 'demo",
         ),
+        ({"experiments": ["paper"]}, ("experiments",), "unknown experiment on demo, 'paper'"),
+        ({"corpus": "nc11"}, ("experiments",), "unknown experiment on nc11, 'demo'; known: nc11"),
         (
             {"system": "grammer"},
             "system",
             "unknown system of the claims' experiments, 'grammer'; did you mean",
         ),
         ({"baseline": "lpsi"}, "baseline", "unknown system of the claims' experiments, 'lpsi'"),
-        (
-            {"system": "transformer", "baseline": None, "trivial": "balanced", "metric": "f1_words"},
-            "metric",
-            "system 'transformer' induces no trees",
-        ),
-        (
-            {"baseline": None, "trivial": "best rule", "metric": "attachment", "trees": "demo"},
-            "metric",
-            "corpus 'demo' has no gold heads of de",
-        ),
     ],
 )
-def test_claims_that_do_not_fit_are_told_before_anything_runs(targets, monkeypatch, change, place, said):
+def test_claims_that_do_not_fit_are_told_before_anything_runs(targets, change, place, said):
     contrast = {"system": "grammar", "baseline": "transformer", "metric": "sacrebleu"}
     claims = {"corpus": "demo", "experiments": ["demo"]}
-    if change.pop("trees", None):
-        monkeypatch.setattr(Config, "gold_heads", lambda *_: None)
     for key, value in change.items():
         (claims if key in claims else contrast)[key] = value
     claim = {"name": "N", "claim": "c", "refuted": "r", "contrasts": [contrast]}

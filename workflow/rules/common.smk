@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
-from synmask.pipeline.config import SPLITS, Fault, as_json, asked_sweeps, check_machine, check_sweeps, fault
+from synmask.pipeline.config import SPLITS, Fault, as_json, fault
 from synmask.pipeline.config import load, project_files, read_claims, read_published, read_yaml
 from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
@@ -40,10 +40,6 @@ with told_in_one_line():
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
     CLAIMS = CONFIG.claims and read_claims(CONFIG.claims)
-    if workflow.is_main_process:
-        check_sweeps(CONFIG, asked_sweeps(CONFIG, sys.argv[1:]))
-        if not CONFIG.partial and "--unlock" not in sys.argv:  # else other folders, or less disk
-            check_machine(CONFIG, sys.argv[1:])
 
 
 def is_there(path):

@@ -10,4 +10,4 @@ def load(path: str | Path, **how: Any) -> Any:
 
     It is loaded without running code of the file; `how` is as for `Model`.
     """
-    return import_module("synmask.pipeline.translation.model").Model(path, **how)
+    return import_module(".translation.model", __package__).Model(path, **how)

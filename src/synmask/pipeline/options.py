@@ -37,7 +37,7 @@ def _from_json(kind: Any, tokens: Sequence[Token]) -> Any:
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
-        raise ValueError(one_line(error, values, kind)) from None
+        raise ValueError(one_line(error, values)) from None
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:

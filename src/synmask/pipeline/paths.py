@@ -38,15 +38,6 @@ def filled(pattern: str, direction: str | None = None, **wildcards: Any) -> str:
     return re.sub(r"{(\w+)}", lambda name: str(wildcards.get(name[1], name[0])), pattern)
 
 
-def as_regex(pattern: str, **wildcards: str) -> str:
-    """A regular expression with a group for each wildcard, which matches its own expression, or any name."""
-    texts_and_names = re.split(r"{(\w+)}", pattern)
-    return "".join(
-        f"(?P<{part}>{wildcards.get(part, '[^/]+')})" if number % 2 else re.escape(part)
-        for number, part in enumerate(texts_and_names)
-    )
-
-
 def below_results(path: str) -> str:
     """A path without results/, as of a run's folder in messages."""
     return path.removeprefix(f"{RESULTS}/")

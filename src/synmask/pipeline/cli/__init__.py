@@ -148,7 +148,7 @@ def _usage(error: CycloptsError) -> str:
         return f"unexpected: {words}; see --help, and put a text of several words in quotes"
     if error.argument is None or not isinstance(error.__cause__, ValidationError):
         return str(error)
-    return f"{error.argument.name}: {first_fault(error.__cause__, None, None)}"
+    return f"{error.argument.name}: {first_fault(error.__cause__, None)}"
 
 
 def _leave(words: Sequence[str], text: object, code: int) -> NoReturn:

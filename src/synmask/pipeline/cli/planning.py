@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from synmask.pipeline.config import Config, Fault, as_json, check_named, check_sweeps, fault, laid_over
-from synmask.pipeline.config.machine import check_sizes
+from synmask.pipeline.config import Config, as_json, check_named, laid_over
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import Whole
 
@@ -19,14 +18,11 @@ def plan(
     *target: str,
     configfile: tuple[Path, ...] = (),
     gpus: Annotated[Whole, Field(ge=1, le=100000)] = 1,
-    force: bool = False,
 ) -> None:
-    """Estimate what a target needs before it runs: trainings, parameters, hours and disk.
+    """Estimate what a target needs before it runs: trainings, parameters, hours, memory and disk.
 
-    `~` marks estimates: of parameters, before the vocabulary exists; of hours, from the speed of reference
-    machines, before trainings of your own have run. `published` gives the hours that the paper prints. For
-    language understanding, the plan includes the hours of parsing and
-    of pre-training.
+    `~` marks estimates: of parameters, before the vocabulary exists; of hours, from the speed of named
+    machines, before trainings of your own have run. `snakemake -n` gives the same hours.
 
     For example: `synmask plan demo --gpus 4`, `synmask plan mine --configfile mine.yaml`
 
@@ -35,31 +31,17 @@ def plan(
         configfile: Your own files; each overrides config.yaml and the files before it. Words after them
             without a dot are targets.
         gpus: Also give the hours on this many GPUs.
-        force: Also plan models that do not fit into memory or onto the disk.
     """
     from synmask.pipeline.translation import plan as planning
 
     own = [path.absolute() for path in configfile if path.suffix]
     target = (*target, *(str(path) for path in configfile if not path.suffix))
     with contextlib.chdir(_checkout(Path.cwd())):
-        config, values, files = laid_over(Path(os.path.relpath(path)) for path in own)
+        config, _, files = laid_over(Path(os.path.relpath(path)) for path in own)
         targets = target or config.targets
         _check_targets(config, targets, files)
-        try:
-            check_sweeps(config, [one for name in targets for one in config.members(name)])
-            if not force:
-                check_sizes(config, targets)
-        except Fault as found:
-            raise fault(found.path, str(found), values, files) from None
-        rows, tuned = planning.plan(config, targets), planning.finetunings(config, targets)
-        made = planning.pretrainings(config, targets)
-        for line in [
-            *(planning.lines(rows) if rows else ()),
-            *planning.parsing_lines(config, targets),
-            *planning.pretraining_lines(config, made),
-            *planning.finetuning_lines(tuned),
-            *planning.hour_lines(config, rows, tuned, made, gpus),
-        ]:
+        rows = planning.plan(config, targets)
+        for line in [*planning.lines(rows, gpus), *planning.parsing_lines(config, targets)]:
             print(line)
 
 
@@ -95,7 +77,10 @@ def doctor(
         named = Targets(config, read_published(config.published))
         downloads = sorted({path for name in targets for path in named.downloads(name)})
         site = slurm.read_site() if profile == "slurm" else None
-        found = [*doctor.check(config, downloads, site, job=job), planning.disk(config, targets)]
+        found = [
+            *doctor.check(config, downloads, site, job=job),
+            planning.disk(planning.plan(config, targets)),
+        ]
         for good, words in found:
             print("good  " if good else "TO DO ", words)
         if not all(good for good, _ in found):

@@ -4,20 +4,19 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
-    ValidationInfo,
-    field_validator,
     model_validator,
 )
 
+from synmask.pipeline.config.faults import check_keys
 from synmask.pipeline.languages import checked
 
 T = TypeVar("T", bound=Hashable)
@@ -54,16 +53,29 @@ def matching(pattern: str, what: str) -> Callable[[str], str]:
     return check
 
 
-Rate = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(gt=0, lt=2**63)]
-Seed = Annotated[int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
-Weight = Annotated[float, Field(ge=0)]
-Beam = Annotated[int, Field(gt=0, le=1000)]
-LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
-Positive = Annotated[float, Field(gt=0)]
-Megabytes = Annotated[int, Field(ge=256, le=100_000_000)]  # else gigabytes or bytes are meant
-Minutes = Annotated[int, Field(gt=0, le=366 * 24 * 60)]
-Share = Annotated[float, Field(gt=0, lt=1)]
+def number(value: Any) -> Any:
+    """Refuse what Python would take for another number: true for 1, and "010" for 10, which is 8 in YAML."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")
+    if isinstance(value, str) and ZEROS.fullmatch(value):
+        raise ValueError("must be a number without zeros before it")
+    return value
+
+
+Int = Annotated[int, BeforeValidator(number)]
+Float = Annotated[float, BeforeValidator(number)]
+Rate = Annotated[Float, Field(ge=0, lt=1)]
+Count = Annotated[Int, Field(gt=0, lt=2**63)]
+Natural = Annotated[Int, Field(ge=0)]
+Seed = Annotated[Int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
+Weight = Annotated[Float, Field(ge=0)]
+Beam = Annotated[Int, Field(gt=0, le=1000)]
+LengthPenalty = Annotated[Float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
+Positive = Annotated[Float, Field(gt=0)]
+LearningRate = Annotated[Float, Field(gt=0, le=10)]  # from about 1 on, nothing is learned: a slip
+Megabytes = Annotated[Int, Field(ge=256, le=100_000_000)]  # else gigabytes or bytes are meant
+Minutes = Annotated[Int, Field(gt=0, le=366 * 24 * 60)]
+Share = Annotated[Float, Field(gt=0, lt=1)]
 Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
 
 
@@ -76,15 +88,12 @@ class Section(BaseModel):
         defer_build=True,  # a verb that reads no configuration starts a tenth of a second earlier
     )
 
-    @field_validator("*", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """To Python, true is 1."""
-        if _is_number(cls, info.field_name) and _has_truth(value):
-            raise ValueError("must be a number, not true or false")
-        if _is_number(cls, info.field_name) and any(map(ZEROS.fullmatch, filter(_is_text, _leaves(value)))):
-            raise ValueError("must be a number without zeros before it")
-        return value
+    def _known(cls, values: Any) -> Any:
+        if cls.model_config["extra"] == "forbid":
+            check_keys(values, cls.model_fields)
+        return values
 
     def plain(self, **how: Any) -> dict[str, Any]:
         """As plain JSON values with sorted keys: equal settings are written as equal bytes.
@@ -93,35 +102,6 @@ class Section(BaseModel):
             how: for `model_dump`, such as `exclude`.
         """
         return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
-
-
-@cache
-def _is_number(section: type[Section], field: str) -> bool:
-    kinds = _kinds(section.model_fields[field].annotation)
-    return bool(kinds & {int, float}) and not kinds & {bool, Any}
-
-
-def _kinds(annotation: Any) -> set[Any]:
-    """All types that an annotation mentions, but for sections, which check themselves."""
-    parts = get_args(annotation)
-    return set().union(*map(_kinds, parts)) if parts else {annotation}
-
-
-def _has_truth(value: Any) -> bool:
-    return any(isinstance(leaf, bool) for leaf in _leaves(value))
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """The values in nested mappings and lists."""
-    if isinstance(value, dict | list | tuple):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(part)
-    else:
-        yield value
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 class Width(Section):
@@ -141,8 +121,8 @@ class Optimisation(Section):
     """Settings of all trainings with Adam."""
 
     max_epochs: Count
-    lr: Positive
-    warmup_updates: Annotated[int, Field(ge=0)]
+    lr: LearningRate
+    warmup_updates: Natural
     weight_decay: Weight
     adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
     clip_norm: Weight = 0.0

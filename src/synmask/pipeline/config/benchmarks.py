@@ -4,42 +4,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from synmask.pipeline.config.base import (
-    Checksum,
-    Count,
-    Distinct,
-    Line,
-    Name,
-    Optimisation,
-    PathText,
-    Positive,
-    Rate,
-    Section,
-    Seed,
-    Share,
-    Url,
-    Weight,
-    Width,
-)
+from synmask.pipeline.config import base
 from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
 from synmask.pipeline.tasks import TASKS
 
 
-class RobertaTraining(Optimisation):
+class RobertaTraining(base.Optimisation):
     """Settings that all trainings of a RoBERTa have."""
 
-    max_epochs: Count = 10
-    adam_eps: Positive = 1e-6
-    dropout: Rate = 0.1
-    attention_dropout: Rate = 0.1
+    max_epochs: base.Count = 10
+    adam_eps: base.Positive = 1e-6
+    dropout: base.Rate = 0.1
+    attention_dropout: base.Rate = 0.1
 
 
 class DecayingTraining(RobertaTraining):
     """The learning rate rises for `warmup_updates`, then falls to 0 at `total_updates`."""
 
-    total_updates: Count
+    total_updates: base.Count
 
     @model_validator(mode="after")
     def _warms_up(self) -> "DecayingTraining":
@@ -52,10 +36,10 @@ class DecayingTraining(RobertaTraining):
 class Finetuning(DecayingTraining):
     """How RoBERTa is fine-tuned; a task overrides key by key."""
 
-    sentences: Count = 16
-    lr: Positive = 1e-5
-    weight_decay: Weight = 0.1
-    max_tokens: Annotated[Count, Field(ge=3)] = 512
+    sentences: base.Count = 16
+    lr: base.LearningRate = 1e-5
+    weight_decay: base.Weight = 0.1
+    max_tokens: Annotated[base.Count, Field(ge=3)] = 512
 
 
 def _known_task(name: str) -> str:
@@ -64,10 +48,10 @@ def _known_task(name: str) -> str:
     return name
 
 
-class FinetuningSettings(Section):
+class FinetuningSettings(base.Section):
     """All that a fine-tuning depends on besides its data, weights and seed."""
 
-    task: Annotated[Name, AfterValidator(_known_task)]
+    task: Annotated[base.Name, AfterValidator(_known_task)]
     training: Finetuning
     system: Guidance
 
@@ -82,11 +66,11 @@ class FinetuningSettings(Section):
 class NluTask(Finetuning):
     """A task of language understanding: its source and its training."""
 
-    column: Line
-    urls: Distinct[Url] = ()
-    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], Count] = Field(min_length=2)
-    test_urls: Distinct[Url] = ()
-    test_rows: dict[Literal["test", "test_matched", "test_mismatched", "ax"], Count] = {}
+    column: base.Line
+    urls: base.Distinct[base.Url] = ()
+    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], base.Count] = Field(min_length=2)
+    test_urls: base.Distinct[base.Url] = ()
+    test_rows: dict[Literal["test", "test_matched", "test_mismatched", "ax"], base.Count] = {}
 
     @property
     def parts(self) -> list[str]:
@@ -100,26 +84,26 @@ class NluTask(Finetuning):
         return [self.column + endings.get(part, "") for part in self.parts]
 
 
-class GenerateTask(Section):
+class GenerateTask(base.Section):
     """Sizes and seed of a generated task."""
 
-    seed: Seed = 1
-    train: Count
-    dev: Count
+    seed: base.Seed = 1
+    train: base.Count
+    dev: base.Count
 
 
-class Benchmark(Section):
+class Benchmark(base.Section):
     """Tasks of language understanding, and the RoBERTa that is fine-tuned on them."""
 
-    title: Line
-    weights: Name
-    weights_of: dict[Name, Name] = {}
-    generate: Seed | None = None
-    folder: PathText | None = None
-    sha256: dict[str, Checksum] = {}
-    seeds: Distinct[Seed] | None = Field(default=None, min_length=1)
+    title: base.Line
+    weights: base.Name
+    weights_of: dict[base.Name, base.Name] = {}
+    generate: base.Seed | None = None
+    folder: base.PathText | None = None
+    sha256: dict[str, base.Checksum] = {}
+    seeds: base.Distinct[base.Seed] | None = Field(default=None, min_length=1)
     finetuning: dict[str, Any] = {}
-    tasks: dict[Name, NluTask] = Field(min_length=1)
+    tasks: dict[base.Name, NluTask] = Field(min_length=1)
     resources: Resources = Field(default_factory=Resources)
 
     @model_validator(mode="after")
@@ -129,40 +113,40 @@ class Benchmark(Section):
         return self
 
 
-class RobertaSize(Width):
-    layers: Count = 12
-    embed_dim: Count = 768
-    ffn_dim: Count = 3072
-    heads: Count = 12
-    max_positions: Annotated[Count, Field(ge=3)] = 512  # <s>, a token, </s>
+class RobertaSize(base.Width):
+    layers: base.Count = 12
+    embed_dim: base.Count = 768
+    ffn_dim: base.Count = 3072
+    heads: base.Count = 12
+    max_positions: Annotated[base.Count, Field(ge=3)] = 512  # <s>, a token, </s>
 
 
 class PretrainingSettings(RobertaTraining):
     """Pre-training by masked language modelling, until `max_epochs`."""
 
     batch: Batch = Field(default_factory=lambda: Batch(gpus=1))
-    lr: Positive = 5e-4
-    warmup_updates: Count = 4000
-    weight_decay: Weight = 0.01
-    mask_rate: Share = 0.15
+    lr: base.LearningRate = 5e-4
+    warmup_updates: base.Count = 4000
+    weight_decay: base.Weight = 0.01
+    mask_rate: base.Share = 0.15
 
 
-Files = Annotated[Distinct[PathText], Field(min_length=1)]
+Files = Annotated[base.Distinct[base.PathText], Field(min_length=1)]
 
 
-class PretrainingRun(Section):
+class PretrainingRun(base.Section):
     """All that a pre-training depends on besides its data and seed."""
 
     model: RobertaSize = Field(default_factory=RobertaSize)
     training: PretrainingSettings = Field(default_factory=PretrainingSettings)
 
 
-class GenerateText(Section):
+class GenerateText(base.Section):
     """Numbers of documents and seed of generated text."""
 
-    seed: int = 1
-    train: Count
-    valid: Count
+    seed: base.Int = 1
+    train: base.Count
+    valid: base.Count
 
 
 class Pretrain(PretrainingRun):
@@ -170,8 +154,8 @@ class Pretrain(PretrainingRun):
 
     text: dict[Literal["train", "valid"], Files] = {}
     generate: GenerateText | None = None
-    merges: Count = 10000
-    seed: Seed = 1
+    merges: base.Count = 10000
+    seed: base.Seed = 1
     resources: Resources = Field(default_factory=Resources)
 
     @model_validator(mode="after")
@@ -185,37 +169,37 @@ class Continuation(DecayingTraining):
     """Continued pre-training. The defaults are SynCLM's; its paper does not give `max_epochs`."""
 
     batch: Batch = Field(default_factory=lambda: Batch(gpus=1, tokens=6250))
-    lr: Positive = 3e-5
-    total_updates: Count = 3_000_000
-    warmup_updates: Annotated[int, Field(ge=0)] = 24_000
-    weight_decay: Weight = 0.005
-    mask_rate: Share = 0.15
+    lr: base.LearningRate = 3e-5
+    total_updates: base.Count = 3_000_000
+    warmup_updates: base.Natural = 24_000
+    weight_decay: base.Weight = 0.005
+    mask_rate: base.Share = 0.15
 
 
-class ContinuedRun(Section):
+class ContinuedRun(base.Section):
     """All that continued pre-training depends on besides its data, weights and seed."""
 
-    losses: Distinct[Literal["phrase", "tree"]] = ("phrase", "tree")
+    losses: base.Distinct[Literal["phrase", "tree"]] = ("phrase", "tree")
     training: Continuation = Field(default_factory=Continuation)
 
 
 class Continued(ContinuedRun):
     """Weights that are pre-trained further on parsed sentences."""
 
-    weights: Name
+    weights: base.Name
     parses: dict[Literal["train", "valid"], Files] = Field(min_length=2)
-    max_tokens: Count = 512
-    seed: Seed = 1
+    max_tokens: base.Count = 512
+    seed: base.Seed = 1
     resources: Resources = Field(default_factory=Resources)
 
 
-class WeightsSource(Section):
+class WeightsSource(base.Section):
     """Where a pre-trained RoBERTa comes from: one of four."""
 
-    archive: Url | None = None
-    bpe: tuple[Url, Url] | None = None
-    sha256: dict[str, Checksum] = {}
-    huggingface: PathText | None = None
+    archive: base.Url | None = None
+    bpe: tuple[base.Url, base.Url] | None = None
+    sha256: dict[str, base.Checksum] = {}
+    huggingface: base.PathText | None = None
     pretrain: Pretrain | None = None
     continued: Continued | None = None
 

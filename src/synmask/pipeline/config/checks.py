@@ -1,30 +1,38 @@
 """Checks across sections: names that an entry mentions must exist, and what they name must fit together."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import Parsing, looks, sides
+from synmask.pipeline.config.base import looks, sides
 from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.nlu_checks import check_benchmark_table, check_benchmarks, check_weights
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
-from synmask.pipeline.config.sections import Corpus, Experiment, Model, Table
+from synmask.pipeline.config.sections import Corpus, Experiment
 from synmask.pipeline.config.table_plan import BASELINES, label_of
+from synmask.pipeline.languages import known_as
 
-# Rows of parsing tables and figures beside those of systems.
-TRIVIAL = ("gold", "right-branching", "left-branching", "balanced", "random", "oracle")
-HIGHEST_RATE = 10  # of Adam; from about 1 on, nothing is learned
 # Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
-RESULTS = ("benchmarks", "figures", "logs", "tables", "weights")
-DIRECTION = ("benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens")
+# Rows of tables and figures beside those of systems.
+BY_THEMSELVES = (
+    "gold", "right-branching", "left-branching", "balanced", "random", "oracle", *BASELINES.values(),
+)  # fmt: skip
+RESULTS = {"benchmarks", "figures", "logs", "tables", "weights"}
+DIRECTION = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
 PROJECT = {
     *("benchmarks", "build", "config", "data", "docs", "downloads", "profiles", "report", "results", "site"),
     *("slurm", "src", "studies", "tests", "workflow"),
+}
+RESERVED = {
+    "corpora": RESULTS | {"corenlp"},  # also a folder of downloads
+    "benchmarks": RESULTS,
+    "systems": DIRECTION,
+    "experiments": PROJECT,
 }
 
 
@@ -42,7 +50,6 @@ def check(config: Config, published: Published) -> None:
     check_folders(config)
     check_corpora(config)
     check_runs(config)
-    check_rates(config)
     check_labels(config, published)
 
 
@@ -90,6 +97,9 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
         check_known((*path, "directions"), "language", target, languages)
         if source == target:
             raise Fault((*path, "directions"), f"from {source} to {target}: give two languages")
+        if known_as(target, ["ko"]) and not find_spec("mecab_ko"):
+            what = f"sacreBLEU lacks its tokeniser of {target}; pip install sacrebleu[ko]"
+            raise Fault((*path, "directions"), what)
     if "parsing" in experiment.tables:
         if not config.inducing(experiment.systems):
             raise Fault((*path, "tables"), "no system here induces trees; leave 'parsing' out")
@@ -105,7 +115,7 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
     try:
         model = config.model_of(corpus, system)
     except ValidationError as error:
-        what = first_fault(error, {}, Model)
+        what = first_fault(error, {})
         raise Fault(("systems", system, "model"), f"on corpus {corpus!r}: {what}") from None
     path = (*path, "systems")
     if "words" in guide.reads:
@@ -136,11 +146,8 @@ def check_tables(config: Config, published: Published) -> None:
             check_known(path, "published system", peer, published.systems)
             if peer in entry.systems:
                 raise Fault(path, f"{peer!r} is among the systems; leave it out of one of them")
-    taken = {*config.experiments, *(f"{name}-parsing" for name in config.experiments)}
     for name, table in config.tables.items():
         path = ("tables", name)
-        if name in taken:
-            raise Fault(path, "an experiment has this name, or its table of trees; take another")
         for experiment in table.experiments:
             check_known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
         run = {system for name in table.experiments for system in config.plain_experiments[name].systems}
@@ -151,68 +158,43 @@ def check_tables(config: Config, published: Published) -> None:
                 raise Fault((*path, "systems"), f"{what}; leave it out")
         if table.benchmark:
             check_benchmark_table(config, path, table)
-        if {*table.metrics} & {*get_args(Parsing)} and {*table.metrics} - {*get_args(Parsing)}:
-            _check_mixed((*path, "metrics"), config, table, run)
-
-
-def _check_mixed(path: tuple, config: Config, table: Table, run: set[str]) -> None:
-    """A table of trees has no rows for runs without them, so it cannot show their translations."""
-    rows = [system for system in table.systems if system in run & {*config.systems}]
-    lacking = [system for system in rows if system not in config.inducing(rows)]
-    what = f"system {lacking[0]!r} induces none" if lacking else None
-    for name in table.experiments:
-        entry = config.plain_experiments[name]
-        sources = [sides(direction)[0] for direction in entry.directions]
-        if any(config.gold_trees(entry.corpus, "valid", source) is None for source in sources):
-            what = f"corpus {entry.corpus!r} has no `trees` to compare with"
-    if what:
-        raise Fault(path, f"some are of trees, others not, and {what}; make a table of each")
 
 
 def check_folders(config: Config) -> None:
-    """Reject names of folders and files that the workflow makes, and a data_dir that contains them."""
-    for name in config.corpora:
-        if name in RESULTS or name == "corenlp":
-            raise Fault(("corpora", name), "a folder of results or downloads has this name; take another")
-        if name in config.weights:
-            raise Fault(("corpora", name), "weights have this name, and their downloads; take another")
-    for name in config.benchmarks:
-        if name in {*config.corpora, *config.weights, *RESULTS}:
-            what = "a corpus, weights or a folder of results has this name; take another"
-            raise Fault(("benchmarks", name), what)
-    for name in config.systems:
-        if name in DIRECTION or name.removeprefix("seed").isdigit():
-            raise Fault(("systems", name), "a folder of results has this name; take another")
-    for name in config.experiments:
-        if name in PROJECT:
-            what = "a file or folder of the project has this name"
-            raise Fault(("experiments", name), f"{what}, so that it cannot be a target; take another")
-        if (base := name.removesuffix("-parsing")) != name and base in config.experiments:
-            what = f"the table of trees of the experiment {base!r} has this name; take another"
-            raise Fault(("experiments", name), what)
-        if name in config.all_tables and name not in config.tables:
-            raise Fault(("experiments", name), "a benchmark's table of one task has this name; take another")
-    for name, table in config.tables.items():
-        for task in config.tasks_of(table) if table.benchmark else ():
-            if f"{name}-{task}" in config.tables:
-                what = f"the table of the task {task} of {name!r} has this name; take another"
-                raise Fault(("tables", f"{name}-{task}"), what)
-    _check_data(config.data_dir)
-
-
-def _check_data(folder: str) -> None:
-    """Downloads need a folder of their own."""
-    here, data = Path.cwd(), Path(os.path.abspath(folder))
+    """Reject names of folders, names given twice, and a data_dir that contains other files."""
+    for section, reserved in RESERVED.items():
+        for name in getattr(config, section):
+            if name in reserved or (section == "systems" and name.removeprefix("seed").isdigit()):
+                raise Fault(
+                    (section, name), "a folder has this name, of results or the project; take another"
+                )
+    sources = [
+        (section, name)
+        for section in ("weights", "corpora", "benchmarks")
+        for name in getattr(config, section)
+    ]
+    _check_taken("weights, a corpus or a benchmark", [(path, path[1]) for path in sources])
+    made = [(("experiments", name), f"{name}-parsing") for name in config.experiments]
+    tables = {name: table for name, table in config.tables.items() if table.benchmark}
+    made += [(("tables",), f"{n}-{task}") for n, table in tables.items() for task in config.tasks_of(table)]
+    made += [
+        ((section, name), name) for section in ("experiments", "tables") for name in getattr(config, section)
+    ]
+    _check_taken("another target, or the table of its trees or of one task,", made)
+    here, data = Path.cwd(), Path(os.path.abspath(config.data_dir))
     first = data.relative_to(here).parts[:1] if here in data.parents else ()
-    if data in (here, *here.parents):
-        what = "is the project's folder, or one around it"
-    elif first and (first[0].startswith(".") or first[0] in PROJECT - {"data", "downloads"}):
-        what = f"lies in {first[0]}/"
-    elif os.path.exists(data) and not os.path.isdir(data):
-        what = "is no folder"
-    else:
-        return
-    raise Fault(("data_dir",), f"{folder!r} {what}; downloads need a folder of their own")
+    taken = first and (first[0].startswith(".") or first[0] in PROJECT - {"data", "downloads"})
+    if taken or data in (here, *here.parents) or (os.path.exists(data) and not os.path.isdir(data)):
+        raise Fault(("data_dir",), f"{config.data_dir!r} cannot be a folder of downloads alone; give another")
+
+
+def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
+    """Reject a name that an earlier entry has, or makes."""
+    seen = set()
+    for path, name in named:
+        if name in seen:
+            raise Fault(path, f"{what} has this name; take another")
+        seen.add(name)
 
 
 def check_corpora(config: Config) -> None:
@@ -271,41 +253,17 @@ def check_runs(config: Config) -> None:
                 raise Fault((*path, "mlm_weight"), what)
 
 
-def check_rates(config: Config) -> None:
-    """Refuse learning rates that must be slips: 2000 for 0.002."""
-    trained = {("training",): config.training}
-    trained |= {("systems", name, "training"): one.training for name, one in config.systems.items()}
-    trained |= {("corpora", name, "training"): one.training for name, one in config.corpora.items()}
-    for name, weights in config.weights.items():
-        for kind in ("pretrain", "continued"):
-            if entry := getattr(weights, kind):
-                trained["weights", name, kind, "training"] = entry.training
-    for name, benchmark in config.benchmarks.items():
-        trained |= {("benchmarks", name, "tasks", task): own for task, own in benchmark.tasks.items()}
-    for path, training in trained.items():
-        if training.lr > HIGHEST_RATE:
-            raise Fault((*path, "lr"), f"must be at most {HIGHEST_RATE} (given: {training.lr:g})")
-
-
 def check_labels(config: Config, published: Published) -> None:
     """Rows of a table or figure must have different labels."""
-    for name, entry in config.plain_experiments.items():
-        induces = config.inducing(entry.systems)
-        rows = {system: label_of(config, published, system) for system in (*entry.systems, *entry.peers)}
-        _check_different(("experiments", name, "systems"), rows, TRIVIAL if induces else ())
-    for name, table in config.tables.items():
-        rows = {system: label_of(config, published, system) for system in table.systems}
-        _check_different(("tables", name, "systems"), rows, BASELINES.values() if table.benchmark else ())
-
-
-def _check_different(path: tuple, labels: Mapping[str, str], reserved: Iterable[str]) -> None:
-    """Reject a system whose label another one has, or a row that is `reserved`."""
-    seen = {looks(name): "" for name in reserved}
-    for system, label in labels.items():
-        shown = " ".join(label.split())
-        if (look := looks(label)) in seen:
-            other = f"{seen[look]!r} is" if seen[look] else "a row that stands there by itself is"
-            alike = "" if not seen[look] or labels[seen[look]] == label else ", which looks the same"
-            what = f"system {system!r} is called {shown!r}, as {other}{alike}"
-            raise Fault(path, f"{what}; give it another label")
-        seen[look] = system
+    rows = {
+        ("experiments", n): (*entry.systems, *entry.peers) for n, entry in config.plain_experiments.items()
+    }
+    rows |= {("tables", name): table.systems for name, table in config.tables.items()}
+    for path, systems in rows.items():
+        seen = {looks(row): "a row that stands there by itself" for row in BY_THEMSELVES}
+        for system in systems:
+            label = " ".join(label_of(config, published, system).split())
+            if looks(label) in seen:
+                what = f"system {system!r} is called {label!r}, as {seen[looks(label)]} is"
+                raise Fault((*path, "systems"), f"{what}; give it another label")
+            seen[looks(label)] = repr(system)

@@ -2,10 +2,11 @@
 
 import difflib
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
 
 from synmask.pipeline.config.yaml_source import holds
 from synmask.pipeline.files import without_passwords
@@ -40,6 +41,7 @@ WORDS = {
     "recursion_loop": "must not contain itself",
     "value_error": "{error}",
 }
+UNKNOWN = "unknown_key"
 MISMATCH = ("model_type", "dict_type", "list_type", "tuple_type", "int_type", "float_type", "string_type")
 
 
@@ -85,28 +87,26 @@ def validated(kind: type[S], values: Any, at: tuple = ()) -> S:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise first_fault(error, values, kind, at) from None
+        raise first_fault(error, values, at) from None
 
 
-def one_line(error: ValidationError, values: Any, kind: Any) -> str:
+def one_line(error: ValidationError, values: Any) -> str:
     """`first_fault` as one line that begins with the keys that lead to it."""
-    found = first_fault(error, values, kind)
+    found = first_fault(error, values)
     return f"{'.'.join(map(str, found.path))}: {found}" if found.path else str(found)
 
 
-def first_fault(error: ValidationError, values: Any, kind: Any, at: tuple = ()) -> Fault:
+def first_fault(error: ValidationError, values: Any, at: tuple = ()) -> Fault:
     """The first unknown key that pydantic found, or else the fault that lies deepest.
 
     Args:
-        values: the values that were checked; `kind`: their type, a section or a type that holds sections.
+        values: the values that were checked.
         at: their place in the configuration.
     """
     faults = [(_path(fault, values), fault) for fault in error.errors()]
-    unknown = [(path, fault) for path, fault in faults if fault["type"] == "extra_forbidden"]
-    if unknown:
-        path, _ = unknown[0]
-        known = nearest(str(path[-1]), _known_keys(path[:-1], kind))
-        return Fault((*at, *path), f"unknown key {str(path[-1])!r}{known}")
+    for path, fault in faults:
+        if fault["type"] == UNKNOWN:
+            return Fault((*at, *path, fault["ctx"]["key"]), fault["msg"])
     path = max((path for path, _ in faults), key=len)  # the branch of a union that fits best
     here = [fault for other, fault in faults if other == path]
     fitting = [fault for fault in here if fault["type"] not in MISMATCH]
@@ -117,6 +117,14 @@ def first_fault(error: ValidationError, values: Any, kind: Any, at: tuple = ()) 
     given = here[0]["input"]
     shown = "" if isinstance(given, Mapping) or here[0]["type"] == "missing" else f" (given: {_shown(given)})"
     return Fault((*at, *path), message + shown)
+
+
+def check_keys(values: Any, known: Iterable[str]) -> None:
+    """Refuse a key that is not known, while a section is validated."""
+    for key in values if isinstance(values, Mapping) else ():
+        if isinstance(key, str) and key not in known:
+            said = {"said": f"unknown key {key!r}{nearest(key, known)}", "key": key}
+            raise PydanticCustomError(UNKNOWN, "{said}", said)
 
 
 def _path(fault: Mapping[str, Any], values: Any) -> tuple:
@@ -147,21 +155,3 @@ def _shown(value: Any) -> str:
 class _Short(reprlib.Repr):
     def repr_str(self, text: str, level: int) -> str:
         return super().repr_str(without_passwords(text), level)
-
-
-def _section_of(annotation: Any) -> type[BaseModel] | None:
-    """The section that a field's annotation holds, however deep in a union or a dict."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_section_of, get_args(annotation))), None)
-
-
-def _known_keys(path: Sequence, kind: Any) -> set[str]:
-    """The keys that the section at `path` inside `kind` may hold."""
-    if (section := _section_of(kind)) is None:
-        return set()
-    for part in path:  # a part that is no field is the user's own name for an entry: same section
-        if field := section.model_fields.get(str(part)):
-            section = _section_of(field.annotation) or section
-    keys = set(section.model_fields) - {"download"}
-    return keys | {"based_on"} if section.__name__ == "Corpus" else keys

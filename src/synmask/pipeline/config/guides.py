@@ -3,10 +3,10 @@
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, create_model, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from synmask import options as own
-from synmask.pipeline.config.base import Count, Rate, Section
+from synmask.pipeline.config.base import Count, Rate, Section, Weight, number
 
 
 class GuideOptions(Section):
@@ -50,7 +50,7 @@ class NoOptions(GuideOptions):
 class TemplateCut(Section):
     """How a tree is cut to a template: at the depth min(max(ratio · words, least), most)."""
 
-    ratio: Annotated[float, Field(ge=0)] = 0.15
+    ratio: Weight = 0.15
     least: Count = 3
     most: Count = 6
 
@@ -72,7 +72,11 @@ class TemplatesOptions(TemplateCut, GuideOptions):
 def _section(options: type[own.GuideOptions]) -> type[GuideOptions]:
     """A guide's options as a section."""
     keys: dict[str, Any] = {
-        option.name: (option.type, Field(option.default, **option.metadata)) for option in fields(options)
+        option.name: (
+            Annotated[option.type, BeforeValidator(number)],
+            Field(option.default, **option.metadata),
+        )
+        for option in fields(options)
     }
     section = create_model(options.__name__, __base__=GuideOptions, __module__=__name__, **keys)
     section.options, section.reads, section.induces = options, options.reads, options.induces

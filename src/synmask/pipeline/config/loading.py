@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS
 from synmask.pipeline.config.sweeps import expand_sweeps
-from synmask.pipeline.config.yaml_source import COMMON, Source, inherited_from, origin, read_yaml, where
+from synmask.pipeline.config.yaml_source import COMMON, file_of, inherited_from, read_yaml, where
 from synmask.pipeline.files import UserError
 
 S = TypeVar("S", bound=Section)
@@ -52,19 +52,18 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
 
     Args:
         files: what it was read from, each file laid over those before it; they are read again to say in which
-            line a fault stands. The project's end where the first of them comes last (`project_files`).
+            of them a fault stands. The project's end where the first of them comes last (`project_files`).
 
     Raises:
         UserError: an unknown key, a wrong type, an unknown name or an inconsistent entry (one line).
     """
-    files = list(files)
+    files = [*map(str, files)]
     try:
         return _checked(values)
     except Fault as found:
-        raise _blamed(found, values, [Source(file) for file in files]) from None
+        raise UserError(_blamed(found, values, files)) from None
     except RecursionError:
-        names = ", ".join(map(str, files))
-        raise UserError(f"{names}: an alias (*name) stands inside what it names") from None
+        raise UserError(f"{', '.join(files)}: an alias (*name) stands inside what it names") from None
 
 
 def laid_over(own: Iterable[Path]) -> tuple[Config, dict[str, Any], list[Path]]:
@@ -105,40 +104,36 @@ def _checked(values: Mapping[str, Any]) -> Config:
     return config
 
 
-def _blamed(found: Fault, values: Mapping[str, Any], sources: Sequence[Source]) -> UserError:
+def _blamed(found: Fault, values: Mapping[str, Any], files: list[str]) -> str:
     """A fault with its place, and that of the user's key that causes it if the project's files show it."""
-    place = where(found.path, values, sources)
-    last = max((n for n, one in enumerate(sources) if one.path == sources[0].path), default=-1)
-    ours = sources[: last + 1]
-    if origin(found.path, values, sources) in ours:
-        project: dict[str, Any] = {}
-        for source in ours:
-            project = merge(project, source.values)
-        if key := cause(found, values, project, _checked):
-            at, theirs = where(key, values, sources), inherited_from(found.path, values)
-            dotted = ".".join(map(str, theirs))
-            if key[: len(theirs)] == theirs:  # the fault is that of a section
-                return UserError(f"{at.removesuffix('.'.join(map(str, key)))}{dotted}: {found}")
-            return UserError(f"{at}, against {place}: {found}")
-    return UserError(f"{place}: {found}")
+    sources = {file: read_yaml(file) for file in files}
+    place, written = where(found.path, values, sources), inherited_from(found.path, values)
+    project = files[: max((n for n, file in enumerate(files) if file == files[0]), default=-1) + 1]
+    if file_of(written, values, sources) in project:
+        key = cause(found, values, read_all(project), _checked)
+        if key[: len(written)] == written:  # the fault is that of a section
+            place = f"{file_of(key, values, sources)}: {'.'.join(map(str, written))}" if key else place
+        elif key:
+            place = f"{where(key, values, sources)}, against {place}"
+    return f"{place}: {found}"
 
 
 def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str | Path]) -> UserError:
-    """The one line that says what is wrong with the value at `path`, and in which line of which file."""
-    return UserError(f"{where(path, values, [Source(file) for file in files])}: {what}")
+    """The one line that says what is wrong with the value at `path`, and in which file."""
+    return UserError(f"{where(path, values, {str(file): read_yaml(file) for file in files})}: {what}")
 
 
 def read_published(path: str | Path) -> Published:
-    """Read and check published.yaml: see `_read`."""
-    return _read(path, Published)
+    """Read and check published.yaml: see `read_section`."""
+    return read_section(path, Published)
 
 
 def read_claims(path: str | Path) -> Claims:
-    """Read and check claims.yaml: see `_read`."""
-    return _read(path, Claims)
+    """Read and check claims.yaml: see `read_section`."""
+    return read_section(path, Claims)
 
 
-def _read(path: str | Path, kind: type[S]) -> S:
+def read_section(path: str | Path, kind: type[S]) -> S:
     """A YAML file of this kind.
 
     Raises:
@@ -151,62 +146,58 @@ def _read(path: str | Path, kind: type[S]) -> S:
         raise fault(found.path, str(found), values, [path]) from None
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """These keys and values; none where there should be some: validation reports that with its place."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def _inherit(values: Mapping[str, Any]) -> dict:
     """Lay each corpus over the corpus it is `based_on`, and that over the common training and decoding.
 
     Likewise benchmarks, and their tasks over what these share.
     """
-    values = dict(values)
     common = {key: values[key] for key in COMMON if isinstance(values.get(key), Mapping)}
-    if isinstance(values.get("benchmarks"), Mapping):
-        values["benchmarks"] = {
-            name: _inherit_tasks(entry, common.get("resources", {}))
-            for name, entry in values["benchmarks"].items()
-        }
-    corpora = values.get("corpora")
-    if not isinstance(corpora, Mapping):
-        return values
-
-    def resolve(name: str, chain: tuple[str, ...]) -> Any:
-        entry = corpora[name]
-        if not isinstance(entry, Mapping):
-            return entry
-        base = entry.get("based_on")
-        if base is None:
-            return merge({**common, "download": name}, entry)
-        if base in (*chain, name):
-            what = f"{base!r} is itself based on {name!r}; break the circle"
-            raise Fault(("corpora", name, "based_on"), what)
-        if not isinstance(base, str) or base not in corpora:
-            raise NameFault(("corpora", name, "based_on"), "corpus", base, map(str, corpora))
-        if not isinstance(corpora[base], Mapping):
-            raise Fault(("corpora", base), "must be keys and values")
-        inherited, own = resolve(base, (*chain, name)), entry.get("url")
-        own_files = entry.get("files") if isinstance(entry.get("files"), Mapping) else {}
-        if {*own_files} >= {*SPLITS} or entry.get("generate"):
-            others = (
-                {*TEXT, "trees"} if entry.get("generate") or inherited.get("trees") != "corenlp" else TEXT
-            )
-            inherited = {key: said for key, said in inherited.items() if key not in others}
-            inherited["download"] = name
-        elif own and own != inherited.get("url"):  # other files: kept apart, without the base's checksums
-            inherited = {**inherited, "download": name, "sha256": {}}
-        for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees
-            if isinstance(inherited.get(key), Mapping):
-                kept = {split: said for split, said in inherited[key].items() if split not in own_files}
-                inherited = {**inherited, key: kept}
-        return merge(inherited, {k: v for k, v in entry.items() if k != "based_on"})
-
-    values["corpora"] = {name: resolve(name, ()) for name in corpora}
-    return values
+    benchmarks, corpora = _mapping(values.get("benchmarks")), _mapping(values.get("corpora"))
+    shared = {"resources": common.get("resources", {})}
+    tasks = {name: _inherit_tasks(entry, shared) for name, entry in benchmarks.items()}
+    whole = {name: _inherit_corpus(name, corpora, common, ()) for name in corpora}
+    return {**values, **({"benchmarks": tasks} if tasks else {}), **({"corpora": whole} if whole else {})}
 
 
-def _inherit_tasks(entry: Any, resources: Mapping[str, Any]) -> Any:
-    """A benchmark with these resources below its own, whose tasks have its `finetuning` below them."""
+def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[str, ...]) -> Any:
+    """A corpus with all that it inherits; `chain`: the corpora that inherit from it."""
+    entry = corpora[name]
     if not isinstance(entry, Mapping):
         return entry
-    shared, tasks = entry.get("finetuning", {}), entry.get("tasks")
-    if isinstance(shared, Mapping) and isinstance(tasks, Mapping):
-        full = {n: merge(shared, task) if isinstance(task, Mapping) else task for n, task in tasks.items()}
+    base = entry.get("based_on")
+    if base is None:
+        return merge({**common, "download": name}, entry)
+    path = ("corpora", name, "based_on")
+    if base in (*chain, name):
+        raise Fault(path, f"{base!r} is itself based on {name!r}; break the circle")
+    if not isinstance(base, str) or base not in corpora:
+        raise NameFault(path, "corpus", base, map(str, corpora))
+    if not isinstance(corpora[base], Mapping):
+        raise Fault(("corpora", base), "must be keys and values")
+    inherited = dict(_inherit_corpus(base, corpora, common, (*chain, name)))
+    files, generated = _mapping(entry.get("files")), entry.get("generate")
+    if {*files} >= {*SPLITS} or generated:  # a text of its own; `corenlp` says how to parse any text
+        dropped = TEXT if inherited.get("trees") == "corenlp" and not generated else (*TEXT, "trees")
+        inherited = {key: said for key, said in inherited.items() if key not in dropped} | {"download": name}
+    elif entry.get("url") not in (None, inherited.get("url")):  # other files, kept apart
+        inherited |= {"download": name, "sha256": {}}
+    for key in ("files", "pairs", "trees"):  # neither the base's files nor their sizes and trees
+        if isinstance(inherited.get(key), Mapping):
+            inherited[key] = {split: said for split, said in inherited[key].items() if split not in files}
+    return merge(inherited, entry)
+
+
+def _inherit_tasks(entry: Any, shared: Mapping[str, Any]) -> Any:
+    """A benchmark with what is shared below its own, whose tasks have its `finetuning` below them."""
+    if not isinstance(entry, Mapping):
+        return entry
+    below, tasks = _mapping(entry.get("finetuning")), entry.get("tasks")
+    if isinstance(tasks, Mapping):
+        full = {n: merge(below, task) if isinstance(task, Mapping) else task for n, task in tasks.items()}
         entry = {**entry, "tasks": full}
-    return merge({"resources": resources}, entry)
+    return merge(shared, entry)

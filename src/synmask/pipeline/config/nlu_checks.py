@@ -63,17 +63,16 @@ def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> No
     """
     system, entry = config.systems[name], config.benchmarks[benchmark]
     options, pretrain = system.guide_options, config.weights[entry.weights].pretrain
-    if not options.fits_roberta:
-        raise Fault(path, f"system {name!r} cannot be a RoBERTa, which takes {ROBERTAS}; leave it out")
-    if system.mlm_weight == "corpus":
-        raise Fault(path, f"system {name!r} has mlm_weight: corpus; a benchmark has none, give a number")
-    if system.left_pad_source:
-        what = "has `left_pad_source`, which fine-tuning does not read; leave it out"
-        raise Fault(path, f"system {name!r} {what}")
-    if system.training.model_fields_set:
-        raise Fault(path, f"system {name!r} has `training`, which fine-tuning does not read; leave it out")
-    if system.model.model_fields_set:
-        raise Fault(path, f"system {name!r} has `model`, but its weights have their sizes; leave it out")
+    unread = "which fine-tuning does not read; leave it out"
+    for wrong, words in (
+        (not options.fits_roberta, f"cannot be a RoBERTa, which takes {ROBERTAS}; leave it out"),
+        (system.mlm_weight == "corpus", "has mlm_weight: corpus; a benchmark has none, give a number"),
+        (system.left_pad_source, f"has `left_pad_source`, {unread}"),
+        (system.training.model_fields_set, f"has `training`, {unread}"),
+        (system.model.model_fields_set, "has `model`, but its weights have their sizes; leave it out"),
+    ):
+        if wrong:
+            raise Fault(path, f"system {name!r} {words}")
     guided = getattr(options, "layers", 0)
     if pretrain and guided > pretrain.model.layers:
         what = f"guides {guided} layers, weights {entry.weights!r} have {pretrain.model.layers}"

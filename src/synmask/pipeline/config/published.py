@@ -75,17 +75,15 @@ class Published(Section):
             if paper not in self.papers:
                 raise ValueError(f"no paper {paper!r} among the papers")
         seen = set()
-        for result in self.results:
-            for system, _, _ in result.rows():
-                if system not in self.systems:
-                    raise ValueError(f"no system {system!r} among the systems")
-                for column in result.columns:
-                    key = (result.corpus, column, result.metric, system)
-                    if key in seen:
-                        raise ValueError(
-                            f"{system}: {result.metric} on {result.corpus} {column} is given twice"
-                        )
-                    seen.add(key)
+        for result, system in ((one, system) for one in self.results for system, *_ in one.rows()):
+            if system not in self.systems:
+                raise ValueError(f"no system {system!r} among the systems")
+            for column in result.columns:
+                key = (result.corpus, column, result.metric, system)
+                if key in seen:
+                    what = f"{result.metric} on {result.corpus} {column}"
+                    raise ValueError(f"{system}: {what} is given twice")
+                seen.add(key)
         return self
 
     @cached_property

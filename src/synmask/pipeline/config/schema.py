@@ -73,7 +73,6 @@ class Config(Section):
     published: PathText = "workflow/published.yaml"
     claims: PathText | None = None
     partial: bool = False
-    force: bool = False
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:
@@ -107,10 +106,10 @@ class Config(Section):
         covered = [n for n, table in self.tables.items() if table.experiments and {*table.experiments} <= own]
         return list(dict.fromkeys([*listed, *covered]))
 
-    def benchmark_tables(self, target: str) -> list[Table]:
-        """The tables of a target that show a benchmark."""
-        tables = (self.all_tables[name] for name in self.tables_of(target))
-        return [table for table in tables if table.benchmark]
+    def benchmark_tables(self, *targets: str) -> list[Table]:
+        """The tables of these targets that show a benchmark."""
+        names = dict.fromkeys(name for target in targets for name in self.tables_of(target))
+        return [self.all_tables[name] for name in names if self.all_tables[name].benchmark]
 
     def experiment_seeds(self, name: str) -> tuple[int, ...]:
         return self.plain_experiments[name].seeds or self.seeds
@@ -369,13 +368,13 @@ class Config(Section):
     def swept_setting(self, experiment: str) -> str | None:
         """The key of the number that an experiment sweeps, such as "system.options.bpe_dim".
 
-        None if it sweeps nothing, or something else than a number.
+        None if it sweeps nothing, or if its systems differ in more than a number: that is no curve.
         """
         entry = self.plain_experiments[experiment]
         if entry.sweep is None:
             return None
-        values = (run.get(entry.sweep.key) for run in self.varied(experiment, entry.directions[0]).values())
-        return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
+        key, runs = entry.sweep.key, self.varied(experiment, entry.directions[0]).values()
+        return key if all({*run} == {key} and type(run[key]) in (int, float) for run in runs) else None
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -4,49 +4,19 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from synmask.pipeline.config.base import (
-    ONLY,
-    Beam,
-    Checksum,
-    Count,
-    Direction,
-    Distinct,
-    FileName,
-    Format,
-    Language,
-    LengthPenalty,
-    Line,
-    Megabytes,
-    Metric,
-    Minutes,
-    Name,
-    Optimisation,
-    PathText,
-    Positive,
-    Rate,
-    Section,
-    Seed,
-    Split,
-    SystemName,
-    Tokeniser,
-    Url,
-    Weight,
-    Width,
-    distinct,
-    matching,
-)
+from synmask.pipeline.config import base
 from synmask.pipeline.config.faults import nearest, one_line
 from synmask.pipeline.config.guides import GUIDES, GuideOptions
 from synmask.pipeline.files import UserError
 
-SPLITS = get_args(Split)
+SPLITS = get_args(base.Split)
 DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
 
 
-class Tokens(Section):
+class Tokens(base.Section):
     """From raw text to tokens."""
 
-    tokeniser: Tokeniser | dict[Language, Tokeniser] = "moses"
+    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] = "moses"
     lowercase: bool = False
 
     def tokeniser_of(self, language: str) -> str:
@@ -65,18 +35,18 @@ class Tokens(Section):
 class ModelText(Tokens):
     """How raw text becomes a model's input; stands in each model file."""
 
-    source: Language
-    target: Language
+    source: base.Language
+    target: base.Language
     codes: str  # the contents of the file of BPE codes
     vocabulary: list[str] | None  # the allowed sub-words; None: all
 
 
-class Lengths(Section):
+class Lengths(base.Section):
     """Which training pairs are kept."""
 
-    min_tokens: Count = 1
-    max_tokens: Count | None = 175
-    max_ratio: Annotated[float, Field(ge=1)] | None = 1.5
+    min_tokens: base.Count = 1
+    max_tokens: base.Count | None = 175
+    max_ratio: Annotated[base.Float, Field(ge=1)] | None = 1.5
 
     @model_validator(mode="after")
     def _something_is_kept(self) -> "Lengths":
@@ -89,36 +59,41 @@ class Text(Tokens, Lengths):
     """From raw text to tokens, and which training pairs are kept."""
 
 
-class Bpe(Section):
-    merges: Count = 10000
-    vocabulary_threshold: Annotated[int, Field(ge=0)] = 0
+Size = Annotated[base.Int, Field(gt=0, le=1_000_000)]
+Layers = Annotated[base.Int, Field(gt=0, le=1000)]
 
 
-class Sizes(Section):
+class Bpe(base.Section):
+    merges: Size = 10000
+    vocabulary_threshold: base.Natural = 0
+
+
+class Sizes(base.Section):
     """Sizes of a model; those of a system count only where they are given, over those of the corpus."""
 
-    encoder_layers: Count = 6
-    decoder_layers: Count = 6
-    embed_dim: Annotated[Count, Field(ge=4)] = 512  # with fewer fairseq's positions have no frequencies
-    ffn_dim: Count = 1024
-    heads: Count = 4
+    encoder_layers: Layers = 6
+    decoder_layers: Layers = 6
+    embed_dim: Annotated[base.Int, Field(ge=4, le=65536)] = 512  # fairseq's positions need 4
+    ffn_dim: Size = 1024
+    heads: base.Count = 4
 
 
-class Model(Sizes, Width):
+class Model(Sizes, base.Width):
     """Sizes of a model that fit each other."""
 
 
-class Batch(Section):
+class Batch(base.Section):
     """One update sees gpus x updates x tokens target tokens, however many GPUs there really are."""
 
-    gpus: Annotated[int, Field(gt=0, le=1024)] = 2
-    updates: Count = 1
-    tokens: Count = 4096
+    gpus: Annotated[base.Int, Field(gt=0, le=1024)] = 2
+    updates: base.Count = 1
+    tokens: base.Count = 4096
 
 
-class Training(Optimisation):
-    max_epochs: Count = 60
+class Training(base.Optimisation):
+    max_epochs: base.Count = 60
     batch: Batch = Field(default_factory=Batch)
+<<<<<<< HEAD
     lr: Positive = 5e-4
     warmup_updates: Count = 4000
     weight_decay: Weight = 1e-4
@@ -129,6 +104,17 @@ class Training(Optimisation):
     checkpoint: Literal["average", "best", "best-bleu"] = "average"
     average: Count = 5
     validate_bleu: Annotated[int, Field(ge=0)] = 0
+=======
+    lr: base.LearningRate = 5e-4
+    warmup_updates: base.Count = 4000
+    weight_decay: base.Weight = 1e-4
+    dropout: base.Rate = 0.3
+    attention_dropout: base.Rate = 0.0
+    label_smoothing: base.Rate = 0.1
+    mlm_weight: base.Rate | dict[base.Direction, base.Rate] = 0.47
+    checkpoint: Literal["average", "best"] = "average"
+    average: base.Count = 5
+>>>>>>> main
 
     @property
     def kept(self) -> int:
@@ -136,13 +122,13 @@ class Training(Optimisation):
         return self.average if self.checkpoint == "average" else 1
 
 
-class Guidance(Section):
+class Guidance(base.Section):
     """How syntax guides the encoder, and the training objective: all that a run depends on of its system."""
 
     guide: str = "none"
     options: dict[str, Any] = {}
-    mask_rate: Rate = 0.0
-    mlm_weight: Rate = 0.0
+    mask_rate: base.Rate = 0.0
+    mlm_weight: base.Rate = 0.0
     left_pad_source: bool = False
 
     @property
@@ -157,7 +143,7 @@ class Guidance(Section):
         try:
             _ = self.guide_options
         except ValidationError as error:
-            raise ValueError(f"options.{one_line(error, self.options, self.kind)}") from None
+            raise ValueError(f"options.{one_line(error, self.options)}") from None
         return self
 
     @property
@@ -178,8 +164,8 @@ class Guidance(Section):
 class System(Guidance):
     """One row of a table. `checks` looks at its guide and options, to say where they stand."""
 
-    label: Line | None = None
-    mlm_weight: Rate | Literal["corpus"] = 0.0
+    label: base.Line | None = None
+    mlm_weight: base.Rate | Literal["corpus"] = 0.0
     model: Sizes = Field(default_factory=Sizes)  # here and in `training`, only the keys that are given count
     training: Training = Field(default_factory=Training)
 
@@ -199,7 +185,7 @@ class System(Guidance):
         return Guidance(**own | {"options": options.model_dump(mode="json"), "mlm_weight": mlm_weight})
 
 
-class RunSettings(Section):
+class RunSettings(base.Section):
     """All that a training depends on besides its data and seed."""
 
     model: Model
@@ -233,29 +219,37 @@ class RunSettings(Section):
         return super().plain(exclude={"training": unused}, **how)
 
 
-class Decoding(Section):
-    beam: Beam = 5
-    length_penalty: LengthPenalty = 1.0
-    max_tokens: Count = 8000
+class Decoding(base.Section):
+    beam: base.Beam = 5
+    length_penalty: base.LengthPenalty = 1.0
+    max_tokens: base.Count = 8000
     precision: Literal["fp32", "bf16"] = "fp32"
 
 
-class Resources(Section):
+class Resources(base.Section):
     """Resources that one training or decoding requests; results do not depend on them."""
 
+<<<<<<< HEAD
     threads: Annotated[int, Field(gt=0, le=1024)] = 2
     mem_mb: Megabytes = 8000
     runtime: Minutes = 720
     gpus: Annotated[int, Field(ge=0, le=1024)] = 0
     checkpoint_minutes: Minutes = 15
     tensorboard: bool = False
+=======
+    threads: Annotated[base.Int, Field(gt=0, le=1024)] = 2
+    mem_mb: base.Megabytes = 8000
+    runtime: base.Minutes = 720
+    gpus: Annotated[base.Int, Field(ge=0, le=1024)] = 0
+    checkpoint_minutes: base.Minutes = 15
+>>>>>>> main
     keep_checkpoints: bool = False
 
 
 Jar = Annotated[
     str,
     AfterValidator(
-        matching(
+        base.matching(
             r"[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?",
             "Maven's group:artifact:version:jar or …:jar:classifier",
         )
@@ -263,70 +257,71 @@ Jar = Annotated[
 ]
 
 
-class ParserModels(Section):
+class ParserModels(base.Section):
     """CoreNLP's models for one language, by their names in its jars."""
 
-    tagger: Line
-    parser: Line
-    dependencies: Line | None = None
+    tagger: base.Line
+    parser: base.Line
+    dependencies: base.Line | None = None
 
 
 class ParserSettings(ParserModels):
     """All that the trees of a language depend on besides its sentences and jars."""
 
-    max_words: Count
+    max_words: base.Count
 
 
 class CoreNLPModels(ParserModels):
     """CoreNLP's models for one language, and their jars."""
 
-    jars: dict[Jar, Checksum] = {}
+    jars: dict[Jar, base.Checksum] = {}
 
 
-class CoreNLP(Section):
+class CoreNLP(base.Section):
     """CoreNLP: the parser behind `trees: corenlp`, and tokenisers."""
 
-    jars: dict[Jar, Checksum] = {}
-    segmenter: dict[Jar, Checksum] = {}
-    languages: dict[Language, CoreNLPModels] = {}
-    max_words: Count = 200
-    threads: Count = 2
-    mem_mb: Megabytes = 6000
-    runtime: Minutes = 720
+    jars: dict[Jar, base.Checksum] = {}
+    segmenter: dict[Jar, base.Checksum] = {}
+    languages: dict[base.Language, CoreNLPModels] = {}
+    max_words: base.Count = 200
+    threads: base.Count = 2
+    mem_mb: base.Megabytes = 6000
+    runtime: base.Minutes = 720
 
 
-Generated = Annotated[int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
+Generated = Annotated[base.Int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
 
 
-class Generate(Section):
+class Generate(base.Section):
     """Sizes and seed of a generated corpus."""
 
-    seed: Seed = 1
+    seed: base.Seed = 1
     train: Generated
     valid: Generated
     test: Generated
 
 
-Pairs = Count | tuple[Count, Count]  # a number, or the least and the most
+Pairs = base.Count | tuple[base.Count, base.Count]  # a number, or the least and the most
 
 
-class Corpus(Section):
+class Corpus(base.Section):
     """Where the parallel text of a corpus comes from and how it is prepared, trained on and decoded."""
 
-    languages: Distinct[Language] = Field(min_length=2)
+    languages: base.Distinct[base.Language] = Field(min_length=2)
+    based_on: str | None = None  # the corpus whose keys hold where this one has none (`loading._inherit`)
     generate: Generate | None = None
-    files: dict[Split, PathText | dict[Name, PathText]] | None = None
-    format: Format | None = None
-    archives: Distinct[FileName] = ()
-    url: Url | None = None
-    sha256: dict[str, Checksum] = {}
-    pairs: dict[Split, Pairs] = {}
-    trees: Literal["corenlp"] | dict[Literal["valid", "test"], PathText] = {}
-    sentence: Count | None = None
+    files: dict[base.Split, base.PathText | dict[base.Name, base.PathText]] | None = None
+    format: base.Format | None = None
+    archives: base.Distinct[base.FileName] = ()
+    url: base.Url | None = None
+    sha256: dict[str, base.Checksum] = {}
+    pairs: dict[base.Split, Pairs] = {}
+    trees: Literal["corenlp"] | dict[Literal["valid", "test"], base.PathText] = {}
+    sentence: base.Count | None = None
     text: Text = Field(default_factory=Text)
     bpe: Bpe = Field(default_factory=Bpe)
     model: Model = Field(default_factory=Model)
-    options: dict[SystemName, dict[Direction, dict[str, Any]]] = {}
+    options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = {}
     training: Training = Field(default_factory=Training)
     decoding: Decoding = Field(default_factory=Decoding)
     resources: Resources = Field(default_factory=Resources)
@@ -349,8 +344,8 @@ class Corpus(Section):
             raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
         for language in self.languages:
             name = self.text.tokeniser_of(language)
-            if ONLY.get(name, language) != language:
-                raise ValueError(f"text.tokeniser: {name} is for {ONLY[name]}, not for {language}")
+            if base.ONLY.get(name, language) != language:
+                raise ValueError(f"text.tokeniser: {name} is for {base.ONLY[name]}, not for {language}")
         if surplus := [language for language in tokenised if language not in self.languages]:
             raise ValueError(f"text.tokeniser: {', '.join(surplus)} is none of the languages")
         if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:
@@ -360,25 +355,23 @@ class Corpus(Section):
         for split, pairs in self.pairs.items():
             if isinstance(pairs, tuple) and pairs[0] > pairs[1]:
                 raise ValueError(f"pairs.{split}: {pairs[0]} is above {pairs[1]}; give [least, most]")
-        if self.files is not None:
-            if missing := [split for split in SPLITS if split not in self.files]:
-                raise ValueError(f"files: no entry for {', '.join(missing)}")
-            for split, given in self.files.items():
-                self._check_files(split, given if isinstance(given, dict) else {"": given})
-                if split != "test" and isinstance(given, dict):
-                    raise ValueError(f"files.{split}: give one file; only `test` may have several, named")
         return self
 
-    def _check_files(self, split: str, templates: dict[str, str]) -> None:
-        if not templates:
-            raise ValueError(f"files.{split}: no file")
-        distinct([*templates.values()])
-        for name, template in templates.items():
-            key = f"files.{split}.{name}".rstrip(".")
-            if "{language}" not in template:
-                raise ValueError(f"{key}: {template!r} has no {{language}} in it")
-            if self.url and "/" in template:
-                raise ValueError(f"{key}: {template!r} has a folder in it; it belongs to `url`")
+    @model_validator(mode="after")
+    def _all_files(self) -> "Corpus":
+        given = self.files or {}
+        if missing := [split for split in SPLITS if given and split not in given]:
+            raise ValueError(f"files: no entry for {', '.join(missing)}")
+        for split, one in given.items():
+            if not one or (split != "test" and isinstance(one, dict)):
+                raise ValueError(f"files.{split}: give one file; only `test` may have several, named")
+            base.distinct(self.file_names(split))
+            for template in self.file_names(split):
+                if "{language}" not in template:
+                    raise ValueError(f"files.{split}: {template!r} has no {{language}} in it")
+                if self.url and "/" in template:
+                    raise ValueError(f"files.{split}: {template!r} has a folder in it; it belongs to `url`")
+        return self
 
     def file_names(self, split: str) -> list[str]:
         """The names of a split's `files`: one, or one per test set."""
@@ -392,14 +385,14 @@ class Corpus(Section):
         return [*given] if isinstance(given, dict) else []
 
 
-class Sweep(Section):
+class Sweep(base.Section):
     """A setting of an experiment's first system, and the values to try besides those that its systems have.
 
     Each value becomes a system named SYSTEM-SETTING-VALUE (`sweeps.expand_sweeps`).
     """
 
-    setting: Line  # of a system: mlm_weight, options.bpe_dim, training.dropout
-    values: Distinct[bool | int | float | Line] = Field(min_length=1)
+    setting: base.Line  # of a system: mlm_weight, options.bpe_dim, training.dropout
+    values: base.Distinct[bool | int | float | base.Line] = Field(min_length=1)
 
     @property
     def key(self) -> str:
@@ -408,28 +401,28 @@ class Sweep(Section):
         return self.setting if own else f"system.{self.setting}"
 
 
-class Experiment(Section):
+class Experiment(base.Section):
     """A target: which systems run on which corpus, and which tables show them."""
 
-    title: Line
-    corpus: Name
-    directions: Distinct[Direction] = Field(min_length=1)
-    systems: Distinct[SystemName] = Field(min_length=1)
+    title: base.Line
+    corpus: base.Name
+    directions: base.Distinct[base.Direction] = Field(min_length=1)
+    systems: base.Distinct[base.SystemName] = Field(min_length=1)
     sweep: Sweep | None = None
-    peers: Distinct[Name] = ()
-    seeds: Distinct[Seed] | None = Field(default=None, min_length=1)
-    tables: Distinct[Literal["translation", "parsing"]] = Field(default=("translation",), min_length=1)
+    peers: base.Distinct[base.Name] = ()
+    seeds: base.Distinct[base.Seed] | None = Field(default=None, min_length=1)
+    tables: base.Distinct[Literal["translation", "parsing"]] = Field(default=("translation",), min_length=1)
 
 
-class Table(Section):
+class Table(base.Section):
     """A target: runs of some experiments beside published numbers; its first system is the baseline."""
 
-    title: Line
-    experiments: Distinct[Name] = ()
-    benchmark: Name | None = None
-    tasks: Distinct[Name] | None = Field(default=None, min_length=1)
-    systems: Distinct[SystemName] = Field(min_length=1)
-    metrics: Distinct[Metric] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
+    title: base.Line
+    experiments: base.Distinct[base.Name] = ()
+    benchmark: base.Name | None = None
+    tasks: base.Distinct[base.Name] | None = Field(default=None, min_length=1)
+    systems: base.Distinct[base.SystemName] = Field(min_length=1)
+    metrics: base.Distinct[base.Metric] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
 
     @model_validator(mode="after")
     def _one_source_of_columns(self) -> "Table":
@@ -441,4 +434,6 @@ class Table(Section):
             raise ValueError("a benchmark's table needs metrics: [glue]")
         if self.experiments and "glue" in self.metrics:
             raise ValueError("the metric glue needs a benchmark")
+        if 0 < len({*self.metrics} & {*get_args(base.Parsing)}) < len(self.metrics):
+            raise ValueError("some metrics are of trees, others not; make a table of each")
         return self

@@ -1,17 +1,14 @@
 """The systems of a sweep: an experiment's first one with other values of one setting."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from synmask.pipeline.config.base import DIRECTION, merge
+from synmask.pipeline.config.base import merge
 from synmask.pipeline.config.faults import Fault, check_known, validated
 from synmask.pipeline.config.guides import GUIDES
-from synmask.pipeline.config.schema import Config, flat
 from synmask.pipeline.config.sections import Experiment, Sweep, System
-from synmask.pipeline.paths import FIGURES, RESULTS, TABLES
 
 
 def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,60 +42,6 @@ def expand_sweeps(values: Mapping[str, Any]) -> dict[str, Any]:
             corpus: _with_options(settings, first, added) for corpus, settings in values["corpora"].items()
         }
     return values
-
-
-def asked_sweeps(config: Config, words: Iterable[str]) -> list[str]:
-    """The experiments with a `sweep` that Snakemake's command line asks for.
-
-    It names a target, or a file of results/ such as results/tables/NAME.md; else `targets` counts.
-    """
-    words = list(words)
-    targets = [word for word in words if word in config.named_targets]
-    if not targets and not any(word.startswith(f"{RESULTS}/") for word in words):
-        targets = list(config.targets)
-    members = {name for target in targets for name in config.members(target)}
-    return [
-        name
-        for name, entry in config.plain_experiments.items()
-        if entry.sweep and (name in members or any(_is_file_of(name, word) for word in words))
-    ]
-
-
-def _is_file_of(experiment: str, path: str) -> bool:
-    """Whether it is the table, a figure or the page of an experiment."""
-    figure = rf"{FIGURES}/{experiment}-({DIRECTION}-)?[a-z]+"
-    stems = rf"{TABLES}/{experiment}|{RESULTS}/report-{experiment}|{figure}"
-    return bool(re.fullmatch(rf"({stems})\.[a-z.]+", path))
-
-
-def check_sweeps(config: Config, experiments: Iterable[str]) -> None:
-    """The systems of a sweep differ in what is swept and in nothing else, and no value is trained twice.
-
-    Args:
-        experiments: those that are asked for; other sweeps are not checked.
-
-    Raises:
-        Fault: they differ in more, two have the same value, or the setting does not change a training.
-    """
-    for name in experiments:
-        entry = config.plain_experiments[name]
-        if entry.sweep is None:
-            continue
-        path = ("experiments", name, "sweep")
-        for direction in entry.directions:
-            known = flat(config.run_settings(entry.corpus, direction, entry.systems[0]).plain())
-            if entry.sweep.key not in known:
-                what = f"{entry.sweep.setting} changes no training, so that all systems would be the same"
-                raise Fault((*path, "setting"), f"{what}; sweep another setting")
-            seen: dict[Any, str] = {}
-            for system, varied in config.varied(name, direction).items():
-                if others := [key for key in varied if key != entry.sweep.key]:
-                    raise Fault(path, f"its systems differ in {others[0]}, too; leave out those that do")
-                value = varied.get(entry.sweep.key)
-                if value in seen:
-                    alike = f"{seen[value]!r} and {system!r} are the same in {direction}"
-                    raise Fault(path, f"{alike}; leave one out")
-                seen[value] = system
 
 
 def _valid(entry: Any) -> bool:

@@ -15,18 +15,14 @@ from omegaconf import DictConfig
 from pydantic import Field
 
 from synmask.pipeline.config.sections import Decoding, RunSettings
-from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import CountOption, Json, Source, Target, TrainingOptions, Whole
-from synmask.pipeline.text.bpe import join_subwords
 from synmask.pipeline.training.binarise import counted, read_dictionary
 from synmask.pipeline.training.checkpoints import average_file
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.stage import History, Stage, valid_means
-from synmask.pipeline.translation.beam import BeamSearch
 from synmask.pipeline.translation.criterion import MixedLoss
-from synmask.pipeline.translation.inputs import batches
 from synmask.pipeline.translation.task import (
     GuidedTranslation,
     read_split,
@@ -176,6 +172,11 @@ class Translation(Stage):
 
 def valid_bleu(trainer: Trainer) -> float:
     """Tokenised BLEU of the validation set by beam search, as in `decode`; words are joined sub-words."""
+    from synmask.pipeline.evaluation.bleu import bleu  # all here: training does not depend on decoding
+    from synmask.pipeline.text.bpe import join_subwords
+    from synmask.pipeline.translation.beam import BeamSearch
+    from synmask.pipeline.translation.inputs import batches
+
     model, task = trainer.get_model().eval(), trainer.task
     data, search = task.dataset("valid"), BeamSearch([model], task.tgt_dict, Decoding())
     pairs = []

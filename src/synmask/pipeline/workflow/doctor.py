@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.workflow import slurm
 from synmask.pipeline.workflow.slurm import Site
 
-PYTHONS = ((3, 11), (3, 13))
 PATIENCE = 4  # seconds for an answer of a mirror, or of SLURM
 Finding = tuple[bool, str]  # whether it is good; what it is, or what to do
 
@@ -30,7 +28,7 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
         cluster: the settings of a cluster, if its jobs are checked, too.
         job: also run a short job, to see whether nodes have this folder.
     """
-    checks: list[Callable[[], Finding]] = [_python, _operators, _torch, lambda: _java(downloads)]
+    checks: list[Callable[[], Finding]] = [_operators, _torch, lambda: _java(downloads)]
     checks.append(lambda: _mirrors(config, downloads))
     if cluster:
         checks.append(_commands)
@@ -41,27 +39,13 @@ def check(config: Config, downloads: list[str], cluster: Site | None, *, job: bo
         yield from threads.map(lambda one: one(), checks)
 
 
-def _python() -> Finding:
-    version = sys.version_info[:2]
-    said = f"Python {version[0]}.{version[1]}"
-    if PYTHONS[0] <= version <= PYTHONS[1]:
-        return True, said
-    return (
-        False,
-        f"{said}: not tried; take {'.'.join(map(str, PYTHONS[0]))} to {'.'.join(map(str, PYTHONS[1]))}",
-    )
-
-
 def _operators() -> Finding:
     """The C++ operators of P_D and of beam search; without them PyTorch computes the same, more slowly."""
     here = Path(kernels.__file__).parent
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        missing = [
-            part
-            for part in ("induction", "pipeline/search")
-            if not kernels.load(f"synmask.{part.replace('/', '.')}", here / part / "kernel.cpp")
-        ]
+        parts = {part: f"synmask.{part.replace('/', '.')}" for part in ("induction", "pipeline/search")}
+        missing = [part for part in parts if not kernels.load(parts[part], here / part / "kernel.cpp")]
     if not missing:
         return True, "C++ operators are built"
     do = "run `make`" if shutil.which("g++") else "install g++ and python3-dev, then run `make`"
@@ -163,9 +147,8 @@ def _folder(site: Site) -> Finding:
 
 
 def _run(command: list[str], *words: str, patience: float = PATIENCE) -> subprocess.CompletedProcess | None:
+    how = {"capture_output": True, "text": True, "timeout": patience, "check": False}
     try:
-        return subprocess.run(
-            [*command, *words], capture_output=True, text=True, timeout=patience, check=False
-        )
+        return subprocess.run([*command, *words], **how)
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -17,9 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from synmask.pipeline.config import Fault, fault, read_yaml
-from synmask.pipeline.config.base import Count, Line, Section, matching
-from synmask.pipeline.config.faults import validated
+from synmask.pipeline.config import read_section
+from synmask.pipeline.config.base import Count, Int, Line, Section, matching
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow import terminal
@@ -76,8 +75,8 @@ class Site(Section):
     qos: Name | None = None
     extra: Line | Literal[""] = ""
     setup: tuple[Line, ...] = ()
-    jobs: Annotated[int, Field(ge=1, le=10000)] = 100
-    longest: Annotated[int, Field(ge=10)] = 240
+    jobs: Annotated[Int, Field(ge=1, le=10000)] = 100
+    longest: Annotated[Int, Field(ge=10)] = 240
     latency_wait: Count = 60
     status: Literal["squeue", "sacct"] = "squeue"
 
@@ -99,13 +98,7 @@ def read_site(path: Path = FILE) -> Site:
     Raises:
         UserError: an unknown key or a wrong value (one line).
     """
-    if not path.exists():
-        return Site()
-    values = read_yaml(path)
-    try:
-        return validated(Site, values)
-    except Fault as found:
-        raise fault(found.path, str(found), values, [path]) from None
+    return read_section(path, Site) if path.exists() else Site()
 
 
 def profile_site() -> Site:
@@ -123,10 +116,6 @@ def setup() -> str:
 
 
 # ---- jobs, as Snakemake has them ---------------------------------------------------------------------------
-
-
-def rules_of(job: Any) -> list[str]:
-    return sorted(job.rules) if job.is_group() else [job.rule.name]
 
 
 def kind_of(job: Any) -> str:
@@ -150,19 +139,21 @@ def minutes_of(job: Any, site: Site) -> int:
     return minutes if is_training(job) else min(minutes, site.longest)
 
 
+def amounts_of(job: Any, site: Site) -> dict[str, Any]:
+    """What a job asks for, by unit."""
+    cpus = job.resources.get("cpus_per_task") or job.threads
+    gpus, memory = job.resources.get("gpu") or 0, job.resources.get("mem_mb")
+    return {"CPU": cpus, "GPU": gpus, "MB": memory, "minute": minutes_of(job, site)}
+
+
 def asked(job: Any, site: Site) -> str:
     """The request of a job, in words."""
-    amounts = {"MB": job.resources.get("mem_mb", 0), "minute": minutes_of(job, site), "CPU": cpus_of(job)}
-    amounts["GPU"] = job.resources.get("gpu") or 0
+    amounts = amounts_of(job, site)
     return ", ".join(
-        f"{amount:,} {unit}{'s' * (amount != 1 and unit != 'MB')}"
-        for unit, amount in amounts.items()
-        if amount
+        f"{count:,} {unit}{'s' * (count != 1 and unit != 'MB')}"
+        for unit in ("MB", "minute", "CPU", "GPU")
+        if (count := amounts[unit])
     )
-
-
-def cpus_of(job: Any) -> int:
-    return job.resources.get("cpus_per_task") or job.threads
 
 
 # ---- the plugin, put right ---------------------------------------------------------------------------------
@@ -192,11 +183,8 @@ def _named(get_submit_command: Any) -> Any:
         site = read_site()
         call = get_submit_command(job, params | {"comment_str": title(job)}, **how)
         call = re.sub(r" -t \d+", f" -t {minutes_of(job, site)}", call, count=1)
-        if not is_training(job):
-            return call
-        return (
-            f"{call} --signal=TERM@{min(WARNING, minutes_of(job, site) * 15)}"  # a quarter of a short limit
-        )
+        warned = min(WARNING, minutes_of(job, site) * 15)  # a quarter of a short limit
+        return f"{call} --signal=TERM@{warned}" if is_training(job) else call
 
     return command
 
@@ -238,9 +226,9 @@ def check_commands() -> None:
         UserError: SLURM's commands are not on PATH.
     """
     if missing := [name for name in ("sbatch", "squeue", "scancel") if shutil.which(name) is None]:
+        do = "give this command on a login node of the cluster, with SLURM's module (`module load slurm`)"
         raise UserError(
-            f"no {', '.join(missing)} on PATH: give this command on a login node of the cluster, where "
-            "SLURM's module is loaded (`module load slurm`); without a cluster, leave out --profile slurm"
+            f"no {', '.join(missing)} on PATH: {do}; without a cluster, leave out --profile slurm"
         )
 
 
@@ -325,9 +313,7 @@ def _executor(plugin: Any) -> type:
             """Wait for a controller that does not answer → whether to try again."""
             self.waits[job] += 1
             if self.waits[job] == 1:
-                self.logger.warning(
-                    "SLURM's controller does not answer; jobs are submitted as soon as it does"
-                )
+                self.logger.warning("SLURM's controller does not answer; jobs wait until it does")
             for _ in range(AGAIN):
                 if self.leaving:
                     return False
@@ -368,19 +354,12 @@ def _executor(plugin: Any) -> type:
                 last = terminal.last_lines(written[0])[-1]
                 if SAVED in last and job.restart_times:
                     job._attempt -= 1  # it got on, so this does not count
-                    number = job_info.external_jobid
-                    return (
-                        said,
-                        f"{name}: SLURM job {number} was stopped, and saved; it continues in the next job",
-                        [],
-                    )
+                    stopped = f"{name}: SLURM job {job_info.external_jobid} was stopped, and saved"
+                    return said, f"{stopped}; it continues in the next job", []
                 if BEFORE in last:
                     job._attempt = job.restart_times + 1
-                    return (
-                        f"{said}\nraise `resources.runtime`: {asked(job, self.site)} are too few to train",
-                        "",
-                        [],
-                    )
+                    advice = f"raise `resources.runtime`: {asked(job, self.site)} are too few to train"
+                    return f"{said}\n{advice}", "", []
             return said, "", [] if written or ", over its " in said else logs
 
         def shutdown(self) -> None:
@@ -421,21 +400,15 @@ def _table(dag: Any) -> list[str]:
         kinds.setdefault(kind_of(job), []).append(job)
     rows = [("job", "how many", "partition", "CPUs", "GPUs", "MB", "minutes")]
     for kind, some in sorted(kinds.items()):
-        amounts = [
-            [cpus_of(job), job.resources.get("gpu", 0), job.resources.get("mem_mb"), minutes_of(job, site)]
-            for job in some
-        ]
         partitions = ", ".join(sorted({str(job.resources.get("slurm_partition")) for job in some}))
-        rows.append((kind, f"{len(some):,}", partitions, *map(_range, zip(*amounts, strict=True))))
+        amounts = zip(*(amounts_of(job, site).values() for job in some), strict=True)
+        rows.append((kind, f"{len(some):,}", partitions, *map(_range, amounts)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     hours = sum(minutes_of(job, site) for job in jobs) / 60
     return [
         "",
         "SLURM would get these jobs; each number is of one job:",
-        *(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ),
+        *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows),
         f"at most {hours:,.{hours < 10:d}f} node-hours, if each takes all its time; "
         "a training may take several such jobs",
     ]
@@ -443,8 +416,5 @@ def _table(dag: Any) -> list[str]:
 
 def _range(amounts: tuple[Any, ...]) -> str:
     """One number, or the least and the greatest."""
-    known = [amount for amount in amounts if isinstance(amount, int)]
-    if not known:
-        return "?"
-    least, most = min(known), max(known)
-    return f"{least:,}" if least == most else f"{least:,}–{most:,}"
+    known = sorted({amount for amount in amounts if isinstance(amount, int)})
+    return "–".join(f"{amount:,}" for amount in (*known[:1], *known[1:][-1:])) or "?"

@@ -10,13 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 from synmask.pipeline.config import read_yaml
-from synmask.pipeline.config.base import LANGUAGE
-from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.files import UserError
-from synmask.pipeline.paths import RUN, as_regex, below_results
+from synmask.pipeline.paths import below_results
 from synmask.pipeline.workflow.hours import TRAININGS
 
 TAIL = 16384  # bytes read from the end of a log
@@ -37,15 +36,12 @@ class _Workflow:
     Attributes:
         hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
         targets: all targets that have a name.
-        corpora, systems: their names.
         submitted: the lines of a dry run on the jobs of SLURM.
         on_slurm: whether jobs go to SLURM (workflow/slurm.py).
     """
 
     hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
     targets: list[str] = field(default_factory=list)
-    corpora: list[str] = field(default_factory=list)
-    systems: list[str] = field(default_factory=list)
     submitted: Callable[[], list[str]] | None = None
     on_slurm: bool = False
 
@@ -277,20 +273,8 @@ def unknown(text: str) -> str | None:
     if found is None:
         return None
     if "/" in found[1]:
-        return f"{found[1]}: no rule makes this file; {_astray(found[1])}"
+        return f"{found[1]}: no rule makes this file; see results/README.md for what there is"
     return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
-
-
-def _astray(path: str) -> str:
-    """The part of a run's path that is no name here, and the nearest that is."""
-    if found := re.match(as_regex(f"{RUN}/", source=LANGUAGE, target=LANGUAGE), path):
-        corpus, system, seed = found["corpus"], found["system"], found["seed"]
-        for kind, name, known in (("corpus", corpus, WORKFLOW.corpora), ("system", system, WORKFLOW.systems)):
-            if name not in known:
-                return f"no {kind} {name!r}{nearest(name, known)}"
-        if not re.fullmatch(r"[1-9]\d*", seed):
-            return "a seed is a whole number from 1"
-    return "see results/README.md for what there is"
 
 
 def unreadable(words: Iterable[str]) -> str | None:
@@ -298,7 +282,7 @@ def unreadable(words: Iterable[str]) -> str | None:
 
     Snakemake itself says neither which file it is nor in which line it is wrong.
     """
-    for path in config_files(words):
+    for path in values_of(words, "--configfile", "--configfiles"):
         try:
             if not read_yaml(path):
                 return f"{path}: it is empty; leave it out, or write keys and values into it"
@@ -312,37 +296,26 @@ def misread(words: Iterable[str]) -> str | None:
     """One line for the first word behind --config that is no KEY=VALUE; Snakemake ends in a traceback there.
 
     >>> misread(["--config", "training.lr=1"])
-    '--config training.lr=1: a key within a section is written \\'training={"lr": 1}\\''
-    >>> misread(["--config", "force=true", "demo"])
+    '--config training.lr=1: not KEY=VALUE; a key within a section is written \\'training={"lr": 1}\\''
+    >>> misread(["--config", "partial=true", "demo"])
     '--config demo: not KEY=VALUE; a target stands before --config, a switch is written KEY=true'
-    >>> misread(["demo", "--config", "force=true", 'training={"lr": 1}', "-n"])
+    >>> misread(["demo", "--config", "partial=true", 'training={"lr": 1}', "-n"])
     """
     for word in values_of(words, "--config", "-C"):
-        key, equals, value = word.partition("=")
-        if not equals:
+        if not re.match(r"[a-zA-Z_][\w-]*\w=", word):
             advice = "a target stands before --config, a switch is written KEY=true"
+            if found := re.fullmatch(r"(\w+)\.([\w-]+)=(.*)", word):
+                advice = f"a key within a section is written '{found[1]}={{\"{found[2]}\": {found[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
-        if re.fullmatch(r"\w+(\.[\w-]+)+", key):
-            first, *rest = key.split(".")
-            for part in reversed(rest):
-                value = f'{{"{part}": {value}}}'
-            return f"--config {word}: a key within a section is written '{first}={value}'"
-        if not re.fullmatch(r"[a-zA-Z_][\w-]*\w", key):
-            return f"--config {word}: no key of config.yaml; give KEY=VALUE"
     return None
 
 
-def config_files(words: Iterable[str]) -> Iterator[str]:
-    """The files that a command line of Snakemake gives as configuration.
+def values_of(words: Iterable[str], *options: str) -> Iterator[str]:
+    """The values of an option that takes several.
 
-    >>> [*config_files(["demo", "--configfile", "a", "b", "-n", "c", "--configfiles=d"])]
+    >>> [*values_of(["demo", "--configfile", "a", "b", "-n", "c", "--configfile=d"], "--configfile")]
     ['a', 'b', 'd']
     """
-    return values_of(words, "--configfile", "--configfiles")
-
-
-def values_of(words: Iterable[str], *options: str) -> Iterator[str]:
-    """The values of an option that takes several."""
     follows = False
     for word in words:
         option, _, value = word.partition("=")
@@ -393,7 +366,4 @@ def duration(seconds: float) -> str:
 
 def seconds_of(clock: str) -> int:
     """`2:05` or `1:02:05` in seconds."""
-    seconds = 0
-    for part in clock.split(":"):
-        seconds = 60 * seconds + int(part)
-    return seconds
+    return reduce(lambda seconds, part: 60 * seconds + int(part), clock.split(":"), 0)
