@@ -93,18 +93,6 @@ class Batch(base.Section):
 class Training(base.Optimisation):
     max_epochs: base.Count = 60
     batch: Batch = Field(default_factory=Batch)
-<<<<<<< HEAD
-    lr: Positive = 5e-4
-    warmup_updates: Count = 4000
-    weight_decay: Weight = 1e-4
-    dropout: Rate = 0.3
-    attention_dropout: Rate = 0.0
-    label_smoothing: Rate = 0.1
-    mlm_weight: Rate | dict[Direction, Rate] = 0.47
-    checkpoint: Literal["average", "best", "best-bleu"] = "average"
-    average: Count = 5
-    validate_bleu: Annotated[int, Field(ge=0)] = 0
-=======
     lr: base.LearningRate = 5e-4
     warmup_updates: base.Count = 4000
     weight_decay: base.Weight = 1e-4
@@ -112,9 +100,9 @@ class Training(base.Optimisation):
     attention_dropout: base.Rate = 0.0
     label_smoothing: base.Rate = 0.1
     mlm_weight: base.Rate | dict[base.Direction, base.Rate] = 0.47
-    checkpoint: Literal["average", "best"] = "average"
+    checkpoint: Literal["average", "best", "best-bleu"] = "average"
     average: base.Count = 5
->>>>>>> main
+    validate_bleu: Annotated[base.Int, Field(ge=0)] = 0
 
     @property
     def kept(self) -> int:
@@ -229,20 +217,12 @@ class Decoding(base.Section):
 class Resources(base.Section):
     """Resources that one training or decoding requests; results do not depend on them."""
 
-<<<<<<< HEAD
-    threads: Annotated[int, Field(gt=0, le=1024)] = 2
-    mem_mb: Megabytes = 8000
-    runtime: Minutes = 720
-    gpus: Annotated[int, Field(ge=0, le=1024)] = 0
-    checkpoint_minutes: Minutes = 15
-    tensorboard: bool = False
-=======
     threads: Annotated[base.Int, Field(gt=0, le=1024)] = 2
     mem_mb: base.Megabytes = 8000
     runtime: base.Minutes = 720
     gpus: Annotated[base.Int, Field(ge=0, le=1024)] = 0
     checkpoint_minutes: base.Minutes = 15
->>>>>>> main
+    tensorboard: bool = False
     keep_checkpoints: bool = False
 
 
