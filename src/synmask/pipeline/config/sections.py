@@ -187,13 +187,6 @@ class RunSettings(base.Section):
             raise ValueError(f"guide {system.guide!r} is made for RoBERTa; give one that guides translation")
         return system
 
-    @field_validator("training")
-    @classmethod
-    def _bleu_is_known(cls, training: Training) -> Training:
-        if training.checkpoint == "best-bleu" and not training.validate_bleu:
-            raise ValueError("checkpoint: best-bleu needs a validate_bleu above 0")
-        return training
-
     def plain(self, **how: Any) -> dict[str, Any]:
         """Without settings that no training depends on.
 

@@ -1,1 +1,1 @@
-"""What a model takes along when it leaves the repository: code for transformers, and a model card."""
+"""The code and the model card of a model that leaves the repository."""
