@@ -3,6 +3,7 @@
 # make fuzz: call every verb wrongly, 100 times each (FUZZ); FUZZ_SEED draws other calls.
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
+# make demo-docs: copy the demo's tables and figures from results/ to docs/demo.md.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
 # make gpu-report: measure all that there is on a GPU; writes docs/gpu.md and docs/gpu.csv.
 # make verdict: build studies/multi30k/report.html, a page of the site, from the runs that are shipped.
@@ -19,12 +20,15 @@ DOCS := .venv-docs
 
 VERDICT := build/verdict
 
-.PHONY: demo test chaos fuzz cluster gpu-report audit sbom docs verdict
+.PHONY: demo demo-docs test chaos fuzz cluster gpu-report audit sbom docs verdict
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
 demo: $(READY)
 	@$(ACTIVATE) && snakemake
+
+demo-docs:
+	@$(PYTHON) docs/demo.py
 
 test: $(READY)
 	@$(ACTIVATE) && pytest -n 2 --dist loadgroup

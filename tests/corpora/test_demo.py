@@ -1,54 +1,33 @@
 import hashlib
-import io
 import os
 import random
-import re
 import subprocess
 import sys
 
 import pytest
 from sacremoses import MosesTokenizer
-from subword_nmt.apply_bpe import BPE
-from subword_nmt.learn_bpe import learn_bpe
 
 from synmask.pipeline.config.sections import Generate
-from synmask.pipeline.corpora.demo import generate, lexicon, linearise, sampling, write_corpus
-from synmask.pipeline.corpora.demo.abstract import Clause, Complement, Nominal
-from synmask.pipeline.corpora.demo.sampling import Grammar
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.corpora.demo import derivation, generate, write_corpus
+from synmask.pipeline.corpora.demo.derivation import Use, sentence, side_of
+from synmask.pipeline.corpora.demo.inflection import ENGLISH, GERMAN
+from synmask.pipeline.corpora.demo.table import RULES, VALUES, read_rules
+from synmask.pipeline.files import read_lines
 from synmask.pipeline.syntax.treebank import read_trees
 
-SIZES = {"train": 2400, "valid": 300, "test": 300}
+SIZES = {"train": 1200, "valid": 150, "test": 150}
 SMALL = {"train": 40, "valid": 10, "test": 10}
-NOUNS = {noun.german: noun for nouns in lexicon.NOUNS.values() for noun in nouns}
-VERBS = {verb.particle + verb.infinitive: verb for verbs in lexicon.VERBS.values() for verb in verbs}
+FINITE = {"VVFIN", "VAFIN", "VMFIN", "VBZ", "VBP", "VBD", "MD"}
 
 
 @pytest.fixture(scope="module")
 def corpus():
-    return list(generate(SIZES, seed=1))
+    return [pair for _, pair in generate(SIZES, seed=1)]
 
 
 @pytest.fixture(scope="module")
 def sides(corpus):
-    return [side for _, sentence in corpus for side in (sentence.source, sentence.target)]
-
-
-def np(german, person=1, **rest):
-    return Nominal(person, noun=NOUNS[german], **rest)
-
-
-def accusative(nominal):
-    return Complement("", "acc", "", nominal)
-
-
-def clause(verb, subject, *complements, **rest):
-    return Clause(VERBS[verb], subject.person, subject, complements=complements, **rest)
-
-
-def texts(clause):
-    sentence = linearise([(("", ""), clause)])
-    return sentence.source.text, sentence.target.text
+    return [side for pair in corpus for side in pair]
 
 
 # The files.
@@ -74,134 +53,72 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path):
 def test_the_files_of_a_split_are_aligned(tmp_path):
     write_corpus(output=tmp_path, settings=Generate(seed=1, **SMALL))
     for split, size in SMALL.items():
-        expected = [sentence for name, sentence in generate(SMALL, seed=1) if name == split]
-        for language, side in (("de", "source"), ("en", "target")):
+        expected = [pair for name, pair in generate(SMALL, seed=1) if name == split]
+        for number, language in enumerate(("de", "en")):
             path = tmp_path / f"{split}.{language}"
-            raw = list(read_lines(path))
-            trees = list(read_trees(f"{path}.trees"))
             heads = [tuple(map(int, line.split())) for line in read_lines(f"{path}.heads")]
-            assert len(raw) == len(trees) == len(heads) == size
-            for line, tree, row, sentence in zip(raw, trees, heads, expected, strict=True):
-                made = getattr(sentence, side)
-                assert (line, tree, row) == (made.text, made.tree, made.heads)
+            found = list(zip(read_lines(path), read_trees(f"{path}.trees"), heads, strict=True))
+            assert found == [tuple(pair[number]) for pair in expected]
+            assert len(found) == size
     assert len(list(tmp_path.iterdir())) == 18
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        {},
-        {"train": 5},
-        {**SMALL, "dev": 5},
-        {**SMALL, "test": 0},
-        {**SMALL, "test": 1.5},
-        {**SMALL, "test": True},
-    ],
-)
-def test_wrong_sizes_are_refused_and_nothing_is_written(sizes, tmp_path):
-    with pytest.raises(UserError, match="train, valid and test"):
-        list(generate(sizes, seed=1))
-    assert not list(tmp_path.iterdir())
 
 
 # The sentences.
 
 
-def test_no_sentence_comes_twice_and_all_have_4_to_30_tokens(corpus):
-    assert [split for split, _ in corpus] == [split for split, size in SIZES.items() for _ in range(size)]
-    assert len({sentence.source.text for _, sentence in corpus}) == len(corpus)
-    for side in ("source", "target"):
-        lengths = [len(getattr(sentence, side).heads) for _, sentence in corpus]
-        assert min(lengths) == 4
-        assert 25 < max(lengths) <= 30
-        assert 11 < sum(lengths) / len(lengths) < 14
+def test_no_sentence_comes_twice_and_all_have_4_to_30_tokens(corpus, sides):
+    assert len({german.text for german, _ in corpus}) == len(corpus) == sum(SIZES.values())
+    lengths = [len(side.heads) for side in sides]
+    assert min(lengths) == 4
+    assert 25 < max(lengths) <= 30
 
 
-def test_a_source_sentence_has_one_translation(monkeypatch):
-    """With so few words left that the same source sentence is drawn over and over."""
-    nouns = {
-        kind: [noun for noun in nouns if noun.gender == "f"][:1] for kind, nouns in lexicon.NOUNS.items()
-    }
-    nouns["person"].append(NOUNS["Mann"])
-    nouns["wear"] = [NOUNS["Tasche"]]
-    monkeypatch.setattr(lexicon, "NOUNS", nouns)
-    monkeypatch.setattr(lexicon, "VERBS", {frame: verbs[:1] for frame, verbs in lexicon.VERBS.items()})
-    monkeypatch.setattr(lexicon, "COMPOUNDS", [("", "")])
-    monkeypatch.setattr(lexicon, "ADJECTIVES", {True: [("alt", "old")], False: [("alt", "old")]})
-    monkeypatch.setattr(lexicon, "COLOURS", [("alt", "old")])
-    monkeypatch.setattr(lexicon, "SHADES", [("", "")])
-    monkeypatch.setattr(lexicon, "MODALS", {"werden": "will"})
-    monkeypatch.setattr(lexicon, "ADVERBS", dict.fromkeys(lexicon.ADVERBS, (("oft", "often"),)))
-    monkeypatch.setattr(sampling, "DETERMINERS", {"der": 1})
-    monkeypatch.setattr(sampling, "FRAMES", {**dict.fromkeys(sampling.FRAMES, 1), "perception": 40})
-    drawing = Grammar(random.Random(5))
-    translations = {}
-    for number in range(12_000):
-        laughs = clause("lachen", drawing.nominal(("person",), depth=1))
-        drawn = drawing.main_clause(depth=1) if number % 2 else laughs
-        sentence = linearise([(("", ""), drawn)])
-        source = re.sub(r" (alt\w*|oft)\b", "", sentence.source.text)
-        target = re.sub(r" (an|a|old|often)\b", "", sentence.target.text)
-        translations.setdefault(source, set()).add(target)
-    assert len(translations) < 6_000
-    assert [(source, found) for source, found in translations.items() if len(found) > 1] == []
+def test_a_german_sentence_has_one_translation(monkeypatch):
+    """With so few words left that the same German sentence is drawn over and over."""
+    few = {"Mann", "Frau", "Junge", "Tür", "Haus", "Kamera", "alt", "oft", "Garten", "weil"}
+    for name, values in VALUES.items():
+        words = [word for word in values if isinstance(word, str) or word.german[0] in few]
+        kinds = {word.kind: word for word in values if not isinstance(word, str)}  # one verb of each
+        monkeypatch.setitem(VALUES, name, words or list(kinds.values()))
+    monkeypatch.setitem(VALUES, "d", [*VALUES["the"], *VALUES["an"]])
+    rng, translations, drawn = random.Random(5), {}, 0
+    while drawn < 8000:
+        german, english = sentence(rng)
+        if len(german.heads) < 15:
+            drawn += 1
+            translations.setdefault(german.text, set()).add(english.text)
+    assert len(translations) < 7000
+    assert [(text, found) for text, found in translations.items() if len(found) > 1] == []
 
 
-def test_what_could_be_an_instrument_is_never_drawn_inside_a_noun_phrase():
-    drawing = Grammar(random.Random(5))
-    drawn = [drawing.clause(1, frames=("perception",)) for _ in range(800)]
-    nominals = [c.subject for c in drawn] + [c.complements[0].nominal for c in drawn]
-    attributes = {nominal.attribute.english for nominal in nominals if nominal.attribute}
-    assert attributes == {"from", "of"}
-
-
-@pytest.mark.parametrize("language", ["de", "en"])
-def test_the_leaves_are_the_moses_tokens_of_the_raw_line(corpus, language):
+@pytest.mark.parametrize(("number", "language"), [(0, "de"), (1, "en")])
+def test_the_leaves_are_the_moses_tokens_of_the_raw_line(corpus, number, language):
     moses = MosesTokenizer(language)
-    for _, sentence in corpus[:1200]:
-        side = sentence.source if language == "de" else sentence.target
+    for side in (pair[number] for pair in corpus[:500]):
         assert moses.tokenize(side.text) == side.tree.leaves()
         assert side.text[0].isupper()
         assert side.text.endswith(".")
 
 
-def test_bpe_splits_words_but_most_stay_whole(corpus):
-    lines = [" ".join(side.tree.leaves()) for _, s in corpus for side in (s.source, s.target)]
-    codes = io.StringIO()
-    learn_bpe(io.StringIO("\n".join(lines)), codes, 600)
-    codes.seek(0)
-    bpe = BPE(codes)
-    for side, low, high in (("source", 0.25, 0.5), ("target", 0.1, 0.4)):
-        words = [word for _, s in corpus[:500] for word in getattr(s, side).tree.leaves()]
-        split = sum(len(bpe.segment_tokens([word])) > 1 for word in words)
-        assert low < split / len(words) < high
-    types = {word for _, sentence in corpus for word in sentence.source.tree.leaves()}
-    assert 1300 < len(types) < 3000
-
-
 # Trees and heads.
-
-
-def ancestors(heads, token):
-    """The heads above a token, from 1, nearest first; fails on a cycle."""
-    path = []
-    while token:
-        token = heads[token - 1]
-        path.append(token)
-        assert len(path) <= len(heads), "a cycle"
-    return path
 
 
 def test_heads_are_a_projective_tree_with_a_finite_verb_at_its_root(sides):
     for side in sides:
-        above = [{token, *ancestors(side.heads, token)} for token in range(1, len(side.heads) + 1)]
-        roots = [token for token, head in enumerate(side.heads, start=1) if head == 0]
-        assert len(roots) == 1
-        assert side.tree.tags()[roots[0] - 1] in {"VVFIN", "VAFIN", "VMFIN", "VBZ", "VBP", "VBD", "MD"}
+        root = side.heads.index(0) + 1
+        assert side.heads.count(0) == 1
+        assert side.tree.tags()[root - 1] in FINITE
+        assert side.heads[-1] == root  # the full stop
+        above = [set() for _ in side.heads]
+        for token in range(1, len(side.heads) + 1):
+            head = token
+            while head:
+                assert head not in above[token - 1], "a cycle"
+                above[token - 1].add(head)
+                head = side.heads[head - 1]
         for token, head in enumerate(side.heads, start=1):
             between = range(min(token, head) + 1, max(token, head)) if head else ()
             assert all(head in above[middle - 1] for middle in between), "a crossing arc"
-        assert side.heads[-1] == roots[0]  # the full stop
 
 
 def test_every_constituent_has_one_head(sides):
@@ -211,225 +128,267 @@ def test_every_constituent_has_one_head(sides):
             assert len(outside) == 1, (label, side.text)
 
 
-# Agreement, checked on the finished sentences.
+# Agreement, checked on the finished sentences by tables that are written here.
+
+NUMBERS = ("nom", "acc", "dat", "gen")
+NOUNS = {  # nominative, accusative, dative, genitive in the singular; in the plural
+    "m": ("Mann Mann Mann Mannes", "Männer Männer Männern Männer"),
+    "m ": ("Junge Jungen Jungen Jungen", "Jungen Jungen Jungen Jungen"),
+    "f": ("Frau Frau Frau Frau", "Frauen Frauen Frauen Frauen"),
+    "m  ": ("Spiegel Spiegel Spiegel Spiegels", "Spiegel Spiegel Spiegeln Spiegel"),
+    "f ": ("Kamera Kamera Kamera Kamera", "Kameras Kameras Kameras Kameras"),
+    "n": ("Kind Kind Kind Kindes", "Kinder Kinder Kindern Kinder"),
+    "n ": ("Buch Buch Buch Buches", "Bücher Bücher Büchern Bücher"),
+}
+STRONG = {"m": "er en em es", "f": "e e er er", "n": "es es em es", "pl": "e e en er"}
+DEFINITE = {"m": "der den dem des", "f": "die die der der", "n": "das das dem des", "pl": "die die den der"}
 
 
-def walk(tree):
-    if not isinstance(tree.children[0], str):
-        yield tree
+def cells(form, table):
+    """(case, gender) of which a table has this form."""
+    return {
+        (case, gender.strip())
+        for gender, forms in table.items()
+        for case, found in zip(NUMBERS, forms.split(), strict=True)
+        if found == form
+    }
+
+
+def cells_of_noun(form):
+    singular = cells(form, {gender: forms for gender, (forms, _) in NOUNS.items()})
+    plural = cells(form, {gender: forms for gender, (_, forms) in NOUNS.items()})
+    return singular | {(case, "pl") for case, _ in plural}
+
+
+def cells_of_article(form):
+    form = form.lower()
+    for stem in ("ein", "kein", "mein"):
+        if form == stem:
+            return {("nom", "m"), ("nom", "n"), ("acc", "n")}
+    for stem in ("ein", "kein", "mein", "dies", "jed", "all"):
+        if form.startswith(stem):
+            return cells(form.removeprefix(stem), STRONG)
+    return cells(form, DEFINITE)
+
+
+def ending(article, case, gender):
+    """Of an adjective behind this article."""
+    if article is None or article.lower() in ("ein", "kein", "mein"):
+        return STRONG[gender].split()[NUMBERS.index(case)]
+    return "e" if gender != "pl" and (case == "nom" or (case == "acc" and gender != "m")) else "en"
+
+
+def walk(tree, *above):
+    yield tree, above
+    if not tree.is_preterminal():
         for child in tree.children:
-            yield from walk(child)
+            yield from walk(child, tree, *above)
 
 
 def child(tree, *labels):
     return next((c for c in tree.children if c.label in labels), None)
 
 
-def english_number(noun_phrase):
-    """1 or 3 (singular), or "pl"."""
-    if child(noun_phrase, "CC"):
-        return "pl"
-    if pronoun := child(noun_phrase, "PRP"):
-        return {"i": 1, "he": 3, "she": 3, "we": "pl", "they": "pl"}[pronoun.leaves()[0].lower()]
-    if child(noun_phrase, "NNS"):
-        return "pl"
-    return 3 if child(noun_phrase, "NN") else english_number(noun_phrase.children[0])
+def word(tree, label):
+    found = child(tree, label)
+    return found and found.leaves()[0]
+
+
+def test_german_articles_adjectives_and_nouns_agree_in_the_case_of_their_place(corpus):
+    checked = dict.fromkeys(("any", "dat", "gen", "nom", "adjective"), 0)
+    for german, _ in corpus:
+        for tree, (parent, *_) in ((t, above) for t, above in walk(german.tree) if t.label == "NP" and above):
+            found = cells_of_noun(word(tree, "NN"))
+            if not found or word(parent, "APPRART"):
+                continue
+            if article := word(tree, "ART"):
+                found &= cells_of_article(article)
+            case = "any"
+            if word(parent, "APPR") == "mit":
+                case = "dat"
+            elif parent.label == "NP" and not child(parent, "KON"):
+                case = "gen"
+            elif (
+                parent.label == "S"
+                and parent.children[0] is tree
+                and not child(parent, "VVFIN", "VAFIN", "VMFIN")
+            ):
+                case = "nom"
+            found = {cell for cell in found if case in ("any", cell[0])}
+            assert found, (case, german.text)
+            checked[case] += 1
+            if adjective := word(tree, "ADJA"):
+                assert any(adjective.endswith(ending(article, *cell)) for cell in found), german.text
+                checked["adjective"] += 1
+    assert min(checked.values()) > 20, checked
+
+
+def is_plural(noun_phrase, language):
+    """Whether a subject is in the plural; None where its form leaves it open."""
+    if child(noun_phrase, "KON", "CC"):
+        return True
+    if language == "en":
+        pronoun = word(noun_phrase, "PRP")
+        return pronoun.lower() == "they" if pronoun else bool(child(head_of(noun_phrase), "NNS"))
+    if not child(noun_phrase, "NN"):
+        return {"er": False}.get(word(noun_phrase, "PPER").lower())
+    genders = {gender for case, gender in cells_of_noun(word(noun_phrase, "NN")) if case == "nom"}
+    return None if not genders else "pl" in genders
+
+
+def head_of(noun_phrase):
+    return noun_phrase if child(noun_phrase, "NN", "NNS") else head_of(child(noun_phrase, "NP"))
 
 
 def test_english_verbs_agree_with_their_subjects_also_from_afar(corpus):
     checked = far = 0
-    for _, sentence in corpus:
-        for node in walk(sentence.target.tree):
-            subject, predicate = child(node, "NP"), child(node, "VP")
-            if node.label == "NP" and (clause := child(node, "SBAR")):  # the subject is relativised
-                inner = child(clause, "S")
-                if inner and child(inner, "NP") is None:
-                    subject, predicate = node.children[0], child(inner, "VP")
-                else:
-                    continue
-            elif node.label != "S" or subject is None or predicate is None:
+    for _, english in corpus:
+        for tree, above in walk(english.tree):
+            subject, predicate = (child(tree, "NP"), child(tree, "VP")) if tree.label == "S" else (None, None)
+            if predicate and not subject and child(above[0], "WHNP"):  # the subject is relativised
+                subject = head_of(above[1])
+            if not subject or not predicate or predicate.children[0].label not in ("VBZ", "VBP"):
                 continue
-            verb = predicate.children[0]
-            if verb.label not in ("VBZ", "VBP"):
-                continue
-            number = english_number(subject)
-            form = verb.leaves()[0]
-            assert (verb.label == "VBZ") == (number == 3) == (form.endswith("s") and form != "miss"), str(
-                node
+            [verb] = predicate.children[0].leaves()
+            assert is_plural(subject, "en") == (predicate.children[0].label == "VBP") == (verb[-1] != "s"), (
+                verb
             )
-            assert form != "am" or number == 1
             checked += 1
             far += len(subject.leaves()) > 5
-    assert checked > 1500
-    assert far > 100
+    assert checked > 500
+    assert far > 40
 
 
-def german_number(noun_phrase):
-    """As english_number, for a subject; None where form and article leave it open."""
-    if child(noun_phrase, "KON"):
-        return "pl"
-    if pronoun := child(noun_phrase, "PPER"):
-        return {"ich": 1, "er": 3, "wir": "pl"}.get(pronoun.leaves()[0].lower())
-    form = child(noun_phrase, "NN").leaves()[0].lower()
-    matches = [
-        (len(ending), number)
-        for noun in NOUNS.values()
-        for ending, number in ((noun.german.lower(), 3), (noun.plural.lower(), "pl"))
-        if form.endswith(ending)
-    ]
-    longest = {number for length, number in matches if length == max(matches, key=lambda match: match[0])[0]}
-    return longest.pop() if len(longest) == 1 else None
-
-
-def test_german_verbs_agree_at_the_end_of_subordinate_clauses(corpus):
-    checked = far = 0
-    for _, sentence in corpus:
-        for node in walk(sentence.source.tree):
-            if node.label != "S" or child(node, "VVFIN", "VAFIN", "VMFIN") or node.children[0].label != "NP":
-                continue
-            number = german_number(node.children[0])
-            if number is None:
-                continue
-            form = child(node, "VP").children[-1].leaves()[-1]
-            assert (form.endswith("en") or form == "sind") == (number == "pl"), str(node)
-            checked += 1
-            far += len(node.children[1].leaves()) > 4
-    assert checked > 300
-    assert far > 50
+def test_german_verbs_agree_with_their_subjects_where_they_stand_last(corpus):
+    checked = 0
+    for german, _ in corpus:
+        for tree, _ in walk(german.tree):
+            if (
+                tree.label == "S"
+                and tree.children[0].label == "NP"
+                and child(tree, "VP")
+                and not child(tree, *FINITE)
+            ):
+                plural = is_plural(tree.children[0], "de")
+                form = child(tree, "VP").children[-1].leaves()[-1]
+                checked += plural is not None
+                assert plural in (None, form.endswith("en") or form == "sind"), german.text
+    assert checked > 100
 
 
 # Each construction, spelt out.
 
 
-def test_the_verb_number_tells_she_from_they():
-    she, they = (Nominal(person, pronoun=("sie", english)) for person, english in ((1, "she"), (2, "they")))
-    main = np("Frau")
-    for subject, verb, english in ((she, "anruft", "she calls"), (they, "anrufen", "they call")):
-        inner = clause("anrufen", subject, accusative(np("Kind")))
-        source, target = texts(clause("lachen", main, subordinate=(("weil", "because"), inner)))
-        assert source == f"Die Frau lacht, weil sie das Kind {verb}."
-        assert target == f"The woman laughs because {english} the child."
+def say(rule, **words):
+    """Both sides of a rule; words are given by their first German form."""
+    [[rule]] = read_rules("X =" + rule).values()
+    by_form = {
+        word.german[0]: word for values in VALUES.values() for word in values if not isinstance(word, str)
+    }
+    use = Use(random.Random(1), {name: by_form.get(form, form) for name, form in words.items()})
+    roots = (use.nodes(side, language) for side, language in zip(rule.sides, (GERMAN, ENGLISH), strict=True))
+    return [side_of(root).text for (root,) in roots]
 
 
-def test_separable_verbs_in_every_position():
-    cook, wheel = np("Koch"), accusative(np("Rad", determiner="ein", adjectives=(("rot", "red"),)))
-    take = clause("mitnehmen", cook, wheel, adverb=("heute", "today"))
-    assert texts(take) == ("Der Koch nimmt heute ein rotes Rad mit.", "The cook takes a red wheel today.")
-    perfect = clause("mitnehmen", cook, wheel, tense="perfect", negated=True)
-    assert texts(perfect) == (
-        "Der Koch hat ein rotes Rad nicht mitgenommen.",
-        "The cook did not take a red wheel.",
-    )
-    modal = clause("annehmen", np("Koch", 2), wheel, tense="müssen", adverb=("bald", "soon"), front="adverb")
-    assert texts(modal) == (
-        "Bald müssen die Köche ein rotes Rad annehmen.",
-        "The cooks must accept a red wheel soon.",
-    )
-    tries = clause("versuchen", cook, infinitive=Clause(VERBS["annehmen"], 1, None, complements=(wheel,)))
-    assert texts(tries) == (
-        "Der Koch versucht, ein rotes Rad anzunehmen.",
-        "The cook tries to accept a red wheel.",
-    )
-    fronted = clause("aufwachen", cook, subordinate=(("wenn", "when"), take), front="subordinate")
-    assert texts(fronted) == (
-        "Wenn der Koch heute ein rotes Rad mitnimmt, wacht der Koch auf.",
-        "When the cook takes a red wheel today, the cook wakes.",
-    )
+@pytest.mark.parametrize(
+    ("noun", "number", "article", "forms"),
+    [
+        ("Mann", "sg", "the", "Der alte Mann, Den alten Mann, Dem alten Mann, Des alten Mannes"),
+        ("Mann", "sg", "an", "Ein alter Mann, Einen alten Mann, Einem alten Mann, Eines alten Mannes"),
+        ("Frau", "sg", "the", "Die alte Frau, Die alte Frau, Der alten Frau, Der alten Frau"),
+        ("Frau", "sg", "mine", "Meine alte Frau, Meine alte Frau, Meiner alten Frau, Meiner alten Frau"),
+        ("Kind", "sg", "this", "Dieses alte Kind, Dieses alte Kind, Diesem alten Kind, Dieses alten Kindes"),
+        ("Kind", "sg", "none", "Kein altes Kind, Kein altes Kind, Keinem alten Kind, Keines alten Kindes"),
+        (
+            "Junge",
+            "sg",
+            "every",
+            "Jeder alte Junge, Jeden alten Jungen, Jedem alten Jungen, Jedes alten Jungen",
+        ),
+        ("Apfel", "pl", "every", "Alle alten Äpfel, Alle alten Äpfel, Allen alten Äpfeln, Aller alten Äpfel"),
+        (
+            "Frau",
+            "pl",
+            "none",
+            "Keine alten Frauen, Keine alten Frauen, Keinen alten Frauen, Keiner alten Frauen",
+        ),
+        ("Kind", "pl", "an", "Alte Kinder, Alte Kinder, Alten Kindern, Alter Kinder"),
+    ],
+)
+def test_declension(noun, number, article, forms):
+    for case, expected in zip(NUMBERS, forms.split(", "), strict=True):
+        rule = f"(NP Art.{case}.{number}.x.{article} Adj.{case}.{number}.x.{article}.e N.{case}.{number}.x) | (NP e:JJ)"
+        assert say(rule, x=noun, e="alt")[0] == expected
 
 
-def test_case_decides_who_acts_and_what_in_means():
-    woman, doctor = np("Frau", adjectives=(("alt", "old"),)), np("Arzt", adjectives=(("jung", "young"),))
-    fronted = clause("sehen", woman, accusative(doctor), front="object")
-    assert texts(fronted) == ("Den jungen Arzt sieht die alte Frau.", "The old woman sees the young doctor.")
-    forest = np("Wald", compound=("Stadt", "city"))
-    into = clause("laufen", woman, Complement("in", "acc", "into", forest), tense="perfect")
-    assert texts(into) == (
-        "Die alte Frau ist in den Stadtwald gelaufen.",
-        "The old woman ran into the city forest.",
-    )
-    inside = clause("laufen", woman, Complement("in", "dat", "in", forest))
-    assert texts(inside) == ("Die alte Frau läuft im Stadtwald.", "The old woman runs in the city forest.")
-    old = np("Wald", adjectives=(("alt", "old"),))
-    contracted = linearise(
-        [(("", ""), clause("laufen", np("Frau"), Complement("in", "dat", "in", old)))]
-    ).source
-    assert (contracted.text, contracted.heads) == ("Die Frau läuft im alten Wald.", (2, 3, 0, 3, 6, 4, 3))
-    gives = clause(
-        "geben", woman, Complement("", "dat", "to", np("Kind", 2)), accusative(np("Apfel", determiner="ein"))
-    )
-    assert texts(gives) == (
-        "Die alte Frau gibt den Kindern einen Apfel.",
-        "The old woman gives an apple to the children.",
-    )
+@pytest.mark.parametrize(
+    ("verb", "tense", "expected"),
+    [
+        ("mit+nehmen", "now", "Er nimmt mit. He takes."),
+        ("mit+nehmen", "past", "Er hat mitgenommen. He took."),
+        ("mit+nehmen", "können", "Er kann mitnehmen. He can take."),
+        ("zurück+kommen", "past", "Er ist zurückgekommen. He returned."),
+        ("tragen", "past", "Er hat getragen. He carried."),
+        ("lachen", "now", "Er lacht. He laughs."),
+    ],
+)
+def test_the_verb_in_main_clauses(verb, tense, expected, monkeypatch):
+    monkeypatch.setitem(RULES, "O", [])
+    monkeypatch.setitem(RULES, "R", RULES["R"][:1] + RULES["R"][2:])  # without "not"
+    rule = "(S er/PPER F.sg.v.w* R.sg.v.w.bare ./$.) | (S he/PRP R.sg.v.w.bare* ./.)"
+    assert " ".join(say(rule, v=verb, w=tense)) == expected
 
 
-def test_number_decides_who_acts_in_a_relative_clause():
-    sees = Clause(VERBS["sehen"], 1, None, complements=(accusative(np("Kind", 2)),))
-    subject = np("Frau", relative=sees)
-    seen = np("Frau", relative=clause("sehen", np("Kind", 2)), relative_case="acc")
-    assert texts(clause("lachen", subject)) == (
-        "Die Frau, die die Kinder sieht, lacht.",
-        "The woman who sees the children laughs.",
-    )
-    assert texts(clause("lachen", seen)) == (
-        "Die Frau, die die Kinder sehen, lacht.",
-        "The woman whom the children see laughs.",
-    )
-    helped = np("Mann", 2, relative=clause("helfen", np("König")), relative_case="dat")
-    assert texts(clause("lachen", helped))[0] == "Die Männer, denen der König hilft, lachen."
-
-
-def test_the_verb_decides_where_the_camera_attaches():
-    camera = np("Kamera", determiner="mein")
-    through = clause(
-        "sehen", np("Arzt"), accusative(np("Nachbar")), Complement("mit", "dat", "through", camera)
-    )
-    having = accusative(np("Nachbar", attribute=Complement("mit", "dat", "with", camera)))
-    knows = clause("kennen", np("Arzt"), having)
-    assert texts(through) == (
-        "Der Arzt sieht den Nachbarn mit meiner Kamera.",
-        "The doctor sees the neighbour through my camera.",
-    )
-    assert texts(knows) == (
-        "Der Arzt kennt den Nachbarn mit meiner Kamera.",
-        "The doctor knows the neighbour with my camera.",
-    )
-    trees = [linearise([(("", ""), c)]) for c in (through, knows)]
-    assert [(2, 7) in {s[:2] for s in t.target.tree.spans()} for t in trees] == [False, False]
-    assert [(3, 8) in {s[:2] for s in t.target.tree.spans()} for t in trees] == [False, True]
-    assert [t.source.heads[5] for t in trees] == [3, 5]
-
-
-def test_genitives_plurals_and_coordination():
-    keys = np("Schlüssel", 2, attribute=Complement("", "gen", "of", np("König", determiner="ein")))
-    both = Nominal(2, conjuncts=(np("Frau"), np("Hund", determiner="unser")))
-    assert texts(clause("lieben", both, accusative(keys))) == (
-        "Die Frau und unser Hund lieben die Schlüssel eines Königs.",
-        "The woman and our dog love the keys of a king.",
-    )
-    first, second = (
-        clause("sein", np("Hut", 2), predicate=("hellrot", "light red")),
-        clause("lachen", np("Frau")),
-    )
-    sentence = linearise([(("", ""), first), (("aber", "but"), second)])
-    assert sentence.source.text == "Die Hüte sind hellrot, aber die Frau lacht."
-    assert sentence.target.text == "The hats are light red, but the woman laughs."
-    assert sentence.source.heads == (2, 3, 0, 3, 3, 3, 8, 9, 3, 3)
+@pytest.mark.parametrize(
+    ("rule", "words", "expected"),
+    [
+        (
+            "(S NP.acc.sg.y V.now.u.n* NP.nom.n.p V.part.u) | (S NP.nom.n.p (VP V.now.u.n* NP.acc.sg.y))",
+            {"u": "an+sehen", "n": "sg", "p": "Frau"},
+            "Den Arzt sieht die Frau an. The woman views the doctor.",
+        ),
+        (
+            "(S er/PPER V.now.v.sg* IN.acc) | (S he/PRP (VP V.now.v.sg* IN.acc))",
+            {"v": "laufen"},
+            "Er läuft ins Haus. He runs into the house.",
+        ),
+        (
+            "(S er/PPER V.now.v.sg* IN.dat) | (S he/PRP (VP V.now.v.sg* IN.dat))",
+            {"v": "laufen"},
+            "Er läuft im Haus. He runs in the house.",
+        ),
+        (
+            "(S er/PPER V.now.v.sg* Z.v) | (S he/PRP (VP V.now.v.sg* Z.v))",
+            {"v": "versuchen"},
+            "Er versucht, aufzuwachen. He tries to wake.",
+        ),
+        (
+            "(S (NP NB.nom.sg.p* (SBAR ,/$, Rel.acc.sg.p.the DEED.pl.u* ,/$,)) lacht/VVFIN*)"
+            " | (S (NP NB.nom.sg.p* (SBAR whom/WP DEED.pl.u)) laughs/VBZ*)",
+            {"p": "Frau", "u": "an+rufen"},
+            "Die Frau, die die Ärzte anrufen, lacht. The woman whom the doctors call laughs.",
+        ),
+    ],
+)
+def test_constructions(rule, words, expected, monkeypatch):
+    """With plain noun phrases, the first rule of each part, and one word for each variable."""
+    monkeypatch.setattr(derivation, "DEEPEST", -1)
+    chosen = {"y": "Arzt", "p": "Arzt", "l": "Haus", "b": "auf+wachen", "d": "der"}
+    for name, form in chosen.items():
+        monkeypatch.setitem(VALUES, name, [word for word in VALUES[name] if word.german[0] == form])
+    monkeypatch.setitem(VALUES, "n", ["sg"])
+    german, english = say(rule.replace(") |", " ./$.) |")[:-1] + " ./.)", **words)
+    assert f"{german} {english}" == expected
 
 
 def test_all_constructions_are_in_the_corpus(corpus):
-    counts = dict.fromkeys(
-        ("verb last", "particle", "zu", "object first", "compound", "through", "relative"), 0
-    )
-    for _, sentence in corpus:
-        tags, words = sentence.source.tree.tags(), sentence.source.tree.leaves()
-        counts["verb last"] += "KOUS" in tags
-        counts["particle"] += "PTKVZ" in tags
+    counts = dict.fromkeys(("KOUS", "PTKVZ", "zu", "Den", "Garten", "through", "PRELS", "PTKNEG"), 0)
+    for german, english in corpus:
+        tags, words = german.tree.tags(), german.tree.leaves()
+        for tag in ("KOUS", "PTKVZ", "PRELS", "PTKNEG"):
+            counts[tag] += tag in tags
         counts["zu"] += "PTKZU" in tags or "VVIZU" in tags
-        counts["object first"] += words[0] in ("Den", "Einen", "Diesen")
-        counts["compound"] += any(word.startswith("Garten") for word in words)
-        counts["through"] += "through" in sentence.target.tree.leaves()
-        counts["relative"] += "PRELS" in tags
+        counts["Den"] += words[0] in ("Den", "Einen", "Diesen")  # an object first
+        counts["Garten"] += any(w.startswith("Garten") for w in words)  # compounds
+        counts["through"] += "through" in english.tree.leaves()
     assert min(counts.values()) > len(corpus) / 100, counts
-    assert counts["verb last"] > len(corpus) / 5
-    assert counts["relative"] > len(corpus) / 8

@@ -517,9 +517,9 @@ NAMED = {
     "Grammar without BPE labels": "grammar-nobpe",
     "Grammar without parser attention": "grammar-noattention",
     "Grammar + residual connection in the parser": "grammar-residual",
-    "Grammar (mended)": "grammar-mended",
+    "Grammar (fixed)": "grammar-mended",
 }
-HEADED = {name: NAMED[name] for name in ("Grammar", "Grammar without parser attention", "Grammar (mended)")}
+HEADED = {name: NAMED[name] for name in ("Grammar", "Grammar without parser attention", "Grammar (fixed)")}
 
 
 def tree_rows(runs):

@@ -46,7 +46,7 @@ STEPS = {
     "Language understanding": {
         "glue": "corpora.glue:write_part",
         "demo-task": "corpora.demo.nlu_tasks:write_part",
-        "demo-text": "corpora.demo.documents:write_text",
+        "demo-text": "corpora.demo.nlu_tasks:write_text",
         "roberta-weights": "roberta.weights:unpack_archive",
         "convert-roberta": "roberta.huggingface:convert_huggingface",
         "learn-gpt2-bpe": "text.gpt2:learn_files",

@@ -32,7 +32,7 @@ PLUMBING = frozenset(
     }
 )
 Chosen = frozenset[tuple[str, str]]  # a module that loads others by name, and one that it loads
-DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js))["']""")  # files that a module names
+DATA = re.compile(r"""["']([\w-]+\.(?:cpp|java|html|css|js|txt))["']""")  # files that a module names
 
 
 @cache

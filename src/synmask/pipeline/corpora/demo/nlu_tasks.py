@@ -1,122 +1,117 @@
-"""The demo's tasks of language understanding, one of each kind that GLUE has, made from the demo's grammar.
+"""The demo's tasks of language understanding, one of each kind that GLUE has, and text for pre-training.
 
-- acceptability (as CoLA): is the sentence good English? Faults of agreement, verb forms, order, arguments.
-- paraphrase (as MRPC): do two sentences of the same words mean the same? Changed voice, adverbials and order
-  of clauses against exchanged roles, modifiers and clauses; two of three pairs mean the same.
-- entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither?
+- acceptability (as CoLA): is the sentence good English? Faults of agreement, verb forms and order.
+- paraphrase (as MRPC): do two sentences of the same words mean the same? Two of three pairs do.
+- entailment (as MNLI): does the second sentence follow from the first, contradict it, or neither? "every" and
+  "the" presuppose that somebody exists; "the" denotes the same person in both sentences.
 - predicate (a number, as in STS-B): where the main verb stands, from 0 (first word) to 5 (full stop).
 
-Words alone do not reveal the first three labels: they are drawn in the same way for all.
+The first three are rules of `grammar.txt`, which make each label with the same words, or nearly so.
 """
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal
 
-from synmask.pipeline.config.benchmarks import GenerateTask
+from synmask.pipeline.config.benchmarks import GenerateTask, GenerateText
 from synmask.pipeline.corpora import tasks
-from synmask.pipeline.corpora.demo.english import sentence
-from synmask.pipeline.corpora.demo.entailment import entailment
-from synmask.pipeline.corpora.demo.meaning import Definite, paraphrase
-from synmask.pipeline.corpora.demo.phrases import Row, Side, side_of
-from synmask.pipeline.corpora.demo.sampling import Grammar
-from synmask.pipeline.corpora.demo.unacceptable import acceptability
-from synmask.pipeline.files import UserError, write_all_lines
+from synmask.pipeline.corpora.demo import distinct
+from synmask.pipeline.corpora.demo.derivation import Side, Use, sentence, side_of
+from synmask.pipeline.corpora.demo.inflection import ENGLISH
+from synmask.pipeline.corpora.demo.table import RULES, Node
+from synmask.pipeline.files import write_all_lines, write_lines
 from synmask.pipeline.options import Json
 
-PARTS = ("train", "dev")
-LONGEST = 30  # words of a sentence, as in the demo corpus
-
-
-def predicate(grammar: Grammar) -> Row:
-    """A sentence, and the place of its dependency root: from 0 (first word) to 5 (full stop)."""
-    side = side_of(sentence(grammar.sentence()))
-    return (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
-
-
-class Kind(NamedTuple):
-    """How a task's rows are drawn: sentences and label, or None if the draw gives no row."""
-
-    grammar: type[Grammar]
-    draw: Callable[[Grammar, str], Row | None]
-    weights: tuple[int, ...]  # of the labels
-
-
-KINDS = {
-    "acceptability": Kind(Grammar, acceptability, (1, 1)),
-    "paraphrase": Kind(Definite, paraphrase, (1, 2)),
-    "entailment": Kind(Definite, entailment, (1, 1, 1)),
-    "predicate": Kind(Grammar, lambda grammar, _: predicate(grammar), (1,)),
-}
+WEIGHTS = {
+    "acceptability": (1, 1),
+    "paraphrase": (1, 2),
+    "entailment": (1, 1, 1),
+    "predicate": (1,),
+}  # of labels
+Row = tuple[tuple[Side, ...], str]  # sentences and label
 
 
 def rows(task: str, sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, Row]]:
-    """Yield (part, (sentences, label)), `sizes[part]` of train, then of dev.
+    """Yield (part, (sentences, label)), `sizes[part]` of each part.
 
     No sentence of a one-sentence task occurs twice, and no pair in either order. The same sizes and seed
     give the same rows.
-
-    Raises:
-        UserError: no such task, or `sizes` does not give a positive whole number for train and dev.
     """
-    if task not in KINDS:
-        raise UserError(f"no demo task {task!r}; there are {', '.join(KINDS)}")
-    if set(sizes) != set(PARTS) or any(type(size) is not int or size < 1 for size in sizes.values()):
-        raise UserError(f"demo task {task}: sizes {dict(sizes)}; give train and dev a positive whole number")
-    kind = KINDS[task]
-    grammar = kind.grammar(random.Random(f"{task} {seed}"))
+    rng = random.Random(f"{task} {seed}")
     labels = tasks.TASKS[task].labels or ("",)
-    seen = set()
-    for part in PARTS:
-        done = 0
-        while done < sizes[part]:
-            label = grammar.rng.choices(labels, kind.weights)[0]
-            row = _drawn(kind, grammar, label)
-            texts = frozenset(side.text for side in row[0])
-            if texts not in seen:
-                seen.add(texts)
-                done += 1
-                yield part, row
+    return distinct(
+        sizes,
+        draw=lambda: _row(rng, task, *rng.choices(labels, WEIGHTS[task])),
+        key=lambda row: frozenset(side.text for side in row[0]),
+    )
 
 
-def _drawn(kind: Kind, grammar: Grammar, label: str) -> Row:
-    while True:
-        row = kind.draw(grammar, label)
-        if row and all(len(side.text.split()) <= LONGEST for side in row[0]):
-            return row
+def _row(rng: random.Random, task: str, label: str) -> Row:
+    """A row with this label; of predicate, with its score."""
+    if task != "predicate":
+        return _ruled(rng, task, label), label
+    _, side = sentence(rng)
+    return (side,), f"{5 * side.heads.index(0) / (len(side.heads) - 1):.3f}"
+
+
+def _ruled(rng: random.Random, task: str, label: str) -> tuple[Side, ...]:
+    """The sentence of a rule's side for this label; of a pair, before it that of the rule's first side."""
+    first = tasks.TASKS[task].sentences - 1
+    place = first + tasks.TASKS[task].labels.index(label)
+    rules = [rule for rule in RULES[task] if rule.sides[place][0].label != "-"]
+    [rule] = rng.choices(rules, [rule.weight for rule in rules])
+    use, stop = Use(rng, {}), Node(".", False, ".", ())
+    sides = (use.nodes(rule.sides[number], ENGLISH) for number in (*range(first), place))
+    return tuple(side_of(Node("S", True, "", (*side, stop))) for side in sides)
 
 
 def write_part(
-    *, task: str, part: str, settings: Json[GenerateTask], output: Path, parses: Path | None = None
+    *,
+    task: Literal["acceptability", "paraphrase", "entailment", "predicate"],
+    part: Literal["train", "dev"],
+    settings: Json[GenerateTask],
+    output: Path,
+    parses: Path | None = None,
 ) -> None:
     """Generate a task of language understanding from the demo's grammar.
 
     Args:
-        task: acceptability, paraphrase, entailment or predicate.
-        part: train or dev.
+        task: Its kind.
+        part: Which part.
         settings: Sizes and seed: '{"seed": 1, "train": 3000, "dev": 500}'.
         output: TSV: sentence1, sentence2 if there are two, label.
-        parses: Prefix; if given, also writes PREFIX.text, .tokens, .trees and .heads of its sentences.
-
-    Raises:
-        UserError: as for `rows`; or no such part.
+        parses: Prefix; if given, also writes PREFIX.text, .tokens, .trees and .heads of its sentences, as
+            CoreNLP's step does for other tasks.
     """
-    if part not in PARTS:
-        raise UserError(f"demo task {task}: no part {part!r}; there are {', '.join(PARTS)}")
-    sizes = settings.model_dump(exclude={"seed"})
-    drawn = [row for found, row in rows(task, sizes, settings.seed) if found == part]
-    table = tasks.task_lines(task, ([*(side.text for side in sides), label] for sides, label in drawn))
-    distinct = {side.text: side for sides, _ in drawn for side in sides}.values()
-    write_all_lines({output: table} | (_parses(distinct, parses) if parses else {}))
-
-
-def _parses(sides: Collection[Side], prefix: Path) -> dict[Path, Iterator[str]]:
-    """The files that `corenlp.parse_file` writes for other tasks: .text, .tokens, .trees and .heads."""
-    columns = {
-        "text": (side.text for side in sides),
-        "tokens": (" ".join(side.tree.leaves()) for side in sides),
-        "trees": (str(side.tree) for side in sides),
-        "heads": (" ".join(map(str, side.heads)) for side in sides),
+    drawn = rows(task, settings.model_dump(exclude={"seed"}), settings.seed)
+    found = [row for name, row in drawn if name == part]
+    files = {
+        output: tasks.task_lines(task, ([*(side.text for side in sides), label] for sides, label in found))
     }
-    return {Path(f"{prefix}.{ending}"): column for ending, column in columns.items()}
+    if parses:
+        said = {side.text: side for sides, _ in found for side in sides}
+        files |= {
+            f"{parses}.text": list(said),
+            f"{parses}.tokens": [" ".join(side.tree.leaves()) for side in said.values()],
+            f"{parses}.trees": [str(side.tree) for side in said.values()],
+            f"{parses}.heads": [" ".join(map(str, side.heads)) for side in said.values()],
+        }
+    write_all_lines({Path(path): lines for path, lines in files.items()})
+
+
+def write_text(*, split: Literal["train", "valid"], settings: Json[GenerateText], output: Path) -> None:
+    """Generate text for pre-training from the demo's grammar.
+
+    One document in three is a sentence of the demo corpus' kind. The others are pairs of nearly the same
+    words, so that a model learns to look for a word's counterpart.
+
+    Args:
+        split: train or valid.
+        settings: Numbers of documents and seed: '{"seed": 1, "train": 16000, "valid": 300}'.
+        output: One sentence per line, an empty line after each document.
+    """
+    count, rng = getattr(settings, split), random.Random(f"text {split} {settings.seed}")
+    kinds = (("predicate", ""), ("paraphrase", "0"), ("paraphrase", "1"))
+    documents = (_row(rng, *rng.choice(kinds))[0] for _ in range(count))
+    write_lines(output, (line for sides in documents for line in (*(side.text for side in sides), "")))
