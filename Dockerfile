@@ -2,10 +2,10 @@
 # since rules depend on the library's source files and results stay outside.
 FROM python:3.11-slim-bookworm
 
-# g++: the operator of P_D, and parts of fairseq; a JDK and Maven: CoreNLP; git: the commit in scores
+# g++: the operator of P_D, and parts of fairseq; a JDK: CoreNLP; git: the commit in scores
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends default-jdk-headless g++ git make maven \
+    && apt-get install -y --no-install-recommends default-jdk-headless g++ git make \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/synmask

@@ -14,7 +14,7 @@ import pytest
 
 from synmask.pipeline import files
 from synmask.pipeline.config import load, project_files, read_all
-from synmask.pipeline.corpora.jars import fetch_jar
+from synmask.pipeline.corpora.download import fetch
 from warm import Warm
 
 pytest_plugins = ["alone", "small_models"]
@@ -122,9 +122,10 @@ def fetched(*languages):
     config = configured()
     main = set(config.tokeniser_jars("corenlp"))
     wanted = main.union(*map(config.corenlp_jars, languages))
-    for path, (coordinates, sha256) in config.corenlp_jars().items():
-        if path in wanted and (not Path(path).exists() or files.sha256(path) != sha256):
-            fetch_jar(coordinates, path, sha256=sha256)
+    for path in wanted:
+        url, sha256 = config.origin("corenlp", Path(path).name)
+        if not Path(path).exists() or files.sha256(path) != sha256:
+            fetch(name="corenlp", url=url, output=Path(path), sha256=sha256)
     return config
 
 

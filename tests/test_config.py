@@ -325,8 +325,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["benchmarks"]["glue"].update(weights="roberta-bas"), "benchmarks.glue.weights: unknown weights 'roberta-bas'; did you mean 'roberta-base'?"),
         (lambda v: v["benchmarks"].update(demo=v["benchmarks"]["glue"]), "benchmarks.demo: weights, a corpus or a benchmark has this name"),
         (lambda v: v["benchmarks"]["nlu-demo"].update(generate=None), "benchmarks.nlu-demo.tasks.acceptability: unknown task 'acceptability'"),
-        (lambda v: v["weights"]["roberta-base"].pop("bpe"), "weights.roberta-base: `archive` and `bpe` go together"),
-        (lambda v: v["weights"]["roberta-base"].update(huggingface="x"), "weights.roberta-base: give one of `archive`, `huggingface`, `pretrain` and `continued`"),
+        (lambda v: v["weights"]["roberta-base"].update(huggingface="x"), "weights.roberta-base: give one of `url`, `huggingface`, `pretrain` and `continued`"),
         (lambda v: v["weights"]["roberta-demo-synclm"]["continued"].update(weights="roberta-demo-continued"), "weights.roberta-demo-synclm.continued.weights: weights 'roberta-demo-continued' are `continued` themselves"),
         (lambda v: v["benchmarks"]["nlu-demo"]["weights_of"].update(synclm="roberta-base-synclm"), "tables.nlu-demo-all.systems: system 'synclm' starts from 'roberta-base-synclm', which does not continue 'roberta-demo'"),
         (lambda v: v["weights"]["roberta-demo"]["pretrain"]["model"].update(heads=5), "weights.roberta-demo.pretrain.model: embed_dim 96 is not a multiple of heads 5"),
@@ -340,7 +339,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["nc11"].update(trees="stanford"), "corpora.nc11.trees: must be 'corenlp' or keys and values"),
         (lambda v: v["corpora"]["nc11"].update(trees={"vald": "x"}), "corpora.nc11.trees"),
         (lambda v: v["corpora"]["demo"].update(trees="corenlp"), "corpora.demo: a generated corpus has gold `trees`"),
-        (lambda v: v["corenlp"]["jars"].update({"stanford-corenlp.jar": "0" * 64}), "corenlp.jars.stanford-corenlp.jar"),
+        (lambda v: v["corenlp"]["jars"].update({"x:y": "0" * 64}), "corenlp.jars.x:y"),
         (lambda v: v["corenlp"]["languages"]["de"].update(parsr="x"), "corenlp.languages.de.parsr: unknown key 'parsr'; did you mean 'parser'?"),
         (lambda v: v["experiments"]["demo"].update(systems=["transformer"]), "experiments.demo.tables: no system here induces trees; leave 'parsing' out"),
         (lambda v: v["experiments"]["demo"].update(seeds=[]), "experiments.demo.seeds"),
@@ -421,7 +420,12 @@ def test_config_yaml_shows_the_defaults_as_they_are(values):
     for name in ("training", "decoding", "resources", "corenlp"):
         section = Config.model_fields[name].annotation
         shown = section.model_validate(values[name])
-        for key in section.model_fields.keys() - {"jars", "segmenter", "languages"}:  # CoreNLP's have none
+        for key in section.model_fields.keys() - {
+            "url",
+            "jars",
+            "segmenter",
+            "languages",
+        }:  # CoreNLP's have none
             assert getattr(shown, key) == getattr(section(), key), f"{name}.{key}"
 
 

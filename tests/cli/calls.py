@@ -150,14 +150,12 @@ glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2
 """
 UNABLE = """
 prepare --name x --format nc11 --archives IN/no.tgz --output OUT/prepared --pairs @pairs
-jar --coordinates a:b:1:jar --output OUT/x.jar --sha256 0 --mirror IN/nowhere
 constituency --input IN/raw/valid.de --tokens IN/raw/valid.de --output OUT/parsed --language de --settings @parser --jars IN/no.jar
-roberta-weights --archive IN/no.tar.gz --encoder-json IN/weights/encoder.json --vocab IN/weights/vocab.bpe --output OUT/roberta
 convert-roberta --input IN/raw --output OUT/roberta
 """
 
 
-TELLING_VERBS = ("decode", "predict-templates", "jar")  # they say how they get on
+TELLING_VERBS = ("decode", "predict-templates")  # they say how they get on
 TRAINING_VERBS = ("train", "pretrain", "continue-pretraining", "finetune")  # and these keep what they have
 
 

@@ -1,7 +1,6 @@
-import gzip
 import io
+import os
 import stat
-import subprocess
 import tarfile
 import zipfile
 
@@ -42,9 +41,9 @@ def make(tmp_path):
     return lambda name, entries: (tgz if name.endswith(".tgz") else packed)(name, entries)
 
 
-def refused(path, members, folder, **how):
+def refused(path, members, folder):
     with pytest.raises(UserError) as error:
-        unpack(path, members, folder, **how)
+        unpack(path, members, folder)
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
     return str(error.value)
@@ -64,12 +63,14 @@ def test_a_leading_dot_in_a_tar_is_nothing(make, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
-@pytest.mark.parametrize("evil", ["../evil", "x/../../evil", "/tmp/evil", "..\\evil", "C:/evil", "C:evil"])
-def test_an_archive_that_reaches_outside_its_folder(make, tmp_path, name, evil):
+@pytest.mark.parametrize("evil", ["../evil", "x/../../evil", f"{os.sep}tmp/evil"])
+def test_nothing_is_written_outside_the_folder(make, tmp_path, name, evil):
+    """A member is written under its base name, whatever folder the archive gives to it."""
     path = make(name, [("x/a.txt", b"A"), (evil, b"E")])
-    assert "names a file outside its folder" in refused(path, ["x/a.txt"], tmp_path / "out")
-    assert "names a file outside its folder" in refused(path, [evil], tmp_path / "out")
+    unpack(path, ["x/a.txt"], tmp_path / "out")
     assert not list(tmp_path.rglob("evil"))
+    unpack(path, [evil], tmp_path / "out")
+    assert [*tmp_path.rglob("evil")] == [tmp_path / "out/evil"]
 
 
 def link(kind):
@@ -93,29 +94,6 @@ def test_links_in_a_zip(make, tmp_path):
     path = make("a.zip", [("x/a.txt", change)])
     assert "x/a.txt is a link or the like" in refused(path, ["x/a.txt"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
-def test_a_bomb(make, tmp_path, name):
-    path = make(name, [("x/a.txt", bytes(3_000_000)), ("x/b.txt", bytes(3_000_000))])
-    assert path.stat().st_size < 30_000
-    said = refused(path, ["x/a.txt", "x/b.txt"], tmp_path / "out", limit=5_000_000)
-    assert "unpacks to more than 0.005 GB" in said
-    assert sum(file.stat().st_size for file in tmp_path.glob("out/*")) <= 5_000_000
-    assert len(unpack(path, ["x/a.txt", "x/b.txt"], tmp_path / "out", limit=7_000_000)) == 2
-
-
-def test_a_bomb_beside_what_is_asked_for(make, tmp_path):
-    path = make("a.tgz", [("x/big", bytes(3_000_000)), ("x/b.txt", b"B")])
-    assert "unpacks to more than" in refused(path, ["x/b.txt"], tmp_path / "out", limit=1_000_000)
-
-
-def test_a_bomb_in_a_name(tmp_path):
-    """GNU tar keeps long names in blocks of their own, which Python's tarfile reads at once."""
-    info = tarfile.TarInfo("././@LongLink")
-    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 8_000_000
-    (tmp_path / "a.tgz").write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(8_000_000)))
-    assert "unpacks to more than" in refused(tmp_path / "a.tgz", ["x"], tmp_path / "out", limit=1_000_000)
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
@@ -187,7 +165,7 @@ def test_any_altered_byte_of_a_zip_file_is_one_line(tmp_path, method):
         for wrong in (0x00, 0xFF, whole[place] ^ 0x01, whole[place] ^ 0x80):
             path.write_bytes(whole[:place] + bytes([wrong]) + whole[place + 1 :])
             try:
-                unpack(path, ["x/ä.txt"], tmp_path / "out", limit=1_000_000)
+                unpack(path, ["x/ä.txt"], tmp_path / "out")
             except UserError as error:
                 said.append(str(error))
     assert len(said) > 100
@@ -206,19 +184,6 @@ def test_garbage_in_the_record_of_a_checksum(make, tmp_path, garbage):
     with pytest.raises(UserError) as error:
         fetch(name="x", url=path.as_uri(), output=tmp_path / "a.tgz")
     assert str(error.value) == said
-
-
-def test_a_bomb_of_nothing(tmp_path):
-    """A sparse file is longer than what its archive holds of it."""
-    (tmp_path / "x").mkdir()
-    with open(tmp_path / "x/a.txt", "wb") as handle:
-        handle.truncate(3_000_000)
-    command = ["tar", "--sparse", "-C", tmp_path, "-czf", tmp_path / "a.tgz", "x/a.txt"]
-    subprocess.run(command, check=True)
-    assert len(gzip.decompress((tmp_path / "a.tgz").read_bytes())) < 30_000
-    said = refused(tmp_path / "a.tgz", ["x/a.txt"], tmp_path / "out", limit=1_000_000)
-    assert "unpacks to more than" in said
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.zip"])

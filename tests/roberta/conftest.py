@@ -15,3 +15,16 @@ def demo_lines(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "text.tsv"
     write_part(task="paraphrase", part="train", output=path, settings=GenerateTask(train=60, dev=1))
     return ["\t".join(texts) for texts in read_task("paraphrase", path).texts]
+
+
+@pytest.fixture
+def tune(weights):
+    """Fine-tune from the `weights` of the test's module; "dev" chooses the best epoch."""
+    from synmask.pipeline.options import TrainingOptions
+    from synmask.pipeline.roberta.finetune import finetune
+
+    def make(data, run, settings, seed=1, **more):
+        how = {"data": data, "run": run, "settings": settings, "training": TrainingOptions(seed=seed)}
+        finetune(valid="dev", **({"weights": weights} | how | more))
+
+    return make

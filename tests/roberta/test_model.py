@@ -21,7 +21,7 @@ from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encoded import Encoded, encode, encode_file, read_encoded, write_encoded
-from synmask.pipeline.roberta.finetune import finetune, predict
+from synmask.pipeline.roberta.finetune import predict
 from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.pretrain import Pretraining, encode_text, pretrain
@@ -258,16 +258,11 @@ def outcome(run):
 @pytest.mark.parametrize(
     "system", [PLAIN, GRAMMAR | {"mask_rate": 0.3, "mlm_weight": 0.4}], ids=["plain", "mlm"]
 )
-def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, weights, tmp_path, system):
+def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(
+    task, weights, tmp_path, system, tune
+):
     for name in ("one", "two"):
-        finetune(
-            data=task,
-            valid="dev",
-            run=tmp_path / name,
-            weights=weights,
-            settings=settings(system, max_epochs=20, total_updates=140, lr=0.01),
-            training=TrainingOptions(seed=1),
-        )
+        tune(task, tmp_path / name, settings(system, max_epochs=20, total_updates=140, lr=0.01))
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
     with open(tmp_path / "one/history.csv") as lines:
         history = list(csv.DictReader(lines))
@@ -288,30 +283,15 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(task, 
     assert {path.name for path in again.glob("epoch*.pt")} == {f"epoch{best}.pt"}
 
 
-def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, weights, tmp_path, monkeypatch):
+def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, tmp_path, monkeypatch, tune):
     """Stopped after every second update; the checkpoints' models are dropped and kept as the best changes."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    finetune(
-        data=task,
-        valid="dev",
-        run=whole,
-        weights=weights,
-        settings=settings(GRAMMAR, lr=0.01),
-        training=TrainingOptions(seed=2),
-    )
+    tune(task, whole, settings(GRAMMAR, lr=0.01), seed=2)
     monkeypatch.setattr(Stop, "due", lambda self, update, first: update >= 2)
     stops = 0
     while True:
         try:
-            finetune(
-                data=task,
-                valid="dev",
-                run=parts,
-                weights=weights,
-                settings=settings(GRAMMAR, lr=0.01),
-                keep_checkpoints=False,
-                training=TrainingOptions(seed=2),
-            )
+            tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2, keep_checkpoints=False)
             break
         except TryAgain:
             stops += 1
@@ -320,31 +300,17 @@ def test_an_interrupted_fine_tuning_ends_as_an_undisturbed_one(task, weights, tm
     assert outcome(parts) == outcome(whole)
     assert {path.name for path in (parts / "checkpoints").glob("*.pt")} == {"best.pt"}
     (parts / "best.pt").unlink()
-    finetune(
-        data=task,
-        valid="dev",
-        run=parts,
-        weights=weights,
-        settings=settings(GRAMMAR, lr=0.01),
-        training=TrainingOptions(seed=2),
-    )  # trains nothing
+    tune(task, parts, settings(GRAMMAR, lr=0.01), seed=2)  # trains nothing
     assert outcome(parts) == outcome(whole)
 
 
-def test_a_regression_predicts_numbers(weights, tmp_path):
+def test_a_regression_predicts_numbers(weights, tmp_path, tune):
     pairs = tuple((line, other) for line in TEXT[:6] for other in TEXT[:4])
     examples = Examples(pairs, tuple(f"{(i % 11) / 2}" for i in range(len(pairs))))
     for part in ("train", "dev"):
         write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "sts-b", weights, 20))
     run = tmp_path / "run"
-    finetune(
-        data=tmp_path,
-        valid="dev",
-        run=run,
-        weights=weights,
-        settings=settings(task="sts-b"),
-        training=TrainingOptions(seed=1),
-    )
+    tune(tmp_path, run, settings(task="sts-b"))
     predict(model=run / "best.pt", weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
     answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
     assert len(answers) == len(pairs)
@@ -356,20 +322,13 @@ def test_an_unknown_task_is_refused_with_the_nearest():
         settings(task="colla")
 
 
-def test_a_fine_tuning_no_better_than_one_constant_answer_is_marked(task, weights, tmp_path):
-    finetune(
-        data=task,
-        valid="dev",
-        run=tmp_path / "a",
-        weights=weights,
-        settings=settings(lr=1e-9, max_epochs=1),
-        training=TrainingOptions(seed=1),
-    )
+def test_a_fine_tuning_no_better_than_one_constant_answer_is_marked(task, tmp_path, tune):
+    tune(task, tmp_path / "a", settings(lr=1e-9, max_epochs=1))
     summary = json.loads((tmp_path / "a/train.json").read_text())
     assert re.fullmatch(r"matthews -?\d+.\d\d, one constant answer has 0.00", summary["diverged"])
 
 
-def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path):
+def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path, tune):
     """Encoding does not know: it may come before the weights are there."""
     vocabulary = tmp_path / "vocabulary"
     shutil.copytree(weights, vocabulary, ignore=shutil.ignore_patterns("model.pt"))
@@ -378,22 +337,8 @@ def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path):
         write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "cola", vocabulary, 64))
     said = r"dev\.npz: \d\d tokens in an example, the weights take 20; lower max_tokens"
     with pytest.raises(UserError, match=said):
-        finetune(
-            data=tmp_path,
-            valid="dev",
-            run=tmp_path / "run",
-            weights=weights,
-            settings=settings(),
-            training=TrainingOptions(seed=1),
-        )
-    finetune(
-        data=task,
-        valid="dev",
-        run=tmp_path / "whole",
-        weights=weights,
-        settings=settings(),
-        training=TrainingOptions(seed=1),
-    )
+        tune(tmp_path, tmp_path / "run", settings())
+    tune(task, tmp_path / "whole", settings())
     with pytest.raises(UserError, match=said):
         predict(
             model=tmp_path / "whole/best.pt",
@@ -426,7 +371,7 @@ def test_blocks_of_pretraining_end_with_their_document(tmp_path):
     assert [block.tolist() for block in blocks] == [first + second, second, first]
 
 
-def test_pretraining_learns_and_its_weights_can_be_fine_tuned(weights, task, tmp_path):
+def test_pretraining_learns_and_its_weights_can_be_fine_tuned(task, tmp_path, tune):
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT * 4))
     learn(TEXT, 20, tmp_path)
     encode_text(
@@ -452,12 +397,5 @@ def test_pretraining_learns_and_its_weights_can_be_fine_tuned(weights, task, tmp
     assert losses[-1] < 0.8 * losses[0]
     assert checkpoints.load(tmp_path / "model.pt")["args"].encoder_layers == 2
     assert load_weights(tmp_path).shape == RobertaShape(2, 16, 24, 2, 20)
-    finetune(
-        data=task,
-        valid="dev",
-        run=tmp_path / "tuned",
-        weights=tmp_path,
-        settings=settings(max_epochs=1),
-        training=TrainingOptions(seed=1),
-    )
+    tune(task, tmp_path / "tuned", settings(max_epochs=1), weights=tmp_path)
     assert (tmp_path / "tuned/best.pt").exists()

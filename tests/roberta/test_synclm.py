@@ -19,7 +19,6 @@ from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
 from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
-from synmask.pipeline.roberta.finetune import finetune
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.task_syntax import encode_parses
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
@@ -241,7 +240,7 @@ def test_before_the_first_update_it_is_the_roberta_it_starts_from(weights, data)
     assert (attention[1, :, 4:] == 0).all()
 
 
-def test_it_learns_gives_the_same_bytes_and_can_be_fine_tuned(weights, data, tmp_path):
+def test_it_learns_gives_the_same_bytes_and_can_be_fine_tuned(weights, data, tmp_path, tune):
     for name in ("one", "two"):
         continue_pretraining(
             data=data,
@@ -264,14 +263,7 @@ def test_it_learns_gives_the_same_bytes_and_can_be_fine_tuned(weights, data, tmp
     system = {"guide": "none", "options": {}, "mask_rate": 0.0, "mlm_weight": 0.0}
     training = {"max_epochs": 1, "total_updates": 9, "warmup_updates": 1}
     settings = FinetuningSettings(task="paraphrase", training=training, system=system)
-    finetune(
-        data=tmp_path,
-        valid="dev",
-        run=tmp_path / "tuned",
-        weights=tmp_path / "one",
-        settings=settings,
-        training=TrainingOptions(seed=1),
-    )
+    tune(tmp_path, tmp_path / "tuned", settings, weights=tmp_path / "one")
     assert (tmp_path / "tuned/best.pt").exists()
 
 
@@ -306,7 +298,8 @@ def test_continued_pretraining_that_explodes_is_marked(weights, data, tmp_path):
     settings = run_settings(losses=[]).plain()
     settings["training"] |= {"lr": 5.0, "warmup_updates": 1}
     settings = ContinuedRun.model_validate(settings)
-    continue_pretraining(data, weights, tmp_path / "run", settings, seed=1)
+    how = {"settings": settings, "training": TrainingOptions(seed=1)}
+    continue_pretraining(data=data, weights=weights, run=tmp_path / "run", **how)
     summary = json.loads((tmp_path / "run/train.json").read_text())
     assert "word frequencies alone have" in summary["diverged"]
 

@@ -14,9 +14,8 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
 from synmask.pipeline.corpora.tasks import read_task, write_sentences, write_task
 from synmask.pipeline.files import UserError, read_lines, write_lines
-from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
-from synmask.pipeline.roberta.finetune import finetune, predict
+from synmask.pipeline.roberta.finetune import predict
 from synmask.pipeline.roberta.labelled import batched
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.task_syntax import annotate_task
@@ -211,24 +210,17 @@ def test_without_parses_and_near_the_start_it_is_plain_roberta(paraphrases, weig
 
 
 @pytest.mark.parametrize("chosen", SYSTEMS, ids=NAMES)
-def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen):
+def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen, tune):
     settings = FinetuningSettings(task="paraphrase", training=TRAINING, system=chosen)
     data = paraphrases / "ids"
-    finetune(
-        data=data,
-        valid="dev",
-        run=tmp_path / "run",
-        weights=weights,
-        settings=settings,
-        training=TrainingOptions(seed=1),
-    )
+    tune(data, tmp_path / "run", settings)
     predict(
         model=tmp_path / "run/best.pt", weights=weights, data=data / "dev.npz", output=tmp_path / "answers"
     )
     assert len(list(read_lines(tmp_path / "answers"))) == 8
 
 
-def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path):
+def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path, tune):
     settings = FinetuningSettings(task="paraphrase", training=TRAINING, system=SYSTEMS[0])
     for part in ("train", "dev"):
         (tmp_path / f"{part}.npz").symlink_to(paraphrases / f"ids/{part}.npz")
@@ -238,14 +230,7 @@ def test_annotations_that_do_not_fit_are_one_line(paraphrases, weights, tmp_path
     for part, other in (("train", "dev"), ("dev", "train")):
         (tmp_path / f"syntax.{part}.npy").symlink_to(paraphrases / f"ids/syntax.{other}.npy")
     with pytest.raises(UserError, match="annotations of other examples; annotate the task again"):
-        finetune(
-            data=tmp_path,
-            valid="dev",
-            run=tmp_path / "run",
-            weights=weights,
-            settings=settings,
-            training=TrainingOptions(seed=1),
-        )
+        tune(tmp_path, tmp_path / "run", settings)
     train = paraphrases / "train.tsv"
     with pytest.raises(UserError, match=r"train\.tsv: no parse of '.*'; parse the task again"):
         annotate_task(

@@ -1,5 +1,4 @@
 import gzip
-import zipfile
 
 import pytest
 
@@ -173,48 +172,23 @@ def test_damaged_files_are_refused_with_their_line(text, line, what, tmp_path):
 
 @pytest.fixture
 def treebank(tmp_path):
-    """A folder of .mrg files, and a .zip of it."""
+    """A folder of .mrg files."""
     folder = tmp_path / "wsj"
     (folder / "02").mkdir(parents=True)
     for name, words in (("02/b.mrg", "c"), ("02/a.mrg", "ab"), ("10.mrg", "d"), ("readme.txt", "(")):
         (folder / name).write_text("".join(f"( (S (N {word})) )\n" for word in words))
-    with zipfile.ZipFile(tmp_path / "wsj.zip", "w") as archive:
-        for path in sorted(folder.rglob("*"), reverse=True):
-            archive.write(path, path.relative_to(tmp_path))
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["wsj", "wsj.zip"])
-def test_folders_and_zips_are_read_in_the_order_of_their_names(treebank, name):
-    assert [tree.leaves() for tree in read_trees(treebank / name)] == [["a"], ["b"], ["c"], ["d"]]
+def test_a_folder_is_read_in_the_order_of_its_names(treebank):
+    assert [tree.leaves() for tree in read_trees(treebank / "wsj")] == [["a"], ["b"], ["c"], ["d"]]
 
 
-def test_faulty_folders_and_zips_are_named(treebank):
+def test_faulty_folders_are_named(treebank):
     (treebank / "empty").mkdir()
-    (treebank / "text.zip").write_text("(S (N a))")
-    whole = bytearray((treebank / "wsj.zip").read_bytes())
-    whole[whole.rindex(b"(S ")] ^= 1
-    (treebank / "cut.zip").write_bytes(whole)
     (treebank / "wsj/10.mrg").write_text("(S (N d)\n")
-    with zipfile.ZipFile(treebank / "latin.zip", "w") as archive:
-        archive.writestr("x.mrg", "(S (N a\u2028))\n".encode() + "(S (N \xe4))".encode("latin-1"))
-    for packer, start in ((zipfile.ZIP_LZMA, b"\x05\x00\x5d"), (zipfile.ZIP_BZIP2, b"BZh")):
-        with zipfile.ZipFile(treebank / f"{packer}.zip", "w", packer) as archive:
-            archive.writestr("x.mrg", "(S (N a))")
-        whole = bytearray((treebank / f"{packer}.zip").read_bytes())
-        whole[whole.index(start) + 2] ^= 255
-        (treebank / f"{packer}.zip").write_bytes(whole)
-    with zipfile.ZipFile(treebank / "none.zip", "w"):
-        pass
     for name, said in (
         ("empty", "empty: no file that ends in .mrg in it"),
-        ("none.zip", "none.zip: no file that ends in .mrg in it"),
-        ("gone.zip", "gone.zip: no such file"),
-        ("text.zip", "text.zip: damaged or locked zip file"),
-        ("cut.zip", "cut.zip: damaged or locked zip file"),
-        ("14.zip", "14.zip: damaged or locked zip file"),
-        ("12.zip", "12.zip: damaged or locked zip file"),
-        ("latin.zip", "latin.zip, x.mrg, line 2: not UTF-8"),
         ("wsj", 'wsj/10.mrg, line 1: "\\(" is never closed'),
     ):
         with pytest.raises(UserError, match=said):

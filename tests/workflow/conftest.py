@@ -153,7 +153,7 @@ def _check_loaded(project):
     for path in project.loaded.iterdir():
         found = json.loads(path.read_text())
         verb, words = found["words"][1], " ".join(found["words"][2:])
-        if verb in ("download", "jar"):  # what they fetch is known by its checksum
+        if verb == "download":  # what it fetches is known by its checksum
             continue
         systems = [name for name in re.findall(r"/([\w.-]+)/seed", words) if name in jobs.config.systems]
         if verb == "predict-templates" or "/template " in words:  # of a model without a guide

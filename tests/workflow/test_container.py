@@ -27,18 +27,17 @@ def test_packages_are_installed_as_make_installs_them():
     ] == installed
 
 
-def test_the_environment_of_corenlp_has_what_its_verbs_import():
-    """Imports of `jar` and `constituency` are from packages of the environment, or from those that these require."""
+def test_the_environment_of_corenlp_has_what_its_verb_imports():
+    """Imports of `constituency` are from packages of the environment, or from those that these require."""
     lines = (ROOT / "workflow/envs/corenlp.yaml").read_text().split("dependencies:")[1]
     there, todo = {"synmask"}, re.findall(r"- ([a-z-]+)", lines)
     while todo:
         name = todo.pop().lower().replace("_", "-")
-        if name not in there | {"python", "openjdk", "maven"}:
+        if name not in there | {"python", "openjdk"}:
             there.add(name)
             todo += [re.match(r"[\w-]+", one)[0] for one in requires(name) or () if "extra ==" not in one]
     program = """
-import sys, requests, tqdm, synmask.pipeline.cli, synmask.pipeline.corpora.download
-import synmask.pipeline.corpora.jars, synmask.pipeline.syntax.corenlp, synmask.pipeline.syntax.jvm
+import sys, synmask.pipeline.cli, synmask.pipeline.syntax.corenlp, synmask.pipeline.syntax.jvm
 print(*{name.partition(".")[0] for name in sys.modules} - {*sys.stdlib_module_names})
 """
     said = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True).stdout

@@ -73,7 +73,7 @@ def test_both_directions_share_the_parses(mine):
         "results/mine/de-en/syntax/valid.de.trees",
         "results/mine/de-en/syntax/valid.en.trees",
     }
-    assert {Path(output).name for rule, output in jobs if rule == "corenlp_jar"} == {
+    assert {Path(output).name for rule, output in jobs if rule == "download_file"} == {
         "stanford-corenlp-4.5.10.jar",
         "stanford-corenlp-4.5.10-models-german.jar",
         "stanford-corenlp-4.5.10-models-english.jar",
@@ -94,8 +94,8 @@ def test_downloads_fetch_the_jars(mine):
     mine.config["experiments"]["mine"]["directions"] = ["de-en"]
     jobs = mine.planned("download")
     assert {(rule, Path(output).name) for rule, output in jobs} == {
-        ("corenlp_jar", "stanford-corenlp-4.5.10.jar"),
-        ("corenlp_jar", "stanford-corenlp-4.5.10-models-german.jar"),
+        ("download_file", "stanford-corenlp-4.5.10.jar"),
+        ("download_file", "stanford-corenlp-4.5.10-models-german.jar"),
     }
 
 

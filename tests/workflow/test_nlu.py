@@ -1,11 +1,9 @@
 """`nlu-demo`, small: from the demo's text to a table and a page, and what runs again."""
 
-import copy
 import json
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -106,26 +104,8 @@ def test_the_page_shows_them_and_so_does_the_report_from_then_on(understood):
     assert '"name": "nlu-demo"' in said
 
 
-def test_an_archive_of_fairseqs_is_fetched_and_fine_tuned_as_its_weights_are(understood):
-    ours, mirror = understood.folder / "results/weights/roberta-demo", understood.folder / "mirror"
-    mirror.mkdir()
-    with tarfile.open(mirror / "roberta.small.tar.gz", "w:gz") as archive:
-        for name in ("model.pt", "dict.txt"):
-            archive.add(ours / name, f"roberta.small/{name}")
-    for name in ("encoder.json", "vocab.bpe"):
-        shutil.copy(ours / name, mirror)
-    files = [f"https://localhost/{name}" for name in ("roberta.small.tar.gz", "encoder.json", "vocab.bpe")]
-    understood.config["weights"]["archived"] = {"archive": files[0], "bpe": files[1:]}
-    understood.config["mirrors"] = {"archived": "mirror"}
-    again = copy.deepcopy(understood.config["benchmarks"]["nlu-demo"]) | {"weights": "archived"}
-    understood.config["benchmarks"]["again"] = again
-    answers = "acceptability/roberta/seed1/predictions.dev.txt"
-    understood.snakemake("-c1", f"results/again/{answers}")
-    results = understood.folder / "results"
-    assert (results / "again" / answers).read_bytes() == (results / "nlu-demo" / answers).read_bytes()
-
-
 def test_a_hugging_face_folder_is_converted(understood):
+    """One of the user's own, or downloaded."""
     folder = understood.folder / "published"
     ours = understood.folder / "results/weights/roberta-demo"
     tokens = sorted(json.loads((ours / "encoder.json").read_text()))
@@ -136,9 +116,13 @@ def test_a_hugging_face_folder_is_converted(understood):
     (folder / "vocab.json").write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
     shutil.copy(ours / "vocab.bpe", folder / "merges.txt")
     understood.config["weights"]["converted"] = {"huggingface": "published"}
-    understood.snakemake("-c1", "results/weights/converted/model.pt")
-    made = {path.name for path in (understood.folder / "results/weights/converted").iterdir()}
-    assert made == {"model.pt", "encoder.json", "vocab.bpe", "dict.txt", "logs"}
+    understood.config["weights"]["fetched"] = {"url": "https://localhost"}
+    understood.config["mirrors"] = {"fetched": "published"}
+    made = understood.folder / "results/weights"
+    understood.snakemake("-c1", *(f"results/weights/{name}/model.pt" for name in ("converted", "fetched")))
+    names = {path.name for path in (made / "converted").iterdir()}
+    assert names == {"model.pt", "encoder.json", "vocab.bpe", "dict.txt", "logs"}
+    assert (made / "converted/model.pt").read_bytes() == (made / "fetched/model.pt").read_bytes()
 
 
 def test_the_steps_load_their_sources(understood, check_loaded):

@@ -160,13 +160,13 @@ def test_requests_follow_from_the_corpus_and_grow_with_the_attempt():
 
 def test_doctor_names_what_is_missing(monkeypatch):
     config = load(read_all(project_files(ROOT)) | {"mirrors": {"multi30k": "/nowhere"}}, [])
-    downloads = ["data/multi30k/train.de.gz", "data/corenlp/x.jar"]
+    downloads = ["data/multi30k/train.de.gz", "data/corenlp/stanford-corenlp-4.5.10.jar"]
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(
         doctor, "_reachable", lambda places: {place: os.path.isdir(place) for place in places}
     )
     found = [*doctor.check(config, downloads, Site(partition="main"), job=False)]
     bad = [words for good, words in found if not good]
-    assert [words.split(":")[0] for words in bad if "CoreNLP" in words] == ["no java or mvn for CoreNLP"]
-    assert any(words.startswith("cannot be reached: /nowhere, https://repo.maven") for words in bad)
+    assert [words.split(":")[0] for words in bad if "CoreNLP" in words] == ["no java for CoreNLP"]
+    assert any(words.startswith("cannot be reached: /nowhere, https://repo1.maven") for words in bad)
     assert any(words.startswith("no sbatch, squeue, scancel on PATH") for words in bad)

@@ -39,7 +39,7 @@ use rule constituency as parse_sentences with:
     input:
         cased=TASK / "syntax/{number}.tokens",
         tokens=TASK / "syntax/{number}.tokens",
-        jars=lambda wildcards: list(CONFIG.corenlp_jars("en")),
+        jars=lambda wildcards: CONFIG.corenlp_jars("en"),
     output:
         trees=TASK / "syntax/{number}.trees",
         heads=TASK / "syntax/{number}.heads",

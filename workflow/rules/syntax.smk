@@ -1,26 +1,6 @@
 # Trees and heads by Stanford CoreNLP: to score induced trees, and for systems that read a parser's.
 
 
-rule corenlp_jar:
-    output:
-        f"{CONFIG.data_dir}/corenlp/{{jar}}",
-    log:
-        LOGS / "corenlp/{jar}.log",
-    wildcard_constraints:
-        jar=any_of(map(os.path.basename, CONFIG.corenlp_jars())),
-    localrule: True
-    conda:
-        "../envs/corenlp.yaml"
-    resources:
-        mirror=option("mirror", CONFIG.mirrors.get("corenlp")),
-    params:
-        coordinates=lambda wildcards, output: CONFIG.corenlp_jars()[output[0]][0],
-        sha256=lambda wildcards, output: CONFIG.corenlp_jars()[output[0]][1],
-    shell:
-        "synmask jar --coordinates {params.coordinates:q} --sha256 {params.sha256} --output {output:q}"
-        " {resources.mirror} 2> {log:q}"
-
-
 # The parser needs upper case: of a lower-cased corpus the text is tokenised once more.
 use rule tokenise as tokenise_cased with:
     output:
@@ -35,7 +15,7 @@ rule constituency:
     input:
         cased=JOBS.cased_tokens,
         tokens=PAIR / "tokens/{split}.{language}",
-        jars=lambda wildcards: list(CONFIG.corenlp_jars(wildcards.language)),
+        jars=lambda wildcards: CONFIG.corenlp_jars(wildcards.language),
     output:
         trees=PAIR / "syntax/{split}.{language}.trees",
         heads=PAIR / "syntax/{split}.{language}.heads",

@@ -1,27 +1,10 @@
-# RoBERTa's weights: from fairseq's archive, from Hugging Face's format, pre-trained here, or pre-trained further.
-
-
-rule roberta_archive:
-    input:
-        files=lambda wildcards: CONFIG.weights_sources(wildcards.weights),
-    output:
-        MODEL,
-    log:
-        WEIGHTS / "logs/roberta_archive.log",
-    wildcard_constraints:
-        weights=any_of(JOBS.weights_from("archive")),
-    localrule: True
-    params:
-        code=JOBS.code("roberta-weights"),
-        output=folder_of("output"),
-    shell:
-        "synmask roberta-weights --archive {input.files[0]:q} --encoder-json {input.files[1]:q}"
-        " --vocab {input.files[2]:q} --output {params.output:q} 2> {log:q}"
+# RoBERTa's weights: in Hugging Face's format, pre-trained here, or pre-trained further.
 
 
 rule convert_roberta:
     input:
-        folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface,
+        files=lambda wildcards: CONFIG.weights_sources(wildcards.weights)
+        or CONFIG.weights[wildcards.weights].huggingface,
     output:
         MODEL,
     log:
@@ -31,10 +14,12 @@ rule convert_roberta:
     localrule: True
     params:
         code=JOBS.code("convert-roberta"),
-        own=JOBS.own("folder"),
+        own=JOBS.own("files"),
+        folder=lambda wildcards: CONFIG.weights[wildcards.weights].huggingface
+        or f"{CONFIG.data_dir}/{wildcards.weights}",
         output=folder_of("output"),
     shell:
-        "synmask convert-roberta --input {input.folder:q} --output {params.output:q} 2> {log:q}"
+        "synmask convert-roberta --input {params.folder:q} --output {params.output:q} 2> {log:q}"
 
 
 rule demo_text:

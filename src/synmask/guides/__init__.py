@@ -123,8 +123,8 @@ class Guide(nn.Module, ABC):
 
     def steps(
         self, cached: Callable[[Callable[[Tensor], Tensor], int], Any]
-    ) -> Callable[[Tensor, Any], Tensor]:
-        """This guide in beam search, one token at a time; needed only for guides that `decoder` returns.
+    ) -> Callable[[Tensor, Any], Tensor] | None:
+        """This guide in beam search, one token at a time; None unless `decoder` returns such a guide.
 
         Args:
             cached: makes a self-attention with a cache, of the function that computes query, key and value
@@ -135,15 +135,15 @@ class Guide(nn.Module, ABC):
             (pipeline/search/slots.py) → the bias to add to the scores of the tokens on these paths
             (S, H, W, t).
         """
-        raise NotImplementedError(f"{type(self).__name__} guides no beam search")
+        return None
 
     def loss(self, done: Done) -> Tensor | None:
         """The guide's own training loss, summed over the batch's tokens, or None."""
         return None
 
-    def syntax(self, prepared: Any) -> Syntax:
-        """The syntax induced for a batch; only for guides whose options declare that they induce it."""
-        raise NotImplementedError(f"{type(self).__name__} induces no syntax")
+    def syntax(self, prepared: Any) -> Syntax | None:
+        """The syntax induced for a batch; None unless the guide's options declare that it induces it."""
+        return None
 
 
 def build_guide(name: str, options: Mapping[str, Any], shape: Shape) -> Guide:

@@ -4,16 +4,16 @@ Snakemake counts GPUs (`snakemake --resources gpu=4`) but does not say which job
 some takes a lock on each; the kernel lets go of it when the job ends, however it ends.
 """
 
-import fcntl
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+
+from filelock import FileLock, Timeout
 
 from synmask.pipeline.files import UserError
 
@@ -66,29 +66,27 @@ def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
         taken = _take(folder, gpus, count)
         if len(taken) == count:
             for lock in taken.values():
-                held.enter_context(lock)
+                held.callback(lock.release)
             return list(taken)
         for lock in taken.values():  # all or none: two that wait for each other's second would wait for ever
-            lock.close()
+            lock.release()
         if not told:
             print(f"waiting for {count} of the GPUs {', '.join(gpus)}", file=sys.stderr, flush=True)
             told = True
         time.sleep(PAUSE)
 
 
-def _take(folder: Path, gpus: list[str], count: int) -> dict[str, IO]:
-    """Lock up to `count` GPUs that are free; closing a file frees its GPU."""
-    taken: dict[str, IO] = {}
+def _take(folder: Path, gpus: list[str], count: int) -> dict[str, FileLock]:
+    """Lock up to `count` GPUs that are free."""
+    taken: dict[str, FileLock] = {}
     for gpu in gpus:
         if len(taken) == count:
             break
         name = f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{gpu.replace('/', '-')}"
-        lock = open(folder / name, "w")  # noqa: SIM115
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = FileLock(folder / name)
+        with suppress(Timeout):
+            lock.acquire(blocking=False)
             taken[gpu] = lock
-        except BlockingIOError:
-            lock.close()
     return taken
 
 

@@ -25,7 +25,6 @@ STEPS = {
         "download": "corpora.download:fetch",
         "prepare": "corpora.prepare:prepare",
         "text": "corpora.plain:write_pair",
-        "jar": "corpora.jars:fetch_jar",
         "constituency": "syntax.corenlp:parse_file",
     },
     "Text": {
@@ -47,7 +46,6 @@ STEPS = {
         "glue": "corpora.glue:write_part",
         "demo-task": "corpora.demo.nlu_tasks:write_part",
         "demo-text": "corpora.demo.nlu_tasks:write_text",
-        "roberta-weights": "roberta.weights:unpack_archive",
         "convert-roberta": "roberta.huggingface:convert_huggingface",
         "learn-gpt2-bpe": "text.gpt2:learn_files",
         "encode-text": "roberta.pretrain:encode_text",

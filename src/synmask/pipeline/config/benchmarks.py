@@ -196,8 +196,7 @@ class Continued(ContinuedRun):
 class WeightsSource(base.Section):
     """Where a pre-trained RoBERTa comes from: one of four."""
 
-    archive: base.Url | None = None
-    bpe: tuple[base.Url, base.Url] | None = None
+    url: base.Url | None = None
     sha256: dict[str, base.Checksum] = {}
     huggingface: base.PathText | None = None
     pretrain: Pretrain | None = None
@@ -205,9 +204,7 @@ class WeightsSource(base.Section):
 
     @model_validator(mode="after")
     def _one_origin(self) -> "WeightsSource":
-        origins = (self.archive, self.huggingface, self.pretrain, self.continued)
+        origins = (self.url, self.huggingface, self.pretrain, self.continued)
         if sum(origin is not None for origin in origins) != 1:
-            raise ValueError("give one of `archive`, `huggingface`, `pretrain` and `continued`")
-        if (self.archive is None) != (self.bpe is None):
-            raise ValueError("`archive` and `bpe` go together")
+            raise ValueError("give one of `url`, `huggingface`, `pretrain` and `continued`")
         return self

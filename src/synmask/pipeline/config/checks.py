@@ -72,7 +72,7 @@ def check_names(config: Config) -> None:
     for position, target in enumerate(config.targets):
         check_known(("targets", position), "experiment", target, config.named_targets)
     for name in config.mirrors:
-        check_known(("mirrors", name), "download", name, config.downloaded | {"corenlp"})
+        check_known(("mirrors", name), "download", name, config.downloaded)
     for name, experiment in config.experiments.items():
         path = ("experiments", name)
         if isinstance(experiment, Experiment):

@@ -52,6 +52,7 @@ from synmask.pipeline.tasks import TASKS
 
 PARSED = "en"  # the language of the tasks
 SENTENCES_PER_FILE = 50_000  # of a task; each file is parsed by a job of its own, in parallel
+HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
@@ -176,10 +177,9 @@ class Config(Section):
         return any("words" in system.kind.reads for system in systems)
 
     def weights_sources(self, weights: str) -> list[str]:
-        """Paths of a RoBERTa's archive, its encoder.json and its vocab.bpe; none if it is not downloaded."""
-        entry = self.weights[weights]
-        urls = [entry.archive, *entry.bpe] if entry.archive else []
-        return [f"{self.data_dir}/{weights}/{_file(url)}" for url in urls]
+        """Paths of a RoBERTa's files in Hugging Face's format; none if it is not downloaded."""
+        names = HUGGINGFACE if self.weights[weights].url else ()
+        return [f"{self.data_dir}/{weights}/{name}" for name in names]
 
     @property
     def languages(self) -> set[str]:
@@ -188,10 +188,10 @@ class Config(Section):
 
     @property
     def downloaded(self) -> set[str]:
-        """Names under which files are downloaded, without CoreNLP: of corpora, benchmarks and weights."""
+        """Names under which files are downloaded: of corpora, benchmarks and weights, and CoreNLP's."""
         corpora = {c.download for c in self.corpora.values() if c.url or c.format}
         tasks = {name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())}
-        return corpora | tasks | {name for name, entry in self.weights.items() if entry.archive}
+        return {"corenlp"} | corpora | tasks | {name for name, entry in self.weights.items() if entry.url}
 
     @cached_property
     def all_tables(self) -> dict[str, Table]:
@@ -223,9 +223,11 @@ class Config(Section):
         if download in self.benchmarks:
             entry = self.benchmarks[download]
             urls = [url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls)]
+        elif download == "corenlp":
+            return f"{self.corenlp.url}/{file}" if self.corenlp.url else None, self.corenlp.sha256[file]
         elif download in self.weights:
             entry = self.weights[download]
-            urls = [entry.archive, *entry.bpe]
+            urls = [f"{entry.url}/{file}"]
         else:
             sharing = [entry for entry in self.corpora.values() if entry.download == download]
             entry = next((one for one in sharing if file in one.sha256), sharing[0])
@@ -237,7 +239,7 @@ class Config(Section):
         if tokeniser not in WITH_JARS:
             return []
         chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
-        return [self._jar_path(jar) for jar in chosen]
+        return [f"{self.data_dir}/corenlp/{jar}" for jar in chosen]
 
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
@@ -294,18 +296,10 @@ class Config(Section):
         """The key of `corenlp.languages` that is the same language; None if there is none."""
         return known_as(language, self.corenlp.languages)
 
-    def corenlp_jars(self, language: str | None = None) -> dict[str, tuple[str, str]]:
-        """Path → (Maven's coordinates, sha256) of the jars that parse a language, or of all jars."""
-        languages = self.corenlp.languages
-        jars = self.corenlp.jars | (self.corenlp.segmenter if language is None else {})
-        for models in languages.values() if language is None else [languages[self.parser_code(language)]]:
-            jars |= models.jars
-        return {self._jar_path(jar): (jar, sum_) for jar, sum_ in jars.items()}
-
-    def _jar_path(self, coordinates: str) -> str:
-        """The path of group:artifact:version:jar[:classifier], under the file name that Maven gives to it."""
-        _, artifact, version, _, *classifier = coordinates.split(":")
-        return f"{self.data_dir}/corenlp/{'-'.join([artifact, version, *classifier])}.jar"
+    def corenlp_jars(self, language: str) -> list[str]:
+        """Paths of the jars that parse a language."""
+        models = self.corenlp.languages[self.parser_code(language)]
+        return [f"{self.data_dir}/corenlp/{jar}" for jar in self.corenlp.jars | models.jars]
 
     def corenlp_settings(self, language: str) -> ParserSettings:
         """CoreNLP's models for a language, and its limit."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from synmask.pipeline.config import base
 from synmask.pipeline.config.faults import nearest, one_line
@@ -219,17 +219,6 @@ class Resources(base.Section):
     keep_checkpoints: bool = False
 
 
-Jar = Annotated[
-    str,
-    AfterValidator(
-        base.matching(
-            r"[\w.-]+:[\w.-]+:[\w.-]+:jar(:[\w.-]+)?",
-            "Maven's group:artifact:version:jar or …:jar:classifier",
-        )
-    ),
-]
-
-
 class ParserModels(base.Section):
     """CoreNLP's models for one language, by their names in its jars."""
 
@@ -247,19 +236,28 @@ class ParserSettings(ParserModels):
 class CoreNLPModels(ParserModels):
     """CoreNLP's models for one language, and their jars."""
 
-    jars: dict[Jar, base.Checksum] = {}
+    jars: dict[base.FileName, base.Checksum] = {}
 
 
 class CoreNLP(base.Section):
-    """CoreNLP: the parser behind `trees: corenlp`, and tokenisers."""
+    """CoreNLP: the parser behind `trees: corenlp`, and tokenisers; `url` is the folder of its jars."""
 
-    jars: dict[Jar, base.Checksum] = {}
-    segmenter: dict[Jar, base.Checksum] = {}
+    url: base.Url | None = None
+    jars: dict[base.FileName, base.Checksum] = {}
+    segmenter: dict[base.FileName, base.Checksum] = {}
     languages: dict[base.Language, CoreNLPModels] = {}
     max_words: base.Count = 200
     threads: base.Count = 2
     mem_mb: base.Megabytes = 6000
     runtime: base.Minutes = 720
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The checksums of all jars."""
+        jars = self.jars | self.segmenter
+        for models in self.languages.values():
+            jars |= models.jars
+        return jars
 
 
 Generated = Annotated[base.Int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB

@@ -13,11 +13,11 @@ from urllib.request import url2pathname
 
 import requests
 import urllib3
+from filelock import FileLock
 from tqdm import tqdm
 
 from synmask.pipeline import files
 from synmask.pipeline.corpora.archive import mistaken, recorded
-from synmask.pipeline.corpora.part import recorded_first, written_alone
 from synmask.pipeline.files import UserError
 
 ATTEMPTS = 4
@@ -35,10 +35,9 @@ def fetch(
 ) -> None:
     """Fetch one file of a corpus and check it; continue an interrupted download.
 
-    The file is written whole or not at all, with progress on stderr. A failed download is retried a few times
-    and resumes where it stopped. The part that a killed process of this machine left is also resumed, if
-    there is a checksum to verify the result. Processes that fetch one file at the same time do not disturb
-    each other: see `corpora.part`.
+    A failed download is retried a few times and resumes where it stopped. The part that a killed process
+    left is also resumed, if there is a checksum to verify the result. Processes that fetch one file at the
+    same time do so one after the other.
 
     If the publisher gives no checksum, the first download is trusted, unless it is empty or not of the kind
     that its name says: its checksum is written to OUTPUT.sha256, and later downloads must match it.
@@ -55,43 +54,61 @@ def fetch(
         UserError: the file does not exist, the server cannot be reached or answers with a web page, or the
             checksum differs.
     """
-    record = output.with_name(output.name + ".sha256")
     output.parent.mkdir(parents=True, exist_ok=True)
-    advice = ""
-    first = sha256 is None and not record.exists()
-    if sha256 is None and not first:
-        sha256 = recorded(record)
-        advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
     place, hint = _place(name, url, output.name, mirror)
-    with written_alone(output, resumed=not first) as part, files.named_errors(output):
-        kind, left_over = "", part.seek(0, os.SEEK_END)
-        if isinstance(place, Path):
-            _copy(name, place, part, hint)
-        else:
-            kind = _download(name, place, part, hint)
-            if left_over and _sha256(part) != sha256.lower():  # it was part of another file
-                part.truncate(0)
-                kind = _download(name, place, part, hint)
-        part.flush()
-        os.fsync(part.fileno())  # some file systems say only here that they are full
-        got = _sha256(part)
-        if first:
-            if wrong := mistaken(Path(part.name), output.name, kind):
-                raise UserError(f"{name}: {place}: {wrong}; {hint}")
-            sha256 = recorded_first(record, got, output.name)
-            advice = f" (of another process that has just fetched it; if that one is wrong, delete {record})"
-        if got != sha256.lower():
-            part.truncate(0)
-            expected = f"expected sha256 {sha256.lower()}{advice}, got {got}"
-            raise UserError(f"{name}: wrong checksum of {place}: {expected}; {hint}")
-        os.replace(part.name, output)
+    lock, part = (output.with_name(f".{output.name}.{ending}") for ending in ("lock", "part"))
+    with FileLock(lock):
+        try:
+            _fetch_alone(name, place, output, part, sha256, hint)
+        finally:
+            if part.exists() and not part.stat().st_size:
+                part.unlink()
+            lock.unlink(missing_ok=True)  # one that waits for it makes another
     if not sys.stderr.isatty():
         print(f"{name}: fetched {output}, {output.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
 
 
-def _sha256(part: BinaryIO) -> str:
-    part.seek(0)
-    return hashlib.file_digest(part, "sha256").hexdigest()
+def _fetch_alone(
+    name: str, place: str | Path, output: Path, part: Path, sha256: str | None, hint: str
+) -> None:
+    """`fetch` from a path or URL by way of the file `part`, which no other process uses."""
+    record, advice = output.with_name(f"{output.name}.sha256"), ""
+    if sha256 is None and record.exists():
+        sha256 = recorded(record)
+        advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
+    if sha256 is None or part.is_symlink():  # nothing would tell whether it fits
+        part.unlink(missing_ok=True)
+    elif output.is_file() and files.sha256(output) == sha256.lower():
+        return
+    with files.named_errors(output), open(part, "a+b") as handle:
+        kind = _receive(name, place, handle, hint, sha256)
+        os.fsync(handle.fileno())  # some file systems say only here that they are full
+    got = files.sha256(part)
+    if sha256 is None and (wrong := mistaken(part, output.name, kind)):
+        part.unlink()
+        raise UserError(f"{name}: {place}: {wrong}; {hint}")
+    if sha256 is not None and got != sha256.lower():
+        part.unlink()
+        expected = f"expected sha256 {sha256.lower()}{advice}, got {got}"
+        raise UserError(f"{name}: wrong checksum of {place}: {expected}; {hint}")
+    if sha256 is None:
+        files.write_lines(record, [f"{got}  {output.name}"])  # as sha256sum -c reads it
+    os.replace(part, output)
+
+
+def _receive(name: str, place: str | Path, part: BinaryIO, hint: str, sha256: str | None) -> str:
+    """Write the whole file into `part`, which may have its beginning → its type, as a server says."""
+    left_over, kind = part.seek(0, os.SEEK_END), ""
+    if isinstance(place, Path):
+        _copy(name, place, part, hint)
+    else:
+        kind = _download(name, place, part, hint)
+        part.seek(0)
+        if left_over and hashlib.file_digest(part, "sha256").hexdigest() != sha256.lower():
+            part.truncate(0)  # it was part of another file
+            kind = _download(name, place, part, hint)
+    part.flush()
+    return kind
 
 
 def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -> tuple[str | Path, str]:

@@ -71,16 +71,14 @@ def write_part(
     parts = (*labelled, *(part for name, part in SUBMISSION.values() if name == task))
     if part not in parts:
         raise UserError(f"glue: {task} has no part {part!r}; take {', '.join(parts)}")
-    odd: list[int] = []
     with TemporaryDirectory() as temporary:
         path = _part_file(task, part, sources, Path(temporary))
-        if part not in labelled:
-            found = list(_test_rows(LAYOUTS[task], path))
+        if part in labelled:
+            found, dropped = _labelled_rows(task, part, path, sources)
         else:
-            ids = None
-            if task == "mrpc" and path.name == MRPC_PAIRS:
-                ids = {tuple(line.split("\t")[:2]) for line in read_lines(_named(task, sources, MRPC_DEV))}
-            found = list(_rows(task, path, odd, ids, part == "dev"))
+            layout = LAYOUTS[task]
+            columns = (layout.test_text,) if layout.test_text else layout.texts
+            found, dropped = [row for _, row in _rows(path, layout, columns)], 0
     if len(found) != rows:
         key = f"{'' if part in labelled else 'test_'}rows"
         raise UserError(
@@ -88,7 +86,7 @@ def write_part(
             f"benchmarks.glue.tasks.{task}.{key} in config.yaml"
         )
     write_task(task, found, output, labelled=part in labelled)
-    return {"rows": rows, "malformed_rows_dropped": len(odd)}
+    return {"rows": rows, "malformed_rows_dropped": dropped}
 
 
 def _part_file(task: str, part: str, sources: Sequence[Path], folder: Path) -> Path:
@@ -112,51 +110,45 @@ def _named(task: str, sources: Sequence[Path], name: str) -> Path:
     raise UserError(f"glue: {task} needs {name}; name it in benchmarks.glue.tasks.{task}.{key}")
 
 
-def _test_rows(layout: TaskFormat, path: Path) -> Iterator[list[str]]:
-    """The sentences of each row of a test set, all of whose files have a header."""
-    lines = enumerate(read_lines(path), start=1)
-    header = next(lines, (1, ""))[1].split("\t")
-    places = _places(path, header, (layout.test_text,) if layout.test_text else layout.texts, layout)
-    for number, line in lines:
-        fields = _fields(path, number, line, len(header))
-        yield [fields[place] for place in places]
-
-
-def _places(path: Path, header: list[str], wanted: Sequence[str | int], layout: TaskFormat) -> list[int]:
-    """Where the wanted columns stand in the header."""
-    if missing := [name for name in wanted if name not in header]:
-        raise UserError(
-            f"{path.name}: no column {missing[0]!r}; its header must be that of GLUE's {layout.folder}"
-        )
-    return [header.index(name) for name in wanted]
-
-
-def _fields(path: Path, number: int, line: str, width: int) -> list[str]:
-    """The fields of a row."""
-    fields = line.split("\t")
-    if len(fields) != width:
-        raise UserError(f"{path.name}, line {number}: {len(fields)} columns, not {width}; fetch it again")
-    return fields
+def _labelled_rows(task: str, part: str, path: Path, sources: Sequence[Path]) -> tuple[list[list[str]], int]:
+    """Sentences and label of each row, and the number of rows dropped; of MRPC's pairs those of the part."""
+    layout, ids = LAYOUTS[task], None
+    columns, width = [*layout.texts, layout.label], len(layout.texts) + 1
+    if task == "mrpc" and path.name == MRPC_PAIRS:
+        ids = {tuple(line.split("\t")[:2]) for line in read_lines(_named(task, sources, MRPC_DEV))}
+        columns += MRPC_IDS
+    rows, count = [], 0
+    for number, row in _rows(path, layout, columns, layout.columns, drop_odd=layout.drop_odd_rows):
+        count += row is None
+        if row is not None:
+            check_label(TASKS[task], row[width - 1], f"{path.name}, line {number}")
+            if ids is None or (tuple(row[width:]) in ids) == (part == "dev"):
+                rows.append(row[:width])
+    return rows, count
 
 
 def _rows(
-    task: str, path: Path, odd: list[int], dev_ids: set[tuple[str, ...]] | None, dev: bool
-) -> Iterator[list[str]]:
-    """Sentences and label of each row of a file; for MRPC, only the pairs of the dev set or the others."""
-    layout = LAYOUTS[task]
+    path: Path, layout: TaskFormat, columns: Sequence[str | int], width: int = 0, *, drop_odd: bool = False
+) -> Iterator[tuple[int, list[str] | None]]:
+    """The line number and the `columns` of each row; None for a row of another width, if it may be dropped.
+
+    Args:
+        width: number of columns of a file without a header; 0: it has one.
+    """
     lines = enumerate(read_lines(path), start=1)
-    width, columns = layout.columns, [*layout.texts, layout.label]
-    ids: list[int] = []
+    places = columns
     if not width:
         header = next(lines, (1, ""))[1].split("\t")
-        wanted = [*columns, *(MRPC_IDS if dev_ids is not None else ())]
-        places = _places(path, header, wanted, layout)
-        width, columns, ids = len(header), places[: len(columns)], places[len(columns) :]
+        if missing := [name for name in columns if name not in header]:
+            what = f"no column {missing[0]!r}; its header must be that of GLUE's {layout.folder}"
+            raise UserError(f"{path.name}: {what}")
+        width, places = len(header), [header.index(name) for name in columns]
     for number, line in lines:
-        if layout.drop_odd_rows and line.count("\t") + 1 != width:
-            odd.append(number)
-            continue
-        fields = _fields(path, number, line, width)
-        check_label(TASKS[task], fields[columns[-1]], f"{path.name}, line {number}")
-        if dev_ids is None or (tuple(fields[column] for column in ids) in dev_ids) == dev:
-            yield [fields[column] for column in columns]
+        fields = line.split("\t")
+        if len(fields) == width:
+            yield number, [fields[place] for place in places]
+        elif drop_odd:
+            yield number, None
+        else:
+            what = f"{len(fields)} columns, not {width}; fetch it again"
+            raise UserError(f"{path.name}, line {number}: {what}")

@@ -6,15 +6,13 @@ The archive contains talks with tags. The script tokenises and cleans all traini
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synmask.pipeline.corpora.archive import unpack
-from synmask.pipeline.files import read_lines, read_pairs, write_lines, writing
-from synmask.pipeline.text.clean import fate
-from synmask.pipeline.text.tokenise import tokenise
+from synmask.pipeline.corpora.limits import within_limits
+from synmask.pipeline.files import read_lines, write_lines
 
 LANGUAGES = ("de", "en")
 ARCHIVES = ("de-en.tgz",)
@@ -38,13 +36,15 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
         names = [name.format(language=language) for language in LANGUAGES for name in (TRAIN, *TEST)]
         unpack(archives["de-en.tgz"], [f"de-en/{name}" for name in names], folder)
         for language in LANGUAGES:
-            write_lines(folder / language, training_lines(folder / TRAIN.format(language=language)))
-            write_lines(
-                folder / f"{language}.tok", tokenise(read_lines(folder / language), language, threads=threads)
-            )
             tests = (folder / name.format(language=language) for name in TEST)
             write_lines(output / f"test.{language}", chain.from_iterable(map(test_lines, tests)))
-        _split(folder, output)
+            write_lines(folder / language, training_lines(folder / TRAIN.format(language=language)))
+        pairs = [pair for pair, _ in within_limits(folder, LANGUAGES, MAX_TOKENS, MAX_RATIO, threads)]
+    for side, language in enumerate(LANGUAGES):
+        lines = [pair[side] for pair in pairs]
+        write_lines(output / f"valid.{language}", lines[EVERY - 1 :: EVERY])
+        del lines[EVERY - 1 :: EVERY]
+        write_lines(output / f"train.{language}", lines)
 
 
 def training_lines(path: Path) -> Iterator[str]:
@@ -63,20 +63,3 @@ def test_lines(path: Path) -> Iterator[str]:
         if "<seg id" in line:
             line = re.sub(r'<seg id="[0-9]*">\s*', "", line)
             yield re.sub(r"(?<!\s)\s*</seg>\s*", "", line).replace("’", "'")
-
-
-def _split(folder: Path, output: Path) -> None:
-    """Write the pairs whose tokens are within the limits: each 23rd as valid, the others as train."""
-    raw = read_pairs(*(folder / language for language in LANGUAGES))
-    tokens = read_pairs(*(folder / f"{language}.tok" for language in LANGUAGES))
-    kept = 0
-    with ExitStack() as stack:
-        files = {
-            split: [stack.enter_context(writing(output / f"{split}.{language}")) for language in LANGUAGES]
-            for split in ("train", "valid")
-        }
-        for pair, (source, target) in zip(raw, tokens, strict=True):
-            if fate(source.split(), target.split(), 1, MAX_TOKENS, MAX_RATIO) == "kept":
-                kept += 1
-                for handle, line in zip(files["train" if kept % EVERY else "valid"], pair, strict=True):
-                    handle.write(line + "\n")

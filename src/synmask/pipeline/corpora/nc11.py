@@ -5,16 +5,14 @@ depend on Moses tokens; the later tokenisation by CoreNLP is the setting `tokeni
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from itertools import compress
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from synmask.pipeline.corpora.archive import unpack
-from synmask.pipeline.files import UserError, read_lines, read_pairs, write_lines
-from synmask.pipeline.text.clean import fate
+from synmask.pipeline.corpora.limits import within_limits
+from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.text.parallel import map_lines
-from synmask.pipeline.text.tokenise import tokenise
 
 LANGUAGES = ("de", "en")
 ARCHIVES = ("training-parallel-nc-v11.tgz", "dev.tgz", "test.tgz")
@@ -33,13 +31,17 @@ def write(archives: Mapping[str, Path], output: Path, threads: int) -> None:
     """
     with TemporaryDirectory(dir=output) as temporary:
         folder = Path(temporary)
+        train = "training-parallel-nc-v11"
         names = [TRAIN.format(language=language) for language in LANGUAGES]
-        paths = unpack(
-            archives["training-parallel-nc-v11.tgz"],
-            [f"training-parallel-nc-v11/{name}" for name in names],
-            folder,
-        )
-        _write_train(paths, folder, output, threads)
+        paths = unpack(archives[f"{train}.tgz"], [f"{train}/{name}" for name in names], folder)
+        for path, language in zip(paths, LANGUAGES, strict=True):
+            path.rename(folder / language)
+        rows = within_limits(folder, LANGUAGES, MAX_TOKENS, MAX_RATIO, threads)
+        for side, language in enumerate(LANGUAGES):  # only the rest is identified
+            identified = map_lines(identify, [tokens[side] for _, tokens in rows], threads)
+            rows = [row for row, name in zip(rows, identified, strict=True) if name == language]
+        for side, language in enumerate(LANGUAGES):
+            write_lines(output / f"train.{language}", (" ".join(pair[side].split()) for pair, _ in rows))
         for split, archive, year in (("valid", "dev", 2015), ("test", "test", 2016)):
             for language, side in SIDES.items():
                 member = f"{archive}/newstest{year}-deen-{side}.{language}.sgm"
@@ -62,28 +64,6 @@ def segments(path: Path) -> list[str]:
             f"{path.name}: {len(started)} segments start and {len(found)} end; fetch its archive again"
         )
     return [" ".join(segment.split()) for segment in found]
-
-
-def _write_train(paths: list[Path], folder: Path, output: Path, threads: int) -> None:
-    tokens = [folder / f"tokens.{language}" for language in LANGUAGES]
-    for path, tokenised, language in zip(paths, tokens, LANGUAGES, strict=True):
-        write_lines(tokenised, tokenise(read_lines(path), language, threads=threads))
-    keep = [
-        fate(source.split(), target.split(), 1, MAX_TOKENS, MAX_RATIO) == "kept"
-        for source, target in read_pairs(*tokens)
-    ]
-    for tokenised, language in zip(tokens, LANGUAGES, strict=True):  # only the rest is identified
-        identified = map_lines(identify, compress(read_lines(tokenised), keep), threads)
-        keep = _narrowed(keep, (name == language for name in identified))
-    for path, language in zip(paths, LANGUAGES, strict=True):
-        lines = (" ".join(line.split()) for line in compress(read_lines(path), keep))
-        write_lines(output / f"train.{language}", lines)
-
-
-def _narrowed(keep: list[bool], verdicts: Iterable[bool]) -> list[bool]:
-    """`keep` with each True replaced by the next verdict."""
-    verdicts = iter(verdicts)
-    return [kept and next(verdicts) for kept in keep]
 
 
 def identify(line: str) -> str:

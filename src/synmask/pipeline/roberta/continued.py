@@ -3,7 +3,7 @@
 import math
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,16 @@ from synmask.options import GuideOptions
 from synmask.pipeline.config.benchmarks import ContinuedRun
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import BY_HAND, Identity, Json, TrainingOptions
-from synmask.pipeline.owner import check_start
 from synmask.pipeline.roberta import synclm
-from synmask.pipeline.roberta.encoded import read_encoded, read_fitting, read_syntax, syntax_file
-from synmask.pipeline.roberta.labelled import Sentences, SentenceTask, sentence_config
+from synmask.pipeline.roberta.encoded import read_encoded
+from synmask.pipeline.roberta.labelled import Sentences, SentenceStage, SentenceTask
 from synmask.pipeline.roberta.model import GuidedRoberta, guided_shape
 from synmask.pipeline.roberta.weights import MASK, Weights, load_weights, save_weights
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
 from synmask.pipeline.training.losses import LoggedLoss
-from synmask.pipeline.training.stage import History, Stage, valid_means
+from synmask.pipeline.training.stage import History, valid_means
 
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
@@ -141,63 +140,41 @@ def _of(loss: Any, values: Tensor, chosen: Mapping[str, Tensor] | None, none: Te
     return loss(values, **chosen) if chosen is not None and len(chosen["anchors"]) else none
 
 
-class ContinuedPretraining(SentenceTask):
-    """Parsed sentences: PART.npz and its annotations."""
-
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        part = self.data / f"{split}.npz"
-        encoded = read_encoded(part)
-        self.datasets[split] = ParsedSentences(
-            encoded, self.source_dictionary, order=np.argsort(encoded.sizes, kind="stable"),
-            syntax=read_syntax(part, encoded), mask_rate=self.settings.training.mask_rate, seed=self.seed,
-            losses=self.settings.losses,
-        )  # fmt: skip
-
-
 @dataclass(frozen=True)
-class Continuing(Stage):
-    """Continued pre-training from `weights`; the last model is kept. `data` holds {train,valid}.npz.
-
-    `identity`: see `continue_pretraining`.
-    """
+class Continuing(SentenceStage):
+    """Continued pre-training on parsed sentences; the last model is kept."""
 
     settings: ContinuedRun
-    data: Path
-    weights: Path
-    identity: Mapping[str, Any] = field(default_factory=dict)
+    reads_syntax = True
 
     @property
     def columns(self) -> tuple[str, ...]:
         return ("train_loss", "mlm_loss", "phrase_loss", "tree_loss", "valid_loss")
 
     def check(self) -> dict[str, int]:
-        weights = load_weights(self.weights)
-        check_start(self.weights, weights.run, self.identity)
-        for part in self._parts():
-            encoded = read_fitting(part, weights)
-            read_syntax(part, encoded)
-            if encoded.sizes.max() > self.settings.training.batch.tokens:
-                longest, most = encoded.sizes.max(), self.settings.training.batch.tokens
+        super().check()
+        most = self.settings.training.batch.tokens
+        for part in self.parts:
+            if (longest := read_encoded(part).sizes.max()) > most:
                 raise UserError(f"{part}: a sentence has {longest} tokens, batch.tokens is {most}; give more")
         return {}
 
-    def _parts(self) -> list[Path]:
-        return [self.data / f"{split}.npz" for split in ("train", "valid")]
-
-    def files(self) -> list[Path]:
-        return [self.weights / "model.pt", *self._parts(), *map(syntax_file, self._parts())]
-
     def config(self, run: Path, processes: int) -> DictConfig:
-        training = self.settings.training
-        how = {"updates": self.batches // processes, "max_tokens": training.batch.tokens}
-        return sentence_config(run, training, self.seed, processes, **how)
+        tokens = self.settings.training.batch.tokens
+        return self.decaying(run, processes, updates=self.batches // processes, max_tokens=tokens)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         weights, training = load_weights(self.weights), self.settings.training
-        task = ContinuedPretraining(self.data, self.settings, weights, self.seed)
+        datasets = {
+            split: ParsedSentences(
+                encoded, weights.dictionary, order=np.argsort(encoded.sizes, kind="stable"), syntax=syntax,
+                mask_rate=training.mask_rate, seed=self.seed, losses=self.settings.losses,
+            )
+            for split, encoded, syntax in self.examples()
+        }  # fmt: skip
+        task = SentenceTask(weights, datasets)
         model = ContrastiveRoberta.continued(weights, weights.shape.settings(training))
-        task.load_dataset("valid")
         return Trainer(cfg, task, model, ContrastiveLoss(task))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
@@ -212,7 +189,7 @@ class Continuing(Stage):
     def summary(self, history: History) -> dict[str, Any]:
         """As of pre-training, by the last loss of masked tokens; special symbols are never masked."""
         dictionary = load_weights(self.weights).dictionary
-        counts = [np.bincount(read_encoded(part).tokens, minlength=len(dictionary)) for part in self._parts()]
+        counts = [np.bincount(read_encoded(part).tokens, minlength=len(dictionary)) for part in self.parts]
         for count in counts:
             count[: dictionary.nspecial] = 0
         unigram = unigram_perplexity(*counts)

@@ -1,7 +1,7 @@
 """Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,32 +24,27 @@ from synmask.pipeline.options import (
     on_gpus,
 )
 from synmask.pipeline.owner import check_owner, check_start, owned
-from synmask.pipeline.roberta.encoded import Encoded, read_encoded, read_fitting, read_syntax, syntax_file
-from synmask.pipeline.roberta.labelled import SentenceLoss, SentencePrediction, batched, sentence_config
+from synmask.pipeline.roberta.encoded import Encoded, read_encoded, read_fitting, read_syntax
+from synmask.pipeline.roberta.labelled import SentenceLoss, Sentences, SentenceStage, SentenceTask, batched
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
-from synmask.pipeline.roberta.weights import load_weights
+from synmask.pipeline.roberta.weights import Weights, load_weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.training.checkpoints import epoch_model, load, retire, save
 from synmask.pipeline.training.loop import run_stage
-from synmask.pipeline.training.stage import History, Stage
+from synmask.pipeline.training.stage import History
 
 BEST = "best.pt"
 EXAMPLES = 64  # answered together
 
 
 @dataclass(frozen=True)
-class FineTuning(Stage):
+class FineTuning(SentenceStage):
     """One system on one task with one seed; the model with the best score on the part `valid` is kept.
 
-    `data` holds PART.npz of each part, `weights` is a weights folder. Without `keep_checkpoints`, all but the
-    best epoch's model are removed in the end. `identity`: see `finetune`.
+    Without `keep_checkpoints`, all but the best epoch's model are removed in the end.
     """
 
     settings: FinetuningSettings
-    data: Path
-    valid: str
-    weights: Path
-    identity: Mapping[str, Any] = field(default_factory=dict)
     keep_checkpoints: bool = True
 
     @property
@@ -68,33 +63,26 @@ class FineTuning(Stage):
     def metric(self) -> str:
         return TASK_METRICS[self.task][0]
 
-    def check(self) -> dict[str, int]:
-        weights = load_weights(self.weights)
-        check_start(self.weights, weights.run, self.identity)
-        for part in self._parts():
-            encoded = read_fitting(part, weights)
-            if self.settings.system.kind.reads:
-                read_syntax(part, encoded)
-        return {}
-
-    def _parts(self) -> list[Path]:
-        return [self.data / f"{name}.npz" for name in ("train", self.valid)]
-
-    def files(self) -> list[Path]:
-        parts, read = self._parts(), self.settings.system.kind.reads
-        return [self.weights / "model.pt", *parts, *(map(syntax_file, parts) if read else ())]
+    @property
+    def reads_syntax(self) -> bool:
+        return bool(self.settings.system.kind.reads)
 
     def config(self, run: Path, processes: int) -> DictConfig:
-        training = self.settings.training
-        return sentence_config(run, training, self.seed, processes, batch_size=training.sentences)
+        return self.decaying(run, processes, batch_size=self.settings.training.sentences)
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
-        weights = load_weights(self.weights)
-        task = SentencePrediction(self.data, self.valid, self.settings, weights, self.seed)
-        model = task.build_model(weights.shape.settings(self.settings.training))
-        task.load_dataset("valid")
-        return Trainer(cfg, task, model, SentenceLoss(task, self.settings.system.mlm_weight))
+        weights, system, datasets = load_weights(self.weights), self.settings.system, {}
+        regression = not TASKS[self.task].labels
+        for split, encoded, syntax in self.examples():
+            order, rate = np.argsort(encoded.sizes, kind="stable"), 0.0
+            if split == "train":
+                order, rate = np.random.default_rng(self.seed).permutation(len(encoded)), system.mask_rate
+            how = {"order": order, "syntax": syntax, "mask_rate": rate, "seed": self.seed}
+            datasets[split] = Sentences(encoded, weights.dictionary, regression=regression, **how)
+        task = SentenceTask(weights, datasets)
+        loss = SentenceLoss(task, system.mlm_weight, regression=regression)
+        return Trainer(cfg, task, _new_model(self.settings, weights), loss)
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         dataset = trainer.task.dataset("valid")
@@ -139,7 +127,7 @@ class FineTuning(Stage):
         """The score of the training set's most frequent label on `valid`; that of any number is 0."""
         if not TASKS[self.task].labels:
             return 0.0
-        train, valid = (torch.from_numpy(read_encoded(part).targets) for part in self._parts())
+        train, valid = (torch.from_numpy(read_encoded(part).targets) for part in self.parts)
         labels = _texts(self.task, valid)
         answer = _texts(self.task, train.mode().values[None])
         return round(score(self.task, labels, answer * len(labels))[self.metric], 4)
@@ -152,6 +140,14 @@ class FineTuning(Stage):
         save(run / BEST, {"model": model, "settings": self.settings.plain(), "epoch": best, **whose})
         if not self.keep_checkpoints:
             retire(folder, run / BEST, BEST)
+
+
+def _new_model(settings: FinetuningSettings, weights: Weights) -> GuidedRoberta:
+    """A model to fine-tune, with one output for a regression."""
+    outputs = max(1, len(TASKS[settings.task].labels))
+    return GuidedRoberta.fine_tuned(
+        weights, weights.shape.settings(settings.training), settings.system, outputs
+    )
 
 
 def finetune(
@@ -177,7 +173,7 @@ def finetune(
         run: Folder of the run: checkpoints/, lock, history.csv, train.json, best.pt.
         settings: Task, training and system; `snakemake -np TARGET` shows them.
     """
-    stage = FineTuning(settings, training.seed, data, valid, weights, identity, bool(keep_checkpoints))
+    stage = FineTuning(settings, training.seed, data, weights, identity, valid, bool(keep_checkpoints))
     run_stage(stage, run, training)
 
 
@@ -207,29 +203,27 @@ def predictions(
 ) -> list[str]:
     """The model's prediction for each example of a part, a label or a number; arguments as for `predict`."""
     torch.set_num_threads(threads)
-    tuned, task = _tuned(model, weights, data, identity)
-    encoded = read_fitting(data, task.weights, test=True)
-    tuned.to("cuda" if torch.cuda.is_available() else "cpu")
-    outputs = model_outputs(tuned, encoded, task.syntax(data, encoded))
-    return _answers(task.settings.task, outputs)
-
-
-def _tuned(
-    model: Path, weights: Path, data: Path, identity: Mapping[str, Any]
-) -> tuple[GuidedRoberta, SentencePrediction]:
-    """The model of a fine-tuning from `weights`, and its task on `data`.
-
-    Raises:
-        UserError: it is none or another run's, was trained from other weights, or has weights that are not
-            finite.
-    """
     saved, loaded = load(model), load_weights(weights)
     check_owner(model, saved, identity)
     check_start(weights, loaded.run, identity)
+    tuned, settings = _tuned(model, saved, loaded, weights)
+    encoded = read_fitting(data, loaded, test=True)
+    syntax = read_syntax(data, encoded) if settings.system.kind.reads else None
+    tuned.to("cuda" if torch.cuda.is_available() else "cpu")
+    return _answers(settings.task, model_outputs(tuned, encoded, syntax))
+
+
+def _tuned(
+    model: Path, saved: Mapping[str, Any], loaded: Weights, weights: Path
+) -> tuple[GuidedRoberta, FinetuningSettings]:
+    """The model of a fine-tuning from the folder `weights`, `saved` in the file `model`, and its settings.
+
+    Raises:
+        UserError: it is none, was trained from other weights, or has weights that are not finite.
+    """
     try:
         settings = FinetuningSettings.model_validate(saved["settings"])
-        task = SentencePrediction(data.parent, data.stem, settings, loaded, seed=1)
-        tuned = task.build_model(loaded.shape.settings(settings.training))
+        tuned = _new_model(settings, loaded)
         tuned.load_state_dict({**saved["model"]})
     except Exception as error:  # what another file's content makes of these is not limited
         if isinstance(error, UserError) or machine_fault(error):
@@ -237,7 +231,7 @@ def _tuned(
         raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None
     if wrong := [name for name, value in tuned.state_dict().items() if not value.isfinite().all()]:
         raise UserError(f"{model}: {wrong[0]} is not finite; train again with a lower lr")
-    return tuned, task
+    return tuned, settings
 
 
 def model_outputs(model: GuidedRoberta, encoded: Encoded, syntax: np.ndarray | None) -> torch.Tensor:

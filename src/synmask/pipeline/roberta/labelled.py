@@ -1,7 +1,9 @@
-"""Sentences and sentence pairs with a label or score: data, task and objective of fine-tuning."""
+"""Trainings on encoded sentences and sentence pairs: data, task, and the objective of fine-tuning."""
 
+from abc import abstractmethod
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,21 @@ from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
-from synmask.pipeline.config.benchmarks import DecayingTraining, FinetuningSettings
-from synmask.pipeline.roberta.encoded import NONE, Encoded, read_encoded, read_syntax
-from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
-from synmask.pipeline.roberta.weights import Weights
-from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.config.benchmarks import ContinuedRun, FinetuningSettings
+from synmask.pipeline.owner import check_start
+from synmask.pipeline.roberta.encoded import (
+    NONE,
+    Encoded,
+    read_encoded,
+    read_fitting,
+    read_syntax,
+    syntax_file,
+)
+from synmask.pipeline.roberta.model import HEAD
+from synmask.pipeline.roberta.weights import Weights, load_weights
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.masking import collate_masked, draw_mask
+from synmask.pipeline.training.stage import Stage
 from synmask.pipeline.training.trainer import fairseq_config
 
 
@@ -101,68 +111,78 @@ class Sentences(FairseqDataset):
         return self.order
 
 
-def sentence_config(
-    run: Path, training: DecayingTraining, seed: int, processes: int, **more: Any
-) -> DictConfig:
-    """fairseq's configuration of a training of a `SentenceTask`; `more`: for `fairseq_config`."""
-    scheduler = PolynomialDecayLRScheduleConfig(
-        warmup_updates=training.warmup_updates, total_num_update=training.total_updates
-    )
-    scheduler._name = "polynomial_decay"
-    return fairseq_config(run, training, seed, processes, scheduler, adam_eps=training.adam_eps, **more)
-
-
 class SentenceTask(FairseqTask):
-    """fairseq's task for PART.npz files in the folder `data`, encoded for `weights`."""
+    """fairseq's task for the datasets "train" and "valid" of sentences, encoded for `weights`."""
 
-    def __init__(self, data: Path, settings: Any, weights: Weights, seed: int) -> None:
+    def __init__(self, weights: Weights, datasets: Mapping[str, Sentences]) -> None:
         super().__init__(Namespace())
-        self.data, self.settings, self.weights, self.seed = data, settings, weights, seed
+        self.weights, self.datasets = weights, {**datasets}
+
+    def load_dataset(self, split: str, **kwargs: Any) -> None:
+        """They are here."""
 
     @property
     def source_dictionary(self) -> Dictionary:
         return self.weights.dictionary
 
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.weights.dictionary
+    target_dictionary = source_dictionary
 
     def max_positions(self) -> int:
         return self.weights.shape.max_positions
 
 
-class SentencePrediction(SentenceTask):
-    """A class or a score for each example, by a RoBERTa that may be guided.
+@dataclass(frozen=True)
+class SentenceStage(Stage):
+    """A training that starts from the folder `weights`, on train.npz and VALID.npz in `data`.
 
-    Args:
-        valid: the part to validate on.
+    `identity`: the run that this is, if it is a part of one; stands in the model's file.
     """
 
-    def __init__(
-        self, data: Path, valid: str, settings: FinetuningSettings, weights: Weights, seed: int
-    ) -> None:
-        super().__init__(data, settings, weights, seed)
-        self.valid, self.classes = valid, len(TASKS[settings.task].labels)  # 0 for a regression
+    settings: FinetuningSettings | ContinuedRun
+    data: Path
+    weights: Path
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    valid: str = "valid"
 
-    def build_model(self, cfg: Namespace, from_checkpoint: bool = False) -> GuidedRoberta:
-        return GuidedRoberta.fine_tuned(self.weights, cfg, self.settings.system, max(1, self.classes))
+    @property
+    @abstractmethod
+    def reads_syntax(self) -> bool:
+        """Whether the training reads the syntax beside each part."""
 
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        part = self.data / f"{self.valid if split == 'valid' else split}.npz"
-        encoded = read_encoded(part)
-        if split == "train":
-            order = np.random.default_rng(self.seed).permutation(len(encoded))
-        else:
-            order = np.argsort(encoded.sizes, kind="stable")
-        rate = self.settings.system.mask_rate if split == "train" else 0.0
-        self.datasets[split] = Sentences(
-            encoded, self.source_dictionary, regression=not self.classes, order=order,
-            syntax=self.syntax(part, encoded), mask_rate=rate, seed=self.seed,
-        )  # fmt: skip
+    @property
+    def parts(self) -> list[Path]:
+        return [self.data / f"{name}.npz" for name in ("train", self.valid)]
+
+    def check(self) -> dict[str, int]:
+        weights = load_weights(self.weights)
+        check_start(self.weights, weights.run, self.identity)
+        for part in self.parts:
+            self.syntax(part, read_fitting(part, weights))
+        return {}
 
     def syntax(self, part: Path, encoded: Encoded) -> np.ndarray | None:
-        """The annotations of PART.npz, if the system's guide reads them."""
-        return read_syntax(part, encoded) if self.settings.system.kind.reads else None
+        """The annotations of PART.npz, if the training reads them."""
+        return read_syntax(part, encoded) if self.reads_syntax else None
+
+    def files(self) -> list[Path]:
+        syntax = map(syntax_file, self.parts) if self.reads_syntax else ()
+        return [self.weights / "model.pt", *self.parts, *syntax]
+
+    def examples(self) -> Iterator[tuple[str, Encoded, np.ndarray | None]]:
+        """The examples of "train" and "valid", and their annotations."""
+        for split, part in zip(("train", "valid"), self.parts, strict=True):
+            encoded = read_encoded(part)
+            yield split, encoded, self.syntax(part, encoded)
+
+    def decaying(self, run: Path, processes: int, **batch: int) -> DictConfig:
+        """fairseq's configuration, with a learning rate that falls to 0; `batch`: for `fairseq_config`."""
+        training = self.settings.training
+        scheduler = PolynomialDecayLRScheduleConfig(
+            warmup_updates=training.warmup_updates, total_num_update=training.total_updates
+        )
+        scheduler._name = "polynomial_decay"
+        adam = {"adam_eps": training.adam_eps}
+        return fairseq_config(run, training, self.seed, processes, scheduler, **adam, **batch)
 
 
 class SentenceLoss(LoggedLoss):
@@ -174,9 +194,9 @@ class SentenceLoss(LoggedLoss):
 
     losses = ("loss", "task_loss")
 
-    def __init__(self, task: SentencePrediction, mlm_weight: float) -> None:
+    def __init__(self, task: FairseqTask, mlm_weight: float, *, regression: bool = False) -> None:
         super().__init__(task)
-        self.regression, self.mlm_weight = not task.classes, mlm_weight
+        self.regression, self.mlm_weight = regression, mlm_weight
 
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """→ loss (a sum), sample size (examples), sums to log (nats)."""

@@ -32,11 +32,6 @@ LN2 = math.log(2)  # fairseq's own loss is in bits
 BASE_WIDTH = 768  # of the RoBERTa that fairseq's initialisation is made for
 
 
-class _MaskedLM(MaskedLMTask):
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> GuidedRoberta:
-        return GuidedRoberta.build(cfg, self.dictionary)
-
-
 class _MaskedLoss(MaskedLmLoss):
     """fairseq's loss, which also logs the number of tokens."""
 
@@ -107,9 +102,9 @@ class Pretraining(Stage):
 
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
-        task = _MaskedLM(cfg.task, read_dictionary(self.weights / "dict.txt"))
+        task = MaskedLMTask(cfg.task, read_dictionary(self.weights / "dict.txt"))
         model = self.settings.model
-        built = task.build_model(_shape(model).settings(self.settings.training))
+        built = GuidedRoberta.build(_shape(model).settings(self.settings.training), task.dictionary)
         _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
         task.load_dataset("valid")
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))

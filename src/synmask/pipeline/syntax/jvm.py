@@ -63,22 +63,20 @@ def answers(
             for number, words in sentences.items():
                 questions.write(f"{number}\t{' '.join(words)}\n".encode())
             questions.seek(0)
-        jvm = subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said)
-        try:
-            for line in jvm.stdout:
-                if not line.endswith(b"\n"):  # the JVM was killed while writing
-                    break
-                answer = line.decode().removesuffix("\n").split("\t")
-                if answer[1:] == ["memory"]:
-                    raise UserError(_memory(name, answer[0], machine))
-                yield answer
-            if code := jvm.wait():
-                said.seek(0)
-                raise UserError(_fault(name, code, said.read().decode(errors="replace")))
-        finally:
-            jvm.kill()
-            jvm.wait()
-            jvm.stdout.close()
+        with subprocess.Popen(command, stdin=questions, stdout=subprocess.PIPE, stderr=said) as jvm:
+            try:
+                for line in jvm.stdout:
+                    if not line.endswith(b"\n"):  # the JVM was killed while writing
+                        break
+                    answer = line.decode().removesuffix("\n").split("\t")
+                    if answer[1:] == ["memory"]:
+                        raise UserError(_memory(name, answer[0], machine))
+                    yield answer
+                if code := jvm.wait():
+                    said.seek(0)
+                    raise UserError(_fault(name, code, said.read().decode(errors="replace")))
+            finally:
+                jvm.kill()
 
 
 def _java() -> str:

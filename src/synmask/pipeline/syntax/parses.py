@@ -91,7 +91,7 @@ def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
     Raises:
         UserError: the file is of neither kind, or a line is damaged.
     """
-    if path.is_dir() or path.suffix == ".zip":
+    if path.is_dir():
         return _of_trees(read_trees(path), path)
     lines = list(read_lines(path))
     start = next((line.lstrip()[:1] for line in lines if line.strip()), "(")

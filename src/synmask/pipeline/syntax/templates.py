@@ -5,7 +5,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from synmask.pipeline.config.guides import TemplateCut
-from synmask.pipeline.files import UserError, all_writing, read_lines, write_json
+from synmask.pipeline.files import UserError, read_lines, write_all_lines, write_json
 from synmask.pipeline.options import Json
 from synmask.pipeline.syntax.annotations import check_sentence, selected
 from synmask.pipeline.syntax.tree import word_starts
@@ -92,26 +92,21 @@ def template_file(
     """
     cut = settings.model_dump()
     rows = zip_longest(read_lines(source), read_lines(target), selected(read_trees(trees), kept))
-    counts = {"sentences": 0, "without_template": 0}
-    with all_writing([output, source_out, templates_out]) as (everything, sources, templates):
-        for number, (ours, theirs, tree) in enumerate(rows, start=1):
-            where = f"{target}, line {number}"
-            if None in (ours, theirs, tree):
-                raise UserError(
-                    f"{where}: not as many sentences as translations and parses; parse the text again"
-                )
-            tokens = theirs.split()
-            check_sentence(tokens, tree, None, where)
-            line = "" if tree.label in UNPARSED else " ".join(template(tokens, tree, **cut))
-            everything.write(f"{line}\n")
-            if line:
-                sources.write(f"{ours}\n")
-                templates.write(f"{line}\n")
-            counts["sentences"] += 1
-            counts["without_template"] += not line
-        if counts["without_template"] == counts["sentences"]:
-            raise UserError(
-                f"{trees}: no sentence has a parse, so there is no template; parse the text again"
-            )
+    found: list[tuple[str, str]] = []
+    for number, (ours, theirs, tree) in enumerate(rows, start=1):
+        where = f"{target}, line {number}"
+        if None in (ours, theirs, tree):
+            what = "not as many sentences as translations and parses"
+            raise UserError(f"{where}: {what}; parse the text again")
+        tokens = theirs.split()
+        check_sentence(tokens, tree, None, where)
+        line = "" if tree.label in UNPARSED else " ".join(template(tokens, tree, **cut))
+        found.append((ours, line))
+    pairs = [(ours, line) for ours, line in found if line]
+    if not pairs:
+        raise UserError(f"{trees}: no sentence has a parse, so there is no template; parse the text again")
+    sources, lines = zip(*pairs, strict=True)
+    write_all_lines({output: (line for _, line in found), source_out: sources, templates_out: lines})
+    counts = {"sentences": len(found), "without_template": len(found) - len(pairs)}
     write_json(Path(f"{output}.json"), counts)
     return counts

@@ -1,16 +1,12 @@
 """Constituency trees, and bracketed (Penn-style) files of them."""
 
 import html
-import io
-import lzma
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synmask.pipeline.files import UserError, decoded, read_lines
+from synmask.pipeline.files import UserError, read_lines
 
 ESCAPE = re.compile("-(=*)([LR][RSC]B-)")  # of a bracket; with =, of a word that looks like one
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
@@ -19,9 +15,6 @@ FAILED = "()"  # that of (()), EVALB's failed parse
 UNPARSED = frozenset({FLAT, FAILED})
 # STTS' tag "$(" is a token of its own, as in ($( -)
 TOKEN = re.compile(r"(?<=\()\$\((?:[-=][^\s()]*)?(?!\S)|[()]|[^\s()]+")
-DAMAGE = (  # what zipfile raises; RuntimeError also for a locked file
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +122,7 @@ def flat_tree(words: Sequence[str]) -> Tree:
 def read_trees(path: str | Path) -> Iterator[Tree]:
     """Yield the trees of a bracketed file (.gz or plain) with one or more lines per tree.
 
-    For a folder or a .zip, yield the trees of all files that end in .mrg, at any depth, in order of names.
+    For a folder, yield the trees of all files that end in .mrg, at any depth, in order of names.
 
     An outer bracket without a label is removed; around several constituents it stays, with the label "".
     Function tags and indices (NP-SBJ-1, NP=2) are cut from labels, traces (-NONE-) and constituents without
@@ -143,25 +136,12 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
     path = Path(path)
     if path.is_dir():
         files = {str(file): read_lines(file) for file in sorted(path.rglob("*.mrg")) if file.is_file()}
-    elif path.suffix == ".zip" and path.is_file():
-        files = {name: decoded(io.BytesIO(packed), name) for name, packed in _zipped(path)}
     else:
         files = {str(path): read_lines(path)}
     if not files:
         raise UserError(f"{path}: no file that ends in .mrg in it; give a bracketed treebank")
     for name, lines in files.items():
         yield from trees_of(lines, name)
-
-
-def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The names of the files of a .zip that end in .mrg, each after the path, and their bytes."""
-    whole = io.BytesIO(path.read_bytes())  # so that an OSError below is a damage
-    try:
-        with zipfile.ZipFile(whole) as archive:
-            for name in sorted(name for name in archive.namelist() if name.endswith(".mrg")):
-                yield f"{path}, {name}", archive.read(name)
-    except DAMAGE as error:
-        raise UserError(f"{path}: damaged or locked zip file ({error}); fetch it again") from None
 
 
 def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:

@@ -72,11 +72,8 @@ def learn(texts: Sequence[str], merges: int, folder: str | Path) -> int:
 
     Raises:
         UserError: there is no text.
-        ValueError: `merges` < 1.
     """
     folder = Path(folder)
-    if merges < 1:
-        raise ValueError(f"merges: expected at least 1, got {merges}")
     if not any(texts):
         raise UserError(f"{folder}: no text to learn its byte-level BPE from; give some")
     learner = _split(Tokenizer(BPE()))

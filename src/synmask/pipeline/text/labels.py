@@ -1,23 +1,10 @@
 """BPE labels: which tokens are pieces of a split word (docs/method.md)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 WHOLE = 0  # a whole word, or </s>
 PADDING = 1
 PIECE = 2  # a piece of a split word: ends in "@@", or follows such a token
-
-
-def bpe_labels(tokens: Sequence[str]) -> list[int]:
-    """The label, 0 (whole word or `</s>`) or 2 (piece of a split word), of each token of a sentence."""
-    labels = []
-    inside = False
-    for token in tokens:
-        continues = token.endswith("@@")
-        labels.append(PIECE if (continues or inside) and token != "</s>" else WHOLE)
-        inside = continues
-    return labels
 
 
 def labels_of_ids(ids: np.ndarray, continues: np.ndarray, *, padding: int = 1, eos: int = 2) -> np.ndarray:
@@ -30,16 +17,7 @@ def labels_of_ids(ids: np.ndarray, continues: np.ndarray, *, padding: int = 1, e
 
     Returns:
         (..., n) int64: 0 whole word or `</s>`, 2 piece of a split word, 1 padding.
-
-    Raises:
-        ValueError: `ids` has no axis or is not of integers, or `continues` is not a vector of bools.
     """
-    if ids.ndim < 1 or not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"ids: expected integers of shape (..., n), got {ids.dtype} of shape {ids.shape}")
-    if continues.ndim != 1 or continues.dtype != bool:
-        raise ValueError(
-            f"continues: expected bools of shape (V,), got {continues.dtype} of shape {continues.shape}"
-        )
     piece = continues[ids]
     piece[..., 1:] |= continues[ids[..., :-1]]
     labels = np.where(piece & (ids != eos), PIECE, WHOLE)

@@ -3,12 +3,12 @@
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import regex
+from sacremoses import MosesDetokenizer, MosesTokenizer
+from sacremoses.corpus import NonbreakingPrefixes
 
 from synmask.pipeline import languages
 from synmask.pipeline.config.base import Language
@@ -17,36 +17,6 @@ from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.options import Json, Threads
 from synmask.pipeline.text import segment
 from synmask.pipeline.text.parallel import map_lines
-
-
-class _Late:
-    """A regular expression that is compiled on first use."""
-
-    def __init__(self, *given: Any) -> None:
-        self._given = given
-
-    def __getattr__(self, name: str) -> Any:
-        self.__dict__["_compiled"] = compiled = self.__dict__.get("_compiled") or re.compile(*self._given)
-        return getattr(compiled, name)
-
-
-@contextmanager
-def _compiled_late() -> Iterator[None]:
-    """Make modules imported in this context compile long regular expressions on first use.
-
-    sacremoses has two dozen that list all letters of Unicode; compiling them takes 0.4 s, and few are used.
-    """
-    compiled = re.compile
-    re.compile = lambda pattern, *flags: (compiled if len(pattern) < 500 else _Late)(pattern, *flags)
-    try:
-        yield
-    finally:
-        re.compile = compiled
-
-
-with _compiled_late():
-    from sacremoses import MosesDetokenizer, MosesTokenizer
-    from sacremoses.corpus import NonbreakingPrefixes
 
 # Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")

@@ -204,6 +204,6 @@ def _parsed(
             write_lines(f"{prefix}.{name}", lines)
         parse(language, Path(f"{prefix}.cased"), Path(f"{prefix}.tokens"), prefix)
         files = {name: Path(f"{prefix}.{name}") for name in ("trees", "heads")}
-        annotate_file(Path(f"{prefix}.bpe"), Path(f"{prefix}.npy"), **files)
+        annotate_file(subwords=Path(f"{prefix}.bpe"), output=Path(f"{prefix}.npy"), **files)
         sizes = [len(line.split()) + 1 for line in split]
         return [np.array(rows) for rows in Annotations(Path(f"{prefix}.npy"), sizes)]

@@ -65,10 +65,9 @@ def _torch() -> Finding:
 def _java(downloads: list[str]) -> Finding:
     if not any(path.endswith(".jar") for path in downloads):
         return True, "Java is not needed"
-    missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
-    if missing:
-        return False, f"no {' or '.join(missing)} for CoreNLP: install default-jdk-headless and maven"
-    return True, "Java and Maven are there"
+    if shutil.which("java") is None:
+        return False, "no java for CoreNLP: install default-jdk-headless"
+    return True, "Java is there"
 
 
 def _mirrors(config: Config, downloads: list[str]) -> Finding:
@@ -85,8 +84,6 @@ def _mirrors(config: Config, downloads: list[str]) -> Finding:
 
 
 def _url(config: Config, path: str) -> str | None:
-    if path.endswith(".jar"):
-        return "https://repo.maven.apache.org"
     folder, name = Path(path).parts[-2:]
     url = config.origin(folder, name)[0]
     return url and "{0.scheme}://{0.netloc}".format(urlsplit(url))

@@ -53,7 +53,7 @@ class Jobs:
         Snakemake compares time stamps, and a file may change under an older one (unpacked with its dates).
         Files that steps make or download are known otherwise.
         """
-        fetched = (f"{self.config.data_dir}/{name}/" for name in (*self.config.downloaded, "corenlp"))
+        fetched = (f"{self.config.data_dir}/{name}/" for name in self.config.downloaded)
         made = (f"{RESULTS}/", *fetched)
 
         def checksum(wildcards: Wildcards, input: Any) -> str:
@@ -246,8 +246,10 @@ class Jobs:
         return _files_of(self.pretraining(wildcards).parses[wildcards.split])
 
     def weights_from(self, kind: str) -> list[str]:
-        """Names of the weights from an `archive`, from `huggingface`, from `pretrain` or from `continued`."""
-        return [name for name, entry in self.config.weights.items() if getattr(entry, kind)]
+        """Names of the weights from `huggingface`'s format (or a `url` of it), `pretrain` or `continued`."""
+        origins = ("huggingface", "url") if kind == "huggingface" else (kind,)
+        weights = self.config.weights.items()
+        return [name for name, entry in weights if any(getattr(entry, origin) for origin in origins)]
 
     def benchmarks_from(self, *, generated: bool) -> list[str]:
         """Names of the benchmarks whose tasks are generated, or are not."""
