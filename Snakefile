@@ -90,7 +90,7 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
 for made in workflow.rules:
     if made.conda_env is None and not made.norun:
         # not a relative name: each rule takes that from its own file's folder
-        made.conda_env = f"{workflow.basedir}/workflow/envs/synmask.yaml"
+        made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
 
 # for the terminal: what a dry run says of hours, what is said of a target that does not exist
 terminal.WORKFLOW.hours = partial(hours.of_jobs, CONFIG)

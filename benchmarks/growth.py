@@ -29,7 +29,7 @@ def run(words: list[str], folder: Path = ROOT) -> tuple[float, float, str]:
 @in_style
 def draw(rows: pd.DataFrame, size: str, kind: str, output: Path) -> None:
     """CPU seconds and memory (MB) against `size`, a line for each `kind`: columns of `rows`."""
-    figure, axes = panels(1, 2, width=7.2, height=2.8)
+    figure, axes = panels(2, width=7.2, height=2.8)
     for panel, (what, label) in zip(
         axes[0], (("seconds", "CPU seconds"), ("memory", "Peak memory (MB)")), strict=True
     ):

@@ -1,16 +1,11 @@
-"""Copies the demo's tables and figures from results/ to the page docs/demo.md: `make demo-docs`."""
+"""Copies the demo's tables from results/ to the page docs/demo.md: `make demo-docs`."""
 
 import re
 import shutil
 from pathlib import Path
 
-DOCS, TABLES, FIGURES = Path("docs"), Path("results/tables"), Path("results/figures")
-COPIED = (
-    TABLES / "demo.csv",
-    TABLES / "demo-all.csv",
-    FIGURES / "demo-bleu.svg",
-    FIGURES / "demo-de-en-tree.svg",
-)
+DOCS, TABLES = Path("docs"), Path("results/tables")
+COPIED = (TABLES / "demo.csv", TABLES / "demo-all.csv")
 BLOCK = re.compile(r"<!-- (\S+\.md) -->\n.*?<!-- end -->", re.DOTALL)
 
 

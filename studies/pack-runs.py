@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pack what `synmask verdict` reads of the runs below results/CORPUS, without a word of the corpus' text.
+"""Pack what studies/verdict.py reads of the runs below results/CORPUS, without a word of the corpus' text.
 
     studies/pack-runs.py results/multi30k-small studies/multi30k/runs.tar.xz
 

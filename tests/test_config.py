@@ -438,7 +438,6 @@ def test_a_sweep_adds_a_system_for_each_value(values):
     assert [run["system"].pop("mlm_weight") for run in runs] == [0.3, 0.0, 0.1, 0.5]
     assert all(run == runs[0] for run in runs)
     assert config.label(names[-1]) == "Grammar, mlm_weight 0.5"
-    assert config.swept_setting("demo") == "system.mlm_weight"
 
 
 def test_a_swept_system_has_its_firsts_options_on_a_corpus(values):
@@ -455,15 +454,12 @@ def test_a_training_key_can_be_swept(values):
     runs = config.varied("demo", "de-en")
     assert [*runs] == ["grammar", "grammar-training-dropout-0.2", "grammar-training-dropout-0.3"]
     assert [run["training.dropout"] for run in runs.values()] == [0.1, 0.2, 0.3]
-    assert config.swept_setting("demo") == "training.dropout"
 
 
 def test_only_numbers_have_a_figure(values):
     sweep(values, "options.bpe", "concatenate", systems=("grammar", "grammar-nobpe"))
     config = load(values, FILES)
     assert "grammar-bpe-concatenate" in config.experiments["demo"].systems
-    assert config.swept_setting("demo") is None
-    assert config.swept_setting("iwslt14") is None
 
 
 @pytest.mark.parametrize(

@@ -67,17 +67,10 @@ JSONS = {
         "title": "R", "figures": ["IN/method.svg"],
         "experiments": [{
             "name": "demo", "title": "D", "corpus": "demo", "directions": ["de-en"],
-            "systems": [["grammar", "Grammar"]], "seeds": [1], "tables": ["IN/table.md"], "figures": ["IN/bleu.svg"],
+            "systems": [["grammar", "Grammar"]], "seeds": [1], "tables": ["IN/table.md"], "figures": ["IN/curves.svg"],
         }],
     },
 }  # fmt: skip
-
-CLAIMS = """
-corpus: demo
-experiments: [demo]
-claims:
-  - {name: A, claim: B, refuted: C, contrasts: [{system: grammar, trivial: balanced, metric: f1_words}]}
-"""
 
 CALLS = """
 demo-corpus --output OUT/raw --settings @corpus
@@ -101,23 +94,17 @@ score-templates --splits valid --predicted IN/templates --gold IN/templates --ru
 parse --model IN/run/average.pt --threads 1
 parse --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
 parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
-probe --gold IN/raw/valid.de.trees --heads IN/raw/valid.de.heads --predicted IN/trees.jsonl --run @run --output OUT/heads.json
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --heads IN/raw/valid.de.heads --run @run --output OUT/parse.json --counts OUT/parse_counts.json
 parseval --gold IN/raw/valid.de.trees --predicted IN/trees.jsonl --run @run --output OUT/results/demo/de-en/grammar/seed1/parse.json --counts OUT/results/demo/de-en/grammar/seed1/parse_counts.json
-verdict --claims IN/claims.yaml --results IN/results --output OUT/verdict
 score IN/hypothesis.valid.txt IN/raw/valid.en --language en
-score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --source IN/bpe/valid.de --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv --prepared IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
+score-run --splits test valid --hypotheses IN/hypothesis.valid IN/hypothesis.valid --references IN/raw/valid.en IN/raw/valid.en --reference-tokens IN/raw/valid.en IN/raw/valid.en --run @run --train IN/run/train.json --output OUT/scores.json --sentences OUT/sentences.csv --prepared IN/clean/train.de IN/clean/train.en IN/raw/valid.de IN/raw/valid.en IN/raw/valid.de IN/raw/valid.en
 translate --model IN/run/average.pt --beam 2 --threads 1
 translate --model IN/run/average.pt IN/run/average.pt --input IN/raw/test.de --output OUT/translated.en --nbest 2 --scores --batch 5 --beam 2 --precision bf16 --threads 1
-tree --model IN/run/average.pt --output OUT/one "Der Arzt schläft ."
-tree-figure --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --distribution IN/distribution.json --output OUT/tree
+tree --model IN/run/average.pt --output OUT/one.svg "Der Arzt schläft ."
 tree-page --gold IN/raw/valid.de.trees --trees IN/trees.jsonl --labels Grammar --title Trees --output OUT/page.html
 table --plan @table --published workflow/published.yaml --scores IN/scores.json --parses --output OUT/table
 parse-table --inputs IN/parse.json --counts IN/parse_counts.json --output OUT/parsing --title T --labels @labels --directions de-en
 curves --inputs IN/run/history.csv --runs @history --labels @labels --output OUT/curves
-bleu-figure --inputs IN/sentences.csv --runs @runs --labels @labels --output OUT/bleu
-source-figure --inputs IN/sentences.csv --runs @runs --labels @labels --output OUT/source
-sweep-figure --inputs IN/scores.json --setting dim --output OUT/sweep
 distribution-figure --distribution IN/distribution.json --title T --output OUT/p_d
 tensorboard IN/run IN/results/demo/de-en/grammar/seed1 --logdir OUT/curves
 report --plan @page --captions workflow/report --output OUT/report.html
@@ -144,7 +131,6 @@ predict-test --task acceptability --valid dev --models IN/finetuning/best.pt --s
 glue-submission --files CoLA.tsv SST-2.tsv MRPC.tsv STS-B.tsv QQP.tsv MNLI-m.tsv MNLI-mm.tsv QNLI.tsv RTE.tsv AX.tsv --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --run @task_run --output OUT/submission.zip --summary OUT/submission.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
 table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --output OUT/tasks
-task-figure --table IN/tasks --output OUT/task-figure
 download --name demo --output OUT/test.de --mirror IN/raw
 glue --task cola --part dev --sources IN/glue --output OUT/cola.tsv --rows 2
 """
@@ -175,7 +161,6 @@ def placed(words, given, output):
 def prepare(folder):
     """Make the files for `CALLS` that no verb makes."""
     (folder / "README.md").write_text("Results\n<!-- table -->\n<!-- end of table -->\n")
-    (folder / "claims.yaml").write_text(CLAIMS)
     (folder / "mine.yaml").write_text("experiments: {demo: {seeds: [7]}}\n")
     (folder / "results/demo/de-en/grammar/seed1").mkdir(parents=True)
     (folder / "results/demo/de-en/grammar/seed1/history.csv").write_text("epoch,updates,seconds\n1,9,1.5\n")

@@ -161,11 +161,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("distribution-figure", "--title", "x" * 1001, "--title: longer than 1000 characters"),
         ("predict-templates", "--settings", '{"length_penalty": 1e30}', "length_penalty: must be at most 10"),
         ("curves", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
-        ("bleu-figure", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
-        ("source-figure", "--labels", '[["x", "X"]]', "--labels: no label for grammar"),
         ("distribution-figure", "--distribution", "list.json", "list.json: "),
-        ("tree-figure", "--distribution", "number.json", "number.json: "),
-        ("task-figure", "--table", "IN/table", "no column glue"),
         ("score-run", "--reference-tokens", "nowhere", "nowhere: no such file"),
     ],
 )

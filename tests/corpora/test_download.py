@@ -404,6 +404,8 @@ def test_another_version_on_the_server_is_not_appended(server, tmp_path, tag):
         ("train.de", b"\xef\xbb\xbf\n<!DOCTYPE HTML>\n<title>Sign in</title>", "text/plain", "a web page"),
         ("train.de", b"<p>Sign in</p>", "application/xhtml+xml; charset=utf-8", "a web page"),
         ("train.de", b"<?xml version='1.0'?><Error><Code>NoSuchKey", "binary/octet-stream", "a web page"),
+        ("train.de", b'{"message": "rate limit"}', "text/plain", "a message in JSON"),
+        ("encoder.json", b'{"error": {"code": 403}}', "application/json", "a message in JSON"),
         ("train.de", b"[1]", "application/problem+json", "application/problem+json, not the file"),
         (
             "train.de",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from synmask.pipeline.config import load, project_files, read_all, read_published
-from synmask.pipeline.config.claims import Claims
+from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.workflow.targets import Targets
@@ -40,8 +40,8 @@ def built(tmp_path_factory):
     plan = json.loads(
         Targets(config, read_published(ROOT / "workflow/published.yaml")).page_plan("report-verdict")
     )
-    tested = [claim for claim in plan["claims"][0]["claims"] if claim["contrasts"][0]["system"] in TESTED]
-    plan["claims"] = [Claims.model_validate(plan["claims"][0] | {"claims": tested})]
+    (asked,) = plan["contrasts"]
+    asked["contrasts"] = [Contrast(**one) for one in asked["contrasts"] if one["system"] in TESTED]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_report(plan=plan, output=folder / "whole.html", captions=ROOT / "workflow/report")

@@ -68,11 +68,11 @@ def test_no_word_is_right_because_it_heads_the_full_stop():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("2 0\n1 x\n", "heads, line 2: heads must be whole numbers"),
-        ("2 0\n0\n", "heads, line 2: 1 heads for 2 words"),
-        ("2 0\n3 0\n", "heads, line 2: a head outside of 0 to 2"),
-        ("2 0\n", "heads, line 1: the last one, but there are 2 gold trees"),
-        ("2 0\n2 0\n0\n", "heads, line 3: more lines than gold trees"),
+        ("2 0\n1 x\n", "heads, line 2: expected 2 heads from 0 to 2"),
+        ("2 0\n0\n", "heads, line 2: expected 2 heads from 0 to 2"),
+        ("2 0\n3 0\n", "heads, line 2: expected 2 heads from 0 to 2"),
+        ("2 0\n", "heads: 1 lines, but there are 2 gold trees"),
+        ("2 0\n2 0\n0\n", "heads: 3 lines, but there are 2 gold trees"),
     ],
 )
 def test_heads_that_do_not_fit_are_named(tmp_path, text, message):

@@ -14,19 +14,16 @@ def run(rng, rate, sentences=300):
 def test_equal_systems_do_not_differ():
     rng = np.random.default_rng(0)
     runs = [run(rng, 0.4)]
-    assert paired_bootstrap(runs, runs) == (0, 1)
-    assert paired_bootstrap([*runs, *runs], runs) == (0, 1)
+    assert paired_bootstrap(runs, runs) == 1
+    assert paired_bootstrap([*runs, *runs], runs) == 1
 
 
 def test_a_clear_difference_and_none():
     rng = np.random.default_rng(0)
     one, other, far = ([run(rng, rate) for _ in range(3)] for rate in (0.4, 0.4, 0.5))
     found = paired_bootstrap(far, one)
-    f1 = [np.mean([200 * counts.matched.sum() / counts.both.sum() for counts in runs]) for runs in (far, one)]
-    assert found.score == pytest.approx(f1[0] - f1[1])
-    assert found.p == pytest.approx(1 / 1001)
-    assert paired_bootstrap(one, far).score == -found.score
-    assert paired_bootstrap(one, other).p > 0.05
+    assert found == pytest.approx(1 / 1001)
+    assert paired_bootstrap(one, other) > 0.05
     assert paired_bootstrap(far, one) == found
 
 
@@ -34,14 +31,14 @@ def test_a_difference_as_large_as_the_gain_and_one_far_below():
     rng = np.random.default_rng(0)
     one, far = ([run(rng, rate) for _ in range(3)] for rate in (0.4, 0.5))
     real = np.mean(corpus_f1(far)) - np.mean(corpus_f1(one))
-    assert paired_bootstrap(far, one, gain=real).p == 1
+    assert paired_bootstrap(far, one, gain=real) == 1
     assert paired_bootstrap(far, one, gain=2 * real) == paired_bootstrap(far, one)
-    assert paired_bootstrap(far, one, gain=real + 0.2).p > 0.2
+    assert paired_bootstrap(far, one, gain=real + 0.2) > 0.2
 
 
 def test_false_alarms_are_as_rare_as_p_says():
     rng = np.random.default_rng(1)
-    p = [paired_bootstrap([run(rng, 0.4, 100)], [run(rng, 0.4, 100)], samples=200).p for _ in range(200)]
+    p = [paired_bootstrap([run(rng, 0.4, 100)], [run(rng, 0.4, 100)], samples=200) for _ in range(200)]
     assert np.mean(np.array(p) < 0.05) < 0.1
     assert np.mean(np.array(p) < 0.5) == pytest.approx(0.5, abs=0.12)
 
@@ -50,8 +47,8 @@ def test_what_one_seed_shows_may_be_the_seed():
     rng = np.random.default_rng(2)
     spread = [run(rng, rate) for rate in (0.2, 0.6, 0.3, 0.5, 0.44)]
     stable = [run(rng, 0.38) for _ in range(5)]
-    assert paired_bootstrap(spread[1:2], stable[:1]).p < 0.01
-    assert paired_bootstrap(spread, stable).p > 0.05
+    assert paired_bootstrap(spread[1:2], stable[:1]) < 0.01
+    assert paired_bootstrap(spread, stable) > 0.05
 
 
 def test_pairing_is_by_sentence():
@@ -60,8 +57,8 @@ def test_pairing_is_by_sentence():
     base = Counts(rng.binomial(5, hard), np.full(300, 15))
     better = Counts(np.minimum(base.matched + (rng.random(300) < 0.1), 5), base.both)
     shuffled = Counts(rng.permutation(better.matched), base.both)
-    assert paired_bootstrap([better], [base]).p < 0.01
-    assert paired_bootstrap([shuffled], [base]).p > 0.1
+    assert paired_bootstrap([better], [base]) < 0.01
+    assert paired_bootstrap([shuffled], [base]) > 0.1
 
 
 def test_other_scores_follow_from_their_own_sums():
@@ -69,8 +66,9 @@ def test_other_scores_follow_from_their_own_sums():
     words = rng.integers(5, 20, 200)
     one, far = ((rng.binomial(words, rate), words) for rate in (0.4, 0.5))
     found = paired_bootstrap([far], [one], score=lambda sums: sums[..., 0] / sums[..., 1])
-    assert found.score == pytest.approx((far[0].sum() - one[0].sum()) / words.sum())
-    assert found.p < 0.01
+    assert found < 0.01
+    gain = (far[0].sum() - one[0].sum()) / words.sum()
+    assert paired_bootstrap([far], [one], score=lambda sums: sums[..., 0] / sums[..., 1], gain=gain) == 1
 
 
 def test_other_sentences_are_refused():

@@ -51,23 +51,6 @@ def test_recall_by_label(words, parse):
     assert {label: row["gold"] for label, row in chain.items()} == {"S": 1, "VP": 1}
 
 
-def test_scores_by_length_of_span_and_of_sentence(words, parse):
-    short, long = "(S (NP (A a) (B b)) (C c))", DOG.replace("(. .)", "(PP (IN in) (NN bed))")
-    result = words([short, long], [parse("a b c", 1, 2), parse("the dog saw a cat in bed", 1, 6, 4, 1, 3, 2)])
-    # gold: {a b} and {the dog, a cat, in bed, saw a cat}; found: {a b} and {the dog, a cat, in bed, saw … bed, a … bed}
-    assert result["recall_by_length"]["2"] == result["recall_by_length"]["2"] | {"gold": 4, "induced": 100.0}
-    assert result["recall_by_length"]["3"]["induced"] == 0
-    assert result["f1_by_length"]["2"]["induced"] == 100
-    assert result["f1_by_length"]["2"]["right-branching"] == pytest.approx(
-        100 * 2 / 6
-    )  # {b c}, {in bed}: 1 of 2, of 4
-    assert list(result["f1_by_length"]) == ["2", "3"]  # no gold span is longer
-    assert result["f1_by_sentence_length"]["1–10"]["sentences"] == 2
-    assert result["f1_by_sentence_length"]["1–10"]["induced"] == pytest.approx(
-        result["rows"]["induced"]["f1"]
-    )
-
-
 def test_the_random_row_is_the_mean_of_five_seeds(corpus, parse):
     text, slots = "the dog saw a cat .", np.array([0.0] * 5 + [np.inf])
     f1 = []

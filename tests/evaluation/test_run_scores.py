@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.config.run_info import TranslationInfo
-from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, score
-from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET, perplexity, read_probabilities
+from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, score
 from synmask.pipeline.evaluation.score_run import score_run
-from synmask.pipeline.evaluation.sentences import read_sentences
+from synmask.pipeline.evaluation.sentences import (
+    PROBABILITY,
+    SET,
+    perplexity,
+    read_probabilities,
+    read_sentences,
+)
 from synmask.pipeline.files import UserError
 
 REFERENCES = [
@@ -48,7 +53,6 @@ def scored(tmp_path):
         score_run(
             **given,
             reference_tokens=(text,),
-            source=text,
             train=tmp_path / "train.json",
             output=tmp_path / "scores.json",
             sentences=tmp_path / "sentences.csv",
@@ -79,7 +83,7 @@ def test_a_single_set_is_not_named(scored):
     scores, sentences = scored()
     assert "test_sets" not in scores
     head, *rows = csv.reader(sentences.open())
-    assert head == [*COUNTS, *TOKENISED, *SOURCE, *PROBABILITY]
+    assert head == [*COUNTS, *TOKENISED, *PROBABILITY]
     assert {len(row) for row in rows} == {len(head)}
     assert len(read_sentences(sentences)) == 4
 

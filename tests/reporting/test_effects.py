@@ -5,33 +5,24 @@ from html import unescape
 
 import pytest
 
-from synmask.pipeline.config.claims import Claims
-from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE
+from synmask.pipeline.evaluation.bleu import COUNTS
+from synmask.pipeline.reporting.contrasts import Contrast, Runs, compare_all
 from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import read_runs
 from synmask.pipeline.reporting.report import write_report
-from synmask.pipeline.reporting.verdict import Runs, contrasts
 
-CLAIMS = Claims.model_validate(
-    {
-        "corpus": "toy",
-        "experiments": ["toy"],
-        "claims": [
-            {"name": name, "claim": "c", "refuted": f"no {name}", "contrasts": [contrast]}
-            for name, contrast in (
-                ("better", {"system": "a", "baseline": "b", "metric": "sacrebleu", "gain": {"de-en": 1.0}}),
-                ("alike", {"system": "c", "baseline": "b", "metric": "sacrebleu"}),
-                ("absent", {"system": "d", "baseline": "b", "metric": "sacrebleu"}),
-            )
-        ],
-    }
-)
+CONTRASTS = [
+    Contrast(system="a", rival="b", metric="sacrebleu", gain={"de-en": 1.0}),
+    Contrast(system="c", rival="b", metric="sacrebleu"),
+    Contrast(system="d", rival="b", metric="sacrebleu"),
+]
 SYSTEMS = [["b", "Base"], ["a", "Better <i>"], ["c", "Alike"], ["d", "Absent"]]
 EXPERIMENT = {
     "name": "toy", "title": "Toy", "corpus": "toy", "directions": ["de-en"], "systems": SYSTEMS, "seeds": [1, 2, 3],
     "tables": [], "figures": [],
 }  # fmt: skip
-PLAN = {"title": "Report: Toy", "figures": [], "experiments": [EXPERIMENT], "claims": [CLAIMS]}
+ASKED = {"corpus": "toy", "experiments": ["toy"], "contrasts": CONTRASTS}
+PLAN = {"title": "Report: Toy", "figures": [], "experiments": [EXPERIMENT], "contrasts": [ASKED]}
 BLEU = {"b": [30.0, 30.1, 30.2], "a": [33.0, 33.1, 33.2], "c": [29.9, 30.2, 30.1]}
 RIGHT = {"b": 5, "a": 8, "c": 5}  # words of 10 in each sentence
 
@@ -52,16 +43,18 @@ def project(tmp_path, monkeypatch):
             (folder / "scores.json").write_text(json.dumps(run))
             if system != "d":
                 counts = [[RIGHT[system] + (k + seed) % 2 for _ in range(4)] for k in range(40)]
-                rows = [[*right, 10, 9, 8, 7, 10, 10, 10, 0] for right in counts]
-                lines = [",".join([*COUNTS, *SOURCE]), *(",".join(map(str, row)) for row in rows)]
+                rows = [[*right, 10, 9, 8, 7, 10, 10] for right in counts]
+                lines = [",".join(COUNTS), *(",".join(map(str, row)) for row in rows)]
                 (folder / "sentences.csv").write_text("\n".join(lines) + "\n")
     return tmp_path
 
 
-def test_they_are_the_verdicts_contrasts_of_the_runs_that_exist(project):
+def test_they_are_the_contrasts_of_the_runs_that_exist(project):
     (panel,) = panels(PLAN, read_runs(EXPERIMENT | {"systems": dict(SYSTEMS)}))
-    runs = [path for path in project.rglob("scores.json") if (path.parent / "sentences.csv").exists()]
-    assert [one.found for one in panel.effects] == contrasts(CLAIMS, Runs(project / "results", "toy", runs))
+    runs = [path.parent for path in project.rglob("sentences.csv")]
+    (first,), (second,), nothing = compare_all(CONTRASTS, Runs(runs))
+    assert nothing == []
+    assert [one.found for one in panel.effects] == [first, second]
     better, alike = panel.effects
     assert panel.title == "De→En, sacreBLEU: difference from Base (30.10)"
     assert panel.count == 2
@@ -70,13 +63,12 @@ def test_they_are_the_verdicts_contrasts_of_the_runs_that_exist(project):
         "Better <i> against Base: +3.00 [+2.77, +3.23]; p < 0.001; of a gain as"
     )
     assert better.seeds == "33.00 (seed 1), 33.10 (seed 2), 33.20 (seed 3)"
-    assert better.refuted == "no better"
     assert better.add == """snakemake toy --config 'experiments={"toy": {"seeds": [1, 2, 3, 4]}}'"""
 
 
 def test_without_runs_there_are_none(project):
     assert panels(PLAN, []) == []
-    assert panels({**PLAN, "claims": []}, read_runs(EXPERIMENT | {"systems": dict(SYSTEMS)})) == []
+    assert panels({**PLAN, "contrasts": []}, read_runs(EXPERIMENT | {"systems": dict(SYSTEMS)})) == []
 
 
 def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
@@ -94,7 +86,8 @@ def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):
     assert scale == pytest.approx(3.0, abs=0.01)
     assert (higher, before, after, wide) == (True, False, True, 400)
     assert all(
-        said in facts for said in ("30.00 (seed 1)", "no better (+1.00)", "Seeds needed", "snakemake toy")
+        said in facts
+        for said in ("30.00 (seed 1)", "if there is one (+1.00)", "Seeds needed", "snakemake toy")
     )
     text = unescape((project / "report.html").read_text())
     assert text.index("Better <i> against Base") < text.index("<nav")

@@ -2,48 +2,18 @@
 
 import csv
 import itertools
-import json
 import xml.etree.ElementTree as ET
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from synmask.pipeline.files import UserError
-from synmask.pipeline.reporting import bleu_figures, figures, style
+from synmask.pipeline.reporting import figures, style
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
 LABELS = {"transformer": "Transformer", "grammar": "Grammar"}
-HEAD = ["direction", "system", "seed", "sentences", "bleu", "mean", "low", "high"]
-BARS = pd.DataFrame(
-    [
-        ["de-en", "transformer", 1, 9, 30.0, 31.0, 28.5, 33.0],
-        ["de-en", "transformer", 2, 9, 32.0, 31.0, 28.5, 33.0],
-        ["de-en", "grammar", 1, 9, 33.0, 33.0, 30.0, 37.0],
-    ],
-    columns=HEAD,
-)
-BY_SOURCE = {
-    column: pd.concat([BARS.assign(group=group, sentences=count) for group, count in groups.items()])
-    for column, groups in {"source_words": {"1–5": 1200, "6–10": 3}, "split_words": {"0": 7, "4+": 2}}.items()
-}
-
-
-def swept(folder):
-    """scores.json of three systems of two seeds that differ in bpe_dim."""
-    paths = []
-    for size in (2, 16, 256):
-        for seed in (1, 2):
-            named = dict.fromkeys(["sacrebleu", "bleu_tokenised", "chrf"], 30.0 + seed + size / 64)
-            valid = dict.fromkeys(named, 40.0 + seed - abs(size - 16) / 64)
-            run = {"corpus": "demo", "direction": "de-en", "system": f"dim{size}", "seed": seed}
-            run |= {"scores": {"valid": valid, "test": named}, "signatures": dict.fromkeys(named, "s")}
-            run["settings"] = {"system": {"options": {"bpe_dim": size, "bpe": "add"}}}
-            paths.append(folder / f"dim{size}-{seed}.json")
-            paths[-1].write_text(json.dumps(run))
-    return paths
 
 
 @pytest.fixture
@@ -61,18 +31,13 @@ def histories(tmp_path):
 
 
 @pytest.fixture
-def draw(histories, tmp_path):
+def draw(histories):
     """name → a function that writes this figure at a stem."""
     matrix = np.full((len(TOKENS), len(TOKENS)), 1 / len(TOKENS))
     long = [*TOKENS, *TOKENS[:-1], "verschwendungs@@"]
     assert len(long) == 22
     return {
         "curves": lambda out: figures.curves(histories, out, LABELS),
-        "bleu_dots": lambda out: bleu_figures.bleu_dots(BARS, out, LABELS | {"missing": "Missing"}),
-        "by_source": lambda out: bleu_figures.bleu_by_source(BY_SOURCE, out, LABELS),
-        "sweep": lambda out: bleu_figures.sweep(
-            inputs=swept(tmp_path), setting="system.options.bpe_dim", output=out
-        ),
         "distribution": lambda out: figures.heat_map(TOKENS, matrix, out, "P_D"),
         "large": lambda out: figures.heat_map(long, np.full((22, 22), 1 / 22), out, "P_D"),
         "small": lambda out: figures.heat_map(["a", "b"], np.eye(2), out, "A heading wider than the map"),
@@ -98,7 +63,7 @@ def table(path):
         return list(csv.DictReader(handle))
 
 
-NAMES = ["curves", "bleu_dots", "by_source", "sweep", "distribution"]
+NAMES = ["curves", "distribution"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,7 +79,7 @@ def test_the_same_data_gives_the_same_bytes(draw, tmp_path, name):
     assert (tmp_path / "one" / "figure.v1.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("name", ["curves", "bleu_dots", "by_source", "sweep"])
+@pytest.mark.parametrize("name", NAMES)
 def test_panels_lie_where_no_rounding_error_shows(draw, drawn, tmp_path, name):
     draw[name](tmp_path / "figure")
     for axes in drawn[0].axes:
@@ -144,68 +109,12 @@ def test_no_text_overlaps_another_or_leaves_the_figure(draw, drawn, tmp_path, mo
         assert not box.overlaps(other), (text, other_text)
 
 
-def test_dots_are_means_with_intervals_and_a_point_per_seed(draw, drawn, tmp_path):
-    draw["bleu_dots"](tmp_path / "bars")
-    (axes,) = drawn[0].axes
-    assert not axes.patches  # no bars, whose zero would lie far away
-    assert 25 < axes.get_xlim()[0] < 28.5
-    error = axes.containers[0].lines[2][0].get_segments()[0]
-    assert error[:, 0] == pytest.approx([28.5, 33.0])
-    points = [list(line.get_xdata()) for line in axes.lines if line.get_marker() == "o"]
-    assert points == [[31.0], [30.0, 32.0], [33.0], [33.0]]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["Transformer", "Grammar", "Missing"]
-    assert [text.get_text() for text in axes.texts] == ["31.00", "33.00", "–"]
-    assert axes.get_title() == "De→En"
-    assert [row["bleu"] for row in table(tmp_path / "bars.csv")] == ["30.0", "32.0", "33.0"]
-
-
-def test_an_interval_that_leaves_the_mean_out_is_drawn_from_it(drawn, tmp_path):
-    bleu_figures.bleu_dots(BARS.assign(low=31.5), tmp_path / "bars", LABELS)
-    error = drawn[0].axes[0].containers[0].lines[2][0].get_segments()[0]
-    assert error[:, 0] == pytest.approx([31.0, 33.0])
-
-
-def test_groups_of_sentences_stand_beside_how_many_they_are(draw, drawn, tmp_path):
-    draw["by_source"](tmp_path / "source")
-    by_length, by_split = drawn[0].axes
-    assert [label.get_text() for label in by_length.get_xticklabels()] == ["1–5\n(1,200)", "6–10\n(3)"]
-    assert [label.get_text() for label in by_split.get_xticklabels()] == ["0\n(7)", "4+\n(2)"]
-    means = [container.lines[0].get_ydata().tolist() for container in by_length.containers]
-    assert means == [[31.0, 31.0], [33.0, 33.0]]
-    (low, high), _ = by_length.containers[0].lines[2][0].get_segments()
-    assert (low[1], high[1]) == pytest.approx((28.5, 33.0))
-
-
-def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
-    draw["sweep"](tmp_path / "sweep")
-    (axes,) = drawn[0].axes
-    assert axes.get_xscale() == "log"
-    assert axes.lines[0].get_xdata().tolist() == [2, 16, 256]
-    lines = {line.get_label(): line for line in axes.lines}
-    assert lines["test"].get_ydata() == pytest.approx([31.5 + size / 64 for size in (2, 16, 256)])
-    assert lines["validation"].get_ydata() == pytest.approx(
-        [41.5 - abs(size - 16) / 64 for size in (2, 16, 256)]
-    )
-    assert lines["chosen"].get_xdata() == [16, 16]  # 256 on the test set
-    rows = table(tmp_path / "sweep.csv")
-    assert [row["value"] for row in rows if row["chosen"] == "True"] == ["16", "16"]
-    assert (axes.get_ylabel(), axes.get_title()) == ("tokenised BLEU", "De→En (chosen: 16)")
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "16", "256"]
-    assert axes.get_xlabel() == "bpe_dim"
-    with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is not a number, but 'add'"):
-        bleu_figures.sweep(inputs=swept(tmp_path), setting="system.options.bpe", output=tmp_path / "x")
-    with pytest.raises(UserError, match=r"settings\.model\.heads is not a number, but None"):
-        bleu_figures.sweep(inputs=swept(tmp_path), setting="model.heads", output=tmp_path / "x")
-
-
 def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
     draw["curves"](tmp_path / "curves")
     training, validation = drawn[0].axes
     lines = [line for line in training.lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in lines] == ["Transformer", "Grammar"]
     assert lines[0].get_ydata() == pytest.approx([10.5, 6.0, 4.5])
-    seeds = training.lines[1:3]
-    assert [line.get_ydata().tolist() for line in seeds] == [[10.0, 5.5, 4.0], [11.0, 6.5, 5.0]]
     assert validation.lines[0].get_ydata() == pytest.approx([9.5, 5.5, 8 / 3 + 1.5])
     band = validation.collections[0].get_paths()[0].vertices
     assert {band[:, 1].min(), band[:, 1].max()} == {8 / 3 + 1, 10.0}
@@ -215,7 +124,7 @@ def test_curves_are_means_over_seeds_with_their_range(draw, drawn, tmp_path):
 
 
 def test_histories_that_cannot_be_read_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"gone\.csv: no such file; make this run first"):
+    with pytest.raises(UserError, match=r"gone\.csv: no such file; train again"):
         figures.curves({("a", 1): tmp_path / "gone.csv"}, tmp_path / "x", {})
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(UserError, match=r"empty\.csv: not a table"):
@@ -245,16 +154,8 @@ def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
         figures.heat_map(["a", "b", "c"], matrix[:2], tmp_path / "map", "P_D")
 
 
-def test_labels_are_shown_letter_by_letter_and_name_no_row(histories, drawn, tmp_path):
+def test_labels_are_shown_letter_by_letter(histories, drawn, tmp_path):
     """Two systems stay two even where they are called alike, and a label with dollar signs is no formula."""
     figures.curves(histories, tmp_path / "curves", {"transformer": "$x$ $", "grammar": "$x$ $"})
     lines = [line for line in drawn[0].axes[0].lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in lines] == ["$x$ $", "$x$ $"]
-    bleu_figures.bleu_dots(BARS, tmp_path / "bars", {"transformer": "$x_$", "grammar": "$x_$"})
-    assert [row["system"] for row in table(tmp_path / "bars.csv")] == [
-        "transformer",
-        "transformer",
-        "grammar",
-    ]
-    points = [line for line in drawn[1].axes[0].lines if line.get_marker() == "o"]
-    assert [line.get_xdata()[0] for line in points[::2]] == [31.0, 33.0]

@@ -1,6 +1,5 @@
 """The page of sentences: which ones, how they are drawn, and that it stands alone."""
 
-import html
 import itertools
 import json
 import re
@@ -8,7 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from synmask.pipeline.reporting.tree_page import page, section
+from synmask.pipeline.reporting.tree_nodes import sentence_of
+from synmask.pipeline.reporting.tree_page import figure, page, section
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree, flat_tree, read_trees, trees_of
 
@@ -49,8 +49,6 @@ def test_every_sentence_with_its_trees_from_short_to_long(trees, parses):
     text = section(trees, {"Grammar <1>": parses})
     heads = re.findall('<summary class="tree-text">(.*?)</summary>', text)
     assert heads == ["3. yes !", "2. a bc d", "1. the dog &lt;barks&gt; ."]
-    data = [json.loads(html.unescape(found)) for found in re.findall('data-f1="(.*?)"', text)]
-    assert data == [[100.0], [0.0], [100.0]]
     assert "Grammar &lt;1&gt; (1 of 1 found, F1 100.0)" in text
     assert "gold (1 constituents that count)" in text
     drawn = svgs(text)
@@ -155,10 +153,41 @@ SHOWN = """
   const shown = () => [...document.querySelectorAll(".tree-sentence")].filter((one) => one.checkVisibility() && one.open)
     .map((one) => one.querySelector("summary").textContent.slice(0, 2)).join();
   const of = (name) => document.querySelector(".tree-" + name);
-  const set = (name, value) => { of(name).value = value; of(name).dispatchEvent(new Event("input", { bubbles: true })); };
   const key = (name, on) => on.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
   const seen = [shown()];
 """
+
+
+def test_a_figure_holds_all_trees_of_a_sentence_and_stands_alone(trees, parses):
+    drawn = figure(sentence_of(trees[1], {"A <1>": parses[1]}), {"A <1>": parses[1]})
+    svg = ET.fromstring(drawn)
+    said = [part.text for part in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in said if "(" in text] == [
+        "gold (1 constituents that count)",
+        "A <1> (0 of 1 found, green)",
+    ]
+    assert [text for text in said if text in ("a", "bc", "b@@", "c", "d")] == [
+        "a",
+        "bc",
+        "d",
+        "a",
+        "b@@",
+        "c",
+        "d",
+    ]
+    assert "tree-bar-height" in drawn
+    assert "tree-parent" not in drawn.split("</style>")[1]  # nothing to point at
+    assert drawn == figure(sentence_of(trees[1], {"A <1>": parses[1]}), {"A <1>": parses[1]})
+    alone = figure(sentence_of(None, {"A": parses[1]}), {"A": parses[1]})
+    assert "gold" not in alone.split("</style>")[1]
+
+
+@pytest.mark.parametrize("tokens", [[], ["ja"], ["."], ["ja", "ja"]])
+def test_a_figure_of_no_word_or_few(tokens):
+    count = len(tokens)
+    parse = Parse(tokens, [1.0] * (count - 1), 2.0 * bool(tokens), [0] * count, [1.0] * count, [[]] * count)
+    for gold in (flat_tree(tokens), None):
+        ET.fromstring(figure(sentence_of(gold, {"A": parse}), {"A": parse}))
 
 
 def test_a_browser_shows_one_sentence_at_a_time(opened):
@@ -166,21 +195,10 @@ def test_a_browser_shows_one_sentence_at_a_time(opened):
       of("next").click(); seen.push(shown(), of("next").disabled);
       of("previous").click(); of("previous").click(); seen.push(shown(), of("previous").disabled, of("count").value);
       key("ArrowRight", of("next")); seen.push(shown());
-      key("ArrowRight", of("search")); seen.push(shown());
       return JSON.stringify(seen);"""
     found = opened(SHOWN + script)
-    assert json.loads(found.said) == ["2.", "1.", True, "3.", True, "1 of 3 sentences", "2.", "2."]
+    assert json.loads(found.said) == ["2.", "1.", True, "3.", True, "1 of 3 sentences", "2."]
     assert found.console == []
-
-
-def test_a_browser_searches_and_orders(opened):
-    script = """
-      set("search", "DOG barks"); seen.push(shown(), of("count").value);
-      set("search", "no such word"); seen.push(shown(), of("count").value);
-      set("search", ""); set("order", "1"); seen.push(shown());
-      return JSON.stringify(seen);"""
-    said = json.loads(opened(SHOWN + script).said)
-    assert said == ["2.", "1.", "1 of 1 sentences", "", "no such sentence", "2."]  # F1 0, 100, 100
 
 
 def test_arrows_show_when_a_word_has_the_focus(opened):

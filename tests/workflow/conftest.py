@@ -57,6 +57,7 @@ class Project:
         self.config["corpora"]["demo"].update(copy.deepcopy(TINY))
         self.config["corpora"]["demo"]["resources"]["threads"] = 1
         self.config["experiments"]["demo"].update(systems=["transformer", "grammar"], seeds=[1])
+        self.config["tables"]["demo-cost"]["systems"] = ["transformer", "grammar"]
 
     def environment(self, warm):
         """The variables of what runs in the project, `warm` or not."""

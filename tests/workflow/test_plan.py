@@ -217,7 +217,7 @@ def test_a_table_is_a_target(project):
     systems = {output.split("/")[3] for rule, output in jobs if rule == "train"}
     assert systems == {"transformer", "grammar-nomlm", "grammar-mask", "grammar"}
     assert len({output for rule, output in jobs if rule == "train"}) == 4 * 4 * len(SEEDS)
-    assert not {rule for rule, _ in jobs} & {"curves", "bleu_figure"}
+    assert not {rule for rule, _ in jobs} & {"curves"}
 
 
 def test_the_training_of_a_system_reaches_the_commands(project):
@@ -294,7 +294,7 @@ def test_the_slurm_profile_gives_each_rule_the_partition_it_needs():
         if kind:
             assert asked.get(name, {}).get("slurm_partition") == "'gpu'", name
             assert kind[1] == "USING" or name in TRAININGS  # which SLURM warns before their time limit
-    assert "probe" in groups["evaluate"]
+    assert "parseval" in groups["evaluate"]
     for members in groups.values():
         assert len({asked.get(name, {}).get("slurm_partition") for name in members}) == 1, members
 

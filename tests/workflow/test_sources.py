@@ -140,7 +140,7 @@ def test_a_system_that_reads_templates_has_its_own_model_and_what_predicts_them_
 
 def test_scores_do_not_depend_on_models(jobs):
     found = behind(jobs, "score-run", corpus="demo", system="grammar")
-    assert {"pipeline/evaluation/bleu", "pipeline/evaluation/run_scores", "pipeline/files"} <= found
+    assert {"pipeline/evaluation/bleu", "pipeline/evaluation/sentences", "pipeline/files"} <= found
     assert not [
         name for name in found if name.startswith(("guides/", "pipeline/translation/", "pipeline/training/"))
     ]

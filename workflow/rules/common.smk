@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from synmask.pipeline.config import SPLITS, Fault, as_json, fault
-from synmask.pipeline.config import load, project_files, read_claims, read_published, read_yaml
+from synmask.pipeline.config import load, project_files, read_published, read_yaml
 from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
@@ -39,7 +39,6 @@ def told_in_one_line(values=config, files=FILES):
 with told_in_one_line():
     CONFIG = load(config, FILES)
     PUBLISHED = read_published(CONFIG.published)
-    CLAIMS = CONFIG.claims and read_claims(CONFIG.claims)
 
 
 def is_there(path):
@@ -113,23 +112,6 @@ def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
     with told_in_one_line():
         return TARGETS.submissions(table)
-
-
-def claimed(wildcards):
-    """The files of runs that decide claims."""
-    if CLAIMS is None:
-        study = "studies/multi30k/config.yaml"
-        sys.exit(f"claims: no file of claims; give --configfile {study}, or your own as --config claims=FILE")
-    with told_in_one_line(read_yaml(CONFIG.claims), [CONFIG.claims]):
-        return TARGETS.claim_files(CLAIMS)
-
-
-def probed(wildcards):
-    """The gold trees and heads of a run's validation set."""
-    gold = JOBS.gold(wildcards)
-    if "heads" not in gold:
-        sys.exit(f"corpora.{wildcards.corpus}.trees: without dependency heads, so there is nothing to probe")
-    return gold
 
 
 def check_free(target):

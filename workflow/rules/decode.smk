@@ -36,7 +36,6 @@ rule score:
         train=RUN / "train.json",
         references=each(PAIR / "text/{split}.{target}", split=DECODED),
         reference_tokens=each(PAIR / "tokens/{split}.{target}", split=DECODED),
-        source=PAIR / "bpe/test.{source}",
         sets=JOBS.test_set_files,
         prepared=[
             *each(PAIR / "clean/train.{side}", side=SIDES),
@@ -58,6 +57,6 @@ rule score:
         hypotheses=lambda wildcards, input: hypotheses(input.hypotheses),
     shell:
         "synmask score-run --splits {params.splits} --hypotheses {params.hypotheses:q}"
-        " --references {input.references:q} --reference-tokens {input.reference_tokens:q} --source {input.source:q}"
+        " --references {input.references:q} --reference-tokens {input.reference_tokens:q}"
         " {params.sets} {params.lowercase} --run {params.run:q} --train {input.train:q} --output {output.scores:q}"
         " --sentences {output.sentences:q} --prepared {input.prepared:q} 2> {log:q}"

@@ -48,45 +48,6 @@ rule parseval:
         " --output {output.scores:q} --counts {output.counts:q} 2> {log:q}"
 
 
-rule probe:
-    input:
-        unpack(probed),
-        trees=RUN / "trees.jsonl",
-    output:
-        RUN / "heads.json",
-    log:
-        RUN / "logs/probe.{source}-{target}.log",
-    group:
-        "evaluate"
-    params:
-        code=JOBS.code("probe"),
-        own=JOBS.own("gold", "heads"),
-        run=JOBS.parsed_run,
-    shell:
-        "synmask probe --gold {input.gold:q} --heads {input.heads:q} --predicted {input.trees:q} --run {params.run:q}"
-        " --output {output:q} 2> {log:q}"
-
-
-rule tree_figure:
-    input:
-        gold=lambda wildcards: TARGETS.gold_trees(wildcards.experiment, wildcards.direction),
-        trees=first_runs("trees.jsonl", TARGETS.inducing),
-        distribution=first_runs("distribution.json", lambda experiment: TARGETS.inducing(experiment)[:1]),
-    output:
-        **captioned("tree", "trees, {direction}"),
-    log:
-        LOGS / "tree_figure.{experiment}.{direction}.log",
-    localrule: True
-    params:
-        code=JOBS.code("tree-figure"),
-        own=JOBS.own("gold"),
-        labels=lambda wildcards: [*map(CONFIG.label, TARGETS.inducing(wildcards.experiment))],
-        output=stem,
-    shell:
-        "synmask tree-figure --gold {input.gold:q} --trees {input.trees:q} --labels {params.labels:q}"
-        " --distribution {input.distribution:q} --output {params.output:q} 2> {log:q}"
-
-
 TREES = FIGURES / "{experiment}-{direction}-trees.html"
 
 

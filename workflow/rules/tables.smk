@@ -49,22 +49,3 @@ rule parse_table:
     shell:
         "synmask parse-table --inputs {input.scores:q} --counts {input.counts:q} --output {params.output:q}"
         " --title {params.title:q} --labels {params.labels:q} --directions {params.directions:q} 2> {log:q}"
-
-
-rule claims:
-    input:
-        runs=claimed,
-        claims=CONFIG.claims or [],
-    output:
-        multiext(RESULTS / "claims/verdict", ".md", ".csv", ".runs.csv", ".svg", ".pdf"),
-    log:
-        LOGS / "claims.log",
-    localrule: True
-    params:
-        code=JOBS.code("verdict"),
-        scores=lambda wildcards, input: [
-            path for path in input.runs if os.path.basename(path) == "scores.json"
-        ],
-    shell:
-        "synmask verdict --claims {input.claims:q} --results results --scores {params.scores:q}"
-        " --output results/claims/verdict 2> {log:q}"

@@ -51,10 +51,6 @@ def table_file(name: str) -> str:
     return f"{TABLES}/{name}.md"
 
 
-def task_figure(table: str) -> str:
-    return f"{FIGURES}/{table}-tasks.svg"
-
-
 def any_of(names: Iterable[str]) -> str:
     """A regular expression that matches these names and nothing else."""
     return "|".join(map(re.escape, names)) or "(?!)"  # the latter matches nothing

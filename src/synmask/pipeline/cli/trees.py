@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from synmask.pipeline.config import Config, check_named, laid_over
 from synmask.pipeline.config.base import sides
-from synmask.pipeline.files import UserError
-from synmask.pipeline.options import CountOption, Figure
+from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.options import CountOption
 from synmask.pipeline.reporting.tree_files import numbered
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
@@ -28,13 +28,13 @@ def tree(
     direction: str | None = None,
     configfile: Annotated[tuple[Path, ...], EACH] = (),
     model: Annotated[tuple[Path, ...], EACH] = (),
-    output: Figure | None = None,
+    output: Path | None = None,
 ) -> None:
-    """Draw the trees that systems induce for one sentence, in the terminal or as SVG and PDF (--output).
+    """Draw the trees that systems induce for one sentence, in the terminal or as a figure (--output).
 
     For example: `synmask tree --system grammar-nobpe --system grammar --seed 1 "Wie geht es dir?"`; the third
     sentence of the validation set, with its gold tree: `synmask tree --system grammar --number 3`; of a model
-    file, as a figure: `synmask tree --model average.pt --output tree "Wie geht es dir?"`
+    file, as a figure: `synmask tree --model average.pt --output tree.svg "Wie geht es dir?"`
 
     Args:
         text: The sentence, as raw text (or give --number).
@@ -45,8 +45,10 @@ def tree(
         direction: Default: the first direction of the first experiment on the corpus.
         configfile: A file of your own, which overrides config.yaml; may be repeated.
         model: A model file to use instead of a system; may be repeated.
+        output: The figure, .svg.
     """
     from synmask.pipeline.reporting.tree_nodes import sentence_of
+    from synmask.pipeline.reporting.tree_page import figure
     from synmask.pipeline.reporting.tree_text import draw
     from synmask.pipeline.syntax.tree import ties
 
@@ -87,9 +89,8 @@ def tree(
     if output is None:
         print(draw(sentence, induced))
         return
-    from synmask.pipeline.reporting.tree_figure import draw_trees
-
-    draw_trees(top, induced, output)
+    with writing(output) as handle:
+        handle.write(figure(sentence, induced))
 
 
 def as_utf8(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The typed configuration: the one place that knows every key of config.yaml, published.yaml, claims.yaml."""
+"""The typed configuration: the one place that knows every key of config.yaml and published.yaml."""
 
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.guides import GUIDES
@@ -10,7 +10,6 @@ from synmask.pipeline.config.loading import (
     merge,
     project_files,
     read_all,
-    read_claims,
     read_published,
     read_section,
 )

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from synmask.pipeline.config.base import Section, merge
 from synmask.pipeline.config.blame import cause
 from synmask.pipeline.config.checks import check
-from synmask.pipeline.config.claims import Claims
 from synmask.pipeline.config.faults import Fault, NameFault, nearest, validated
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
@@ -126,11 +125,6 @@ def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str
 def read_published(path: str | Path) -> Published:
     """Read and check published.yaml: see `read_section`."""
     return read_section(path, Published)
-
-
-def read_claims(path: str | Path) -> Claims:
-    """Read and check claims.yaml: see `read_section`."""
-    return read_section(path, Claims)
 
 
 def read_section(path: str | Path, kind: type[S]) -> S:

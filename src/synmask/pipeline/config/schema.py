@@ -72,7 +72,6 @@ class Config(Section):
     experiments: dict[Name, Experiment | Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]]
     tables: dict[Name, Table] = {}
     published: PathText = "workflow/published.yaml"
-    claims: PathText | None = None
     partial: bool = False
 
     @cached_property
@@ -358,17 +357,6 @@ class Config(Section):
         keys = dict.fromkeys(key for run in runs.values() for key in run)
         differing = [key for key in keys if len({json.dumps(run.get(key)) for run in runs.values()}) > 1]
         return {name: {key: run.get(key) for key in differing} for name, run in runs.items()}
-
-    def swept_setting(self, experiment: str) -> str | None:
-        """The key of the number that an experiment sweeps, such as "system.options.bpe_dim".
-
-        None if it sweeps nothing, or if its systems differ in more than a number: that is no curve.
-        """
-        entry = self.plain_experiments[experiment]
-        if entry.sweep is None:
-            return None
-        key, runs = entry.sweep.key, self.varied(experiment, entry.directions[0]).values()
-        return key if all({*run} == {key} and type(run[key]) in (int, float) for run in runs) else None
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import json
 import lzma
 import re
 import shutil
@@ -11,6 +12,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -29,6 +31,7 @@ BROKEN = (
     OverflowError,
 )
 SNIFFED = 1 << 16  # bytes that show what a file is
+ERRORS = {"error", "errors", "message", "detail"}  # keys of a server's messages in JSON
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # first bytes of files with these suffixes
 
 
@@ -112,6 +115,11 @@ def mistaken(path: Path, name: str, kind: str) -> str | None:
         return "a web page, not the file"
     if suffix not in (".json", ".jsonl") and "json" in kind:
         return f"{kind}, not the file"
+    if len(start) < SNIFFED and suffix != ".jsonl" and text.startswith((b"{", b"[")):
+        with suppress(ValueError):  # it is no JSON
+            found = json.loads(start.decode("utf-8-sig"))
+            if suffix != ".json" or (isinstance(found, dict) and ERRORS & {*found}):
+                return "a message in JSON, not the file"
     return None
 
 

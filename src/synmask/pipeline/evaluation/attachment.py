@@ -20,22 +20,13 @@ def read_heads(path: Path, lengths: Sequence[int]) -> list[list[int]]:
     Raises:
         UserError: a line is malformed, or there are more or fewer lines than sentences.
     """
-    rows = []
-    for line, text in enumerate(read_lines(path), start=1):
-        if line > len(lengths):
-            raise UserError(f"{path}, line {line}: more lines than gold trees ({len(lengths)})")
-        words = lengths[line - 1]
-        try:
-            heads = [int(head) for head in text.split()]
-        except ValueError:
-            raise UserError(f"{path}, line {line}: heads must be whole numbers; parse it again") from None
-        if len(heads) != words:
-            raise UserError(f"{path}, line {line}: {len(heads)} heads for {words} words; parse it again")
-        if any(not 0 <= head <= words for head in heads):
-            raise UserError(f"{path}, line {line}: a head outside of 0 to {words}; parse it again")
-        rows.append(heads)
-    if len(rows) < len(lengths):
-        raise UserError(f"{path}, line {len(rows)}: the last one, but there are {len(lengths)} gold trees")
+    lines = [*read_lines(path)]
+    if len(lines) != len(lengths):
+        raise UserError(f"{path}: {len(lines)} lines, but there are {len(lengths)} gold trees")
+    rows = [[int(head) if head.isdecimal() else -1 for head in text.split()] for text in lines]
+    for line, (heads, words) in enumerate(zip(rows, lengths, strict=True), start=1):
+        if len(heads) != words or any(not 0 <= head <= words for head in heads):
+            raise UserError(f"{path}, line {line}: expected {words} heads from 0 to {words}; parse it again")
     return rows
 
 

@@ -1,7 +1,6 @@
 """Translation scores by sacreBLEU, each with its signature."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,10 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 from synmask.pipeline import languages
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_aligned
 
 COUNTS = [*(f"matches_{n}" for n in range(1, 5)), *(f"ngrams_{n}" for n in range(1, 5)), "words", "reference"]
 TOKENISED = [f"tokenised_{count}" for count in COUNTS]  # the same, of tokenised BLEU
-SOURCE = ["source_words", "split_words"]
 Texts = tuple[list[str], list[str]]  # hypotheses and references, sentence by sentence
 
 
@@ -63,41 +61,18 @@ def bleu_of_counts(sums: np.ndarray) -> np.ndarray:
     return np.where(matches.any(axis=-1), scores, 0)
 
 
-def read_texts(hypotheses: str | Path, references: str | Path) -> Texts:
-    """Read translations and their references: one sentence per line, equally many lines.
+def read_texts(*paths: str | Path) -> list[list[str]]:
+    """Read translations and their references, perhaps plain and tokenised: one sentence per line.
 
+    Args:
+        paths: the second is plain references.
     Raises:
         UserError: a file is missing, empty or not UTF-8, the line counts differ, or all references are blank.
     """
-    texts = list(read_lines(hypotheses)), list(read_lines(references))
-    for path, lines in zip((hypotheses, references), texts, strict=True):
-        if not lines:
-            raise UserError(f"{path}: empty file; nothing to score")
+    texts = read_aligned(paths, "give one hypothesis per reference")
     if not any(line.strip() for line in texts[1]):
-        raise UserError(f"{references}: only blank lines; give the reference translations")
-    if len(texts[0]) != len(texts[1]):
-        raise UserError(
-            f"{hypotheses} has {len(texts[0])} lines, {references} {len(texts[1])}; "
-            "give one hypothesis per reference"
-        )
+        raise UserError(f"{paths[1]}: only blank lines; give the reference translations")
     return texts
-
-
-def read_decoded(
-    detokenised: str | Path, references: str | Path, tokenised: str | Path, reference_tokens: str | Path
-) -> tuple[Texts, Texts]:
-    """Read a translated set, plain and tokenised without sub-words → the arguments of `score`.
-
-    Raises:
-        UserError: as `read_texts`, or there are other numbers of lines in the two.
-    """
-    plain, tokens = read_texts(detokenised, references), read_texts(tokenised, reference_tokens)
-    if len(tokens[0]) != len(plain[0]):
-        raise UserError(
-            f"{tokenised} has {len(tokens[0])} lines, {detokenised} {len(plain[0])}; "
-            "give the same hypotheses, tokenised and detokenised"
-        )
-    return plain, tokens
 
 
 def score(
@@ -126,34 +101,18 @@ def score(
 
 
 def sentence_counts(
-    plain: Texts, tokens: Texts, source: Path, *, language: str, lowercase: bool = False
+    plain: Texts, tokens: Texts, *, language: str, lowercase: bool = False
 ) -> Iterator[list[int]]:
-    """Yield `COUNTS` (sacreBLEU's), `TOKENISED` and `SOURCE` of each test sentence.
-
-    Args:
-        plain, tokens: as for `score`.
-        source: the file of source sentences in BPE.
-        language, lowercase: as for `bleu`.
-    Raises:
-        UserError: the source does not have as many lines.
-    """
-    sources = list(read_lines(source))
-    if len(sources) != len(plain[0]):
-        raise UserError(
-            f"{source} has {len(sources)} lines, its translation {len(plain[0])}; decode the test set again"
-        )
+    """Yield `COUNTS` (sacreBLEU's) and `TOKENISED` of each sentence; arguments as for `score`."""
     metrics = [bleu(metric, language, lowercase=lowercase) for metric in ("sacrebleu", "bleu_tokenised")]
     for metric in metrics:
         metric.effective_order = True  # does not affect counts; avoids a warning per sentence
-    for pieces, *pairs in zip(sources, zip(*plain, strict=True), zip(*tokens, strict=True), strict=True):
-        counts = []
-        for metric, (line, expected) in zip(metrics, pairs, strict=True):
-            found = metric.sentence_score(line, [expected])
-            counts += [*found.counts, *found.totals, found.sys_len, found.ref_len]
-        goes_on = [piece.endswith("@@") for piece in pieces.split()]
-        words = goes_on.count(False)
-        split = sum(now and not before for before, now in pairwise([False, *goes_on]))
-        yield [*counts, words, split]
+    for pairs in zip(zip(*plain, strict=True), zip(*tokens, strict=True), strict=True):
+        found = [
+            metric.sentence_score(line, [expected])
+            for metric, (line, expected) in zip(metrics, pairs, strict=True)
+        ]
+        yield [count for one in found for count in (*one.counts, *one.totals, one.sys_len, one.ref_len)]
 
 
 def score_texts(
@@ -171,7 +130,7 @@ def score_texts(
         tokenise,  # imported here: the workflow's scores do not depend on it
     )
 
-    plain = read_texts(hypotheses, references)
+    plain = tuple(read_texts(hypotheses, references))
     tokens = None
     if _sacrebleu_code(language) not in ("zh", "ja"):
         tokens = tuple([*tokenise(lines, language)] for lines in plain)

@@ -16,11 +16,6 @@ class Counts(NamedTuple):
     both: np.ndarray
 
 
-class Difference(NamedTuple):
-    score: float  # in points
-    p: float
-
-
 def f1(sums: np.ndarray) -> np.ndarray:
     """Sums of `Counts` (..., 2) → corpus F1 in percent (...)."""
     return 200 * sums[..., 0] / np.maximum(sums[..., 1], 1)
@@ -38,8 +33,8 @@ def paired_bootstrap(
     score: Callable[[np.ndarray], np.ndarray] = f1,
     gain: float = 0.0,
     samples: int = SAMPLES,
-) -> Difference:
-    """Test whether the difference of the mean (over runs) of a score is `gain`.
+) -> float:
+    """p of a test whether the difference of the mean (over runs) of a score is `gain`.
 
     Each sample draws N sentences with replacement, the same for all runs, and for each side as many runs as
     it has, with replacement. p is the share of samples whose difference is at least as far from the samples'
@@ -67,7 +62,7 @@ def paired_bootstrap(
     means = [_drawn(score(weights @ table), rng) for table in tables]
     differences = means[0] - means[1]
     as_far = np.abs(differences - differences.mean()) >= abs(real - gain)
-    return Difference(real, (int(as_far.sum()) + 1) / (samples + 1))
+    return (int(as_far.sum()) + 1) / (samples + 1)
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,7 +1,5 @@
 """Unlabelled constituency scores of induced trees, and of trivial trees under the same rules."""
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -10,7 +8,7 @@ import numpy as np
 
 from synmask.pipeline.evaluation import attachment, protocols
 from synmask.pipeline.evaluation.attachment import RANDOM_SEEDS, by_name
-from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of, spans_of_keys
+from synmask.pipeline.evaluation.protocols import ParsedCorpus, View, keys_of
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.parses import check_words, read_predictions
 from synmask.pipeline.syntax.tree import (
@@ -25,8 +23,6 @@ from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
 
 WITH_PUNCTUATION = "-with-punctuation"  # suffix of row names
 COUNTED = ("induced", "right-branching", "balanced")  # rows whose counts per sentence are kept, for tests
-SPAN_LENGTHS = [1, 2, 3, 4, 6, 11, 21]  # minimum of each bin
-SENTENCE_LENGTHS = [1, 11, 21, 31, 41]
 PROTOCOLS: dict[str, Callable[[ParsedCorpus], View]] = {
     "words": protocols.words,
     "paper": protocols.paper,
@@ -84,15 +80,14 @@ def evaluate(corpus: ParsedCorpus) -> tuple[dict, dict]:
         corpus: N sentences.
     Returns:
         The result: {"protocols": {name: {"sentences", "skipped", "rows": {row: {"precision", "recall", "f1",
-        "sentence_f1"}}, "recall_by_length", "f1_by_length", "f1_by_sentence_length", for "words" also
-        "recall_by_label"}}, "cut_words": number of split words, and of those that sub-word trees cut,
-        "ties": number of splits, and of those that only the rule for equal distances decides,
-        "explained_by_labels_within_sentences": the share of the distances' variance within sentences that the
-        BPE labels on both sides of a gap explain (1 if trees only say which words are split; None if each
-        sentence's distances are equal), "punctuation": how it was recognised (`_punctuation`)}. For bracketed
-        trees the three before the last are None, and the protocol "paper" is missing, as these concern
-        sub-words. For `bootstrap`: {name: {"gold": (N,), row: {"matched", "predicted": (N,)}}}, for `COUNTED`
-        rows.
+        "sentence_f1"}}, for "words" also "recall_by_label"}}, "cut_words": number of split words, and of
+        those that sub-word trees cut, "ties": number of splits, and of those that only the rule for equal
+        distances decides, "explained_by_labels_within_sentences": the share of the distances' variance within
+        sentences that the BPE labels on both sides of a gap explain (1 if trees only say which words are
+        split; None if each sentence's distances are equal), "punctuation": how it was recognised
+        (`_punctuation`)}. For bracketed trees the three before the last are None, and the protocol "paper" is
+        missing, as these concern sub-words. For `bootstrap`: {name: {"gold": (N,), row: {"matched",
+        "predicted": (N,)}}}, for `COUNTED` rows.
     Raises:
         UserError: no sentence can be scored.
     """
@@ -116,28 +111,13 @@ def _score(view: View) -> tuple[dict, dict]:
     gold, times = view.distinct(view.spans)
     expected = view.per_sentence(gold, times)
     trees = [_Found(name, view, spans, gold, times) for name, spans in _trees(view)]
-    parts = _parts(view.kept, SENTENCE_LENGTHS, view.scored)
     result = {
         "sentences": int(view.scored.sum()),
         "skipped": int((~view.scored).sum()),
-        "rows": by_name([(tree.name, tree.scores(expected, view.scored)) for tree in trees]),
-        "f1_by_sentence_length": {
-            name: {"sentences": int(part.sum())}
-            | by_name([(tree.name, tree.scores(expected, part)["f1"]) for tree in trees])
-            for name, part in parts.items()
-        },
+        "rows": by_name([(tree.name, tree.scores(expected)) for tree in trees]),
     }
     # how the oracle splits what the gold tree leaves open says nothing
     trees = [tree for tree in trees if tree.name != "oracle"]
-    result |= {"recall_by_length": {}, "f1_by_length": {}}
-    for name, part in _parts(_sizes(gold), SPAN_LENGTHS).items():
-        total = int(times[part].sum())
-        recalls = [(tree.name, _percent(tree.hits[part].sum(), total)) for tree in trees]
-        f1 = [
-            (tree.name, _percent(2 * tree.hits[part].sum(), total + tree.by_length[name])) for tree in trees
-        ]
-        result["recall_by_length"][name] = {"gold": total} | by_name(recalls)
-        result["f1_by_length"][name] = {"gold": total} | by_name(f1)
     if view.labels is not None:
         result["recall_by_label"] = _recall_by_label(view, gold, trees)
     counts = {"gold": expected.tolist()}
@@ -153,7 +133,6 @@ class _Found:
     Attributes:
         hits: (G,) how often it has each distinct gold span, at most as often as the gold tree.
         matched, predicted: (N,) spans of each sentence.
-        by_length: bin of `SPAN_LENGTHS` → the number of spans, 0 if there is no such bin.
     """
 
     def __init__(self, name: str, view: View, spans: np.ndarray, gold: np.ndarray, times: np.ndarray) -> None:
@@ -164,12 +143,13 @@ class _Found:
         self.hits[expected] = np.minimum(times[expected], own[found])
         self.matched = view.per_sentence(gold, self.hits)
         self.predicted = view.per_sentence(keys, own) + view.extra * view.scored
-        parts = _parts(_sizes(keys), SPAN_LENGTHS)
-        self.by_length = Counter({name: int(own[part].sum()) for name, part in parts.items()})
+        self.scored = view.scored
 
-    def scores(self, expected: np.ndarray, part: np.ndarray) -> dict[str, float]:
-        """The scores of the sentences for which `part` (N,) holds; `expected` (N,): their gold spans."""
-        matched, predicted, expected = self.matched[part], self.predicted[part], expected[part]
+    def scores(self, expected: np.ndarray) -> dict[str, float]:
+        """The scores of the sentences that count; `expected` (N,): the gold spans of all."""
+        matched, predicted, expected = (
+            counts[self.scored] for counts in (self.matched, self.predicted, expected)
+        )
         both = zip((2 * matched).tolist(), (predicted + expected).tolist(), strict=True)
         return {
             "precision": _percent(matched.sum(), predicted.sum()),
@@ -204,22 +184,6 @@ def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndar
         one = spans_of_distances(grow(*kind)) if kind[0] > 1 else spans[0]
         spans.append((offsets[which == number][:, None, None] + one).reshape(-1, 2))
     return np.concatenate(spans)
-
-
-def _parts(values: np.ndarray, edges: list[int], among: np.ndarray | bool = True) -> dict[str, np.ndarray]:
-    """Masks of the values in each non-empty bin; bins are called "2", "4–5" or "21+"."""
-    parts = {}
-    for low, high in itertools.zip_longest(edges, edges[1:]):
-        part = (values >= low) & (True if high is None else values < high) & among
-        if part.any():
-            name = f"{low}+" if high is None else f"{low}" if high == low + 1 else f"{low}–{high - 1}"
-            parts[name] = part
-    return parts
-
-
-def _sizes(keys: np.ndarray) -> np.ndarray:
-    """Number of leaves of each span."""
-    return np.diff(spans_of_keys(keys), axis=1)[:, 0]
 
 
 def _percent(part: float, whole: float) -> float:

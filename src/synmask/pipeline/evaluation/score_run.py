@@ -4,9 +4,9 @@ import csv
 from pathlib import Path
 
 from synmask.pipeline.config.run_info import TranslationInfo
-from synmask.pipeline.evaluation.bleu import read_decoded, score
+from synmask.pipeline.evaluation.bleu import read_texts, score
 from synmask.pipeline.evaluation.records import by_split, of_run
-from synmask.pipeline.evaluation.run_scores import (
+from synmask.pipeline.evaluation.sentences import (
     members,
     perplexity,
     read_probabilities,
@@ -25,7 +25,6 @@ def score_run(
     hypotheses: Some[Path],
     references: Some[Path],
     reference_tokens: Some[Path],
-    source: Path,
     sets: tuple[str, ...] = (),
     set_files: tuple[Path, ...] = (),
     lowercase: Lowercase = False,
@@ -42,13 +41,11 @@ def score_run(
         hypotheses: Prefix of `decode`'s output for each, made with --references.
         references: Plain reference text of each.
         reference_tokens: Tokenised reference of each.
-        source: Source sentences of the last split in BPE.
         sets: Names of the sets that the last split is made of, which are also scored apart.
         set_files: Raw text of each set, in one language: its lines are counted.
         run: The run: corpus, direction, system, seed, settings.
         output: scores.json.
-        sentences: Output: sentences.csv, for confidence intervals and groups of sentences by length and by
-            split words of the source.
+        sentences: Output: sentences.csv, for significance tests.
         prepared: Source and target tokens of the training set, then of each split, to count the pairs that
             they share.
     """
@@ -57,7 +54,8 @@ def score_run(
         splits=splits, hypotheses=hypotheses, references=references, reference_tokens=reference_tokens
     )
     for split, hypothesis, reference, tokens in parts:
-        plain, tokenised = read_decoded(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        texts = read_texts(f"{hypothesis}.txt", reference, f"{hypothesis}.tok", tokens)
+        plain, tokenised = texts[:2], texts[2:]
         cost = read_object(f"{hypothesis}.json")
         if whose := cost.pop("run", None):
             check_owner(Path(f"{hypothesis}.json"), {"run": whose}, run.given(), "settings")
@@ -72,7 +70,7 @@ def score_run(
     if prepared:
         named = {"sets": ("train", *splits), "source": prepared[::2], "target": prepared[1::2]}
         scores |= {"overlap": overlaps(together(**named))}
-    rows = [*sentence_rows(plain, tokenised, source, probable, of_sets, **how)]
+    rows = [*sentence_rows(plain, tokenised, probable, of_sets, **how)]
     with all_writing([output, sentences]) as (scored, counted):
         scored.write(json_text(of_run(run, train, scores)))
         csv.writer(counted, lineterminator="\n").writerows(rows)

@@ -1,115 +1,117 @@
-"""BLEU sentence by sentence: confidence intervals, and BLEU of groups of sentences.
+"""The scores of a run by sentence (sentences.csv), and of parts of a test set.
 
-BLEU of a set of sentences follows from sums over them (matching and all n-grams, lengths). One file per run
-holds these ten counts for each test sentence, of sacreBLEU and of tokenised BLEU, the length and number of
-split words of its source, how probable the model finds its reference, and the name of its set, if there are
-several.
+BLEU of a set of sentences follows from sums over them: matching and all n-grams, lengths. A row has these ten
+counts of a test sentence, of sacreBLEU and of tokenised BLEU, how probable the model finds its reference, and
+the name of its set, if there are several.
 """
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from synmask.pipeline.evaluation.bleu import COUNTS, SOURCE, TOKENISED, bleu_of_counts
-from synmask.pipeline.evaluation.run_scores import PROBABILITY, SET, perplexity
-from synmask.pipeline.files import UserError
+from synmask.pipeline.evaluation.bleu import COUNTS, TOKENISED, Texts, bleu_of_counts, score, sentence_counts
+from synmask.pipeline.files import UserError, read_csv, read_lines
 
-GROUPS = {"source_words": (1, 6, 11, 16, 21, 31, 41, 51), "split_words": (0, 1, 2, 3, 4)}  # lower bounds
-SAMPLES = 1000
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROBABILITY = ["log_probability", "tokens"]  # of a reference: the sum over its sub-words and their number
+SET = "set"
+
+
+def read_probabilities(path: str | Path, sentences: int) -> np.ndarray:
+    """Read the `PROBABILITY` of each reference, (sentences, 2), as `decode` writes it.
+
+    Raises:
+        UserError: no such file, of another kind, or of another number of sentences.
+    """
+    head, *lines = [*read_lines(path)] or [""]
+    try:
+        rows = [[float(cell) for cell in line.split(",")] for line in lines]
+        found = np.array(rows).reshape(sentences, len(PROBABILITY))
+    except ValueError:
+        head = ""
+    if head != ",".join(PROBABILITY):
+        raise UserError(f"{path}: not the log-probabilities of {sentences} references; decode again")
+    return found
+
+
+def perplexity(sums: np.ndarray) -> np.ndarray:
+    """Sums of `PROBABILITY` (..., 2) over sentences → perplexity per sub-word (...)."""
+    return np.exp(-sums[..., 0] / sums[..., 1])
+
+
 OF_SENTENCES = {  # metric → the columns from whose sums it follows, and how
     "sacrebleu": (COUNTS, bleu_of_counts),
     "bleu_tokenised": (TOKENISED, bleu_of_counts),
     "perplexity": (PROBABILITY, perplexity),
 }
-_KINDS = dict.fromkeys([*COUNTS, *TOKENISED, *SOURCE, "tokens"], np.int64)
-_KINDS |= {"log_probability": np.float64, SET: str}
 
 
-class Run(NamedTuple):
-    direction: str
-    system: str
-    seed: int
+def counts_of(path: Path, metric: str) -> np.ndarray | None:
+    """(D, N) the counts of a sentences.csv from whose sums a metric follows; None if it lacks them.
+
+    Raises:
+        UserError: as `read_sentences`.
+    """
+    rows, (columns, _) = read_sentences(path), OF_SENTENCES[metric]
+    return rows[columns].to_numpy().T if {*columns} <= {*rows} else None
 
 
-def read_sentences(path: Path) -> pd.DataFrame:
-    """Read a run's sentences.csv: `COUNTS` and `SOURCE` of each sentence; and, if known, the other columns.
+def members(sets: Iterable[tuple[str, Path]], sentences: int) -> list[str]:
+    """The set of each sentence of joined files, given as name and file, in their order; [] without sets.
 
-    Files of older versions lack `TOKENISED` and perhaps `PROBABILITY`; `SET` needs several test sets.
+    Raises:
+        UserError: a file cannot be read, or together they do not have as many lines as `sentences`.
+    """
+    sets = [*sets]
+    found = [name for name, path in sets for _ in read_lines(path)]
+    if sets and len(found) != sentences:
+        files = ", ".join(str(path) for _, path in sets)
+        raise UserError(f"{files}: {len(found)} lines for {sentences} sentences; prepare the text again")
+    return found
+
+
+def score_sets(
+    of_sets: Sequence[str], plain: Texts, tokens: Texts, probable: np.ndarray, **how: Any
+) -> dict[str, dict[str, Any]]:
+    """Set → number of sentences, scores and perplexity.
+
+    Args:
+        of_sets: the set of each sentence.
+        plain, tokens, how: as for `bleu.score`.
+        probable: `PROBABILITY` of each sentence.
+    """
+    found = {}
+    for name in dict.fromkeys(of_sets):
+        rows = [number for number, one in enumerate(of_sets) if one == name]
+        part = [tuple([lines[row] for row in rows] for lines in texts) for texts in (plain, tokens)]
+        found[name] = {"sentences": len(rows), **score(*part, **how)["scores"]}
+        found[name]["perplexity"] = float(perplexity(probable[rows].sum(axis=0)))
+    return found
+
+
+def sentence_rows(
+    plain: Texts, tokens: Texts, probable: np.ndarray, of_sets: Sequence[str], **how: Any
+) -> Iterator[list[Any]]:
+    """The rows of sentences.csv, the first with the names of its columns; arguments as of `score_sets`."""
+    named = [[name] for name in of_sets] or [[]] * len(plain[0])
+    yield [*COUNTS, *TOKENISED, *PROBABILITY, *([SET] if of_sets else [])]
+    counts = sentence_counts(plain, tokens, **how)
+    for row, (log_probability, pieces), name in zip(counts, probable.tolist(), named, strict=True):
+        yield [*row, log_probability, int(pieces), *name]
+
+
+def read_sentences(path: Path) -> "pd.DataFrame":
+    """Read a run's sentences.csv; files of older versions lack `TOKENISED` and perhaps `PROBABILITY`.
 
     Raises:
         UserError: no such file, or of another kind.
     """
-    try:
-        rows = pd.read_csv(path, dtype=_KINDS, keep_default_na=False)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; decode and score this run first") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not a table of counts ({error}); delete it and rerun") from None
-    least = [*COUNTS, *SOURCE]
-    now = [*COUNTS, *TOKENISED, *SOURCE, *PROBABILITY]
-    known = (least, [*least, *PROBABILITY], [*least, *PROBABILITY, SET], now, [*now, SET])
-    if list(rows.columns) not in known or rows.empty:
-        raise UserError(f"{path}: not a table of counts; delete it and rerun")
+    kinds = dict.fromkeys([*COUNTS, *TOKENISED, "tokens"], np.int64) | {"log_probability": np.float64}
+    rows = read_csv(path, COUNTS, "decode and score this run again", dtype=kinds, keep_default_na=False)
+    if rows.empty:
+        raise UserError(f"{path}: no sentence in it; decode and score this run again")
     return rows
-
-
-def intervals(runs: Mapping[Run, Path]) -> pd.DataFrame:
-    """sacreBLEU of each run, and each system's mean over seeds with a 95% interval.
-
-    The interval is a percentile bootstrap over the test sentences: all seeds of a system are scored on the
-    same resampled sentences, and their scores averaged. It shows how much the score depends on the choice of
-    test sentences, not on the seed; the single runs show the latter.
-
-    Returns:
-        one row per run: direction, system, seed, sentences, bleu; mean, low, high of its system.
-    """
-    return _by_system(runs, lambda rows: pd.Series("all", rows.index)).drop(columns="group")
-
-
-def by_source(runs: Mapping[Run, Path], column: str) -> pd.DataFrame:
-    """`intervals` for groups of sentences by `column`: source_words or split_words.
-
-    Returns:
-        the columns of `intervals` and `group` ("6–10"); empty groups are left out.
-    """
-    begins = GROUPS[column]
-    names = [
-        str(low) if after == low + 1 else f"{low}–{after - 1}" for low, after in itertools.pairwise(begins)
-    ]
-    names.append(f"{begins[-1]}+")
-    return _by_system(runs, lambda rows: pd.cut(rows[column], [*begins, np.inf], right=False, labels=names))
-
-
-def _by_system(runs: Mapping[Run, Path], group_of: Callable[[pd.DataFrame], pd.Series]) -> pd.DataFrame:
-    systems: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
-    for run, path in runs.items():
-        systems.setdefault((run.direction, run.system), {})[run.seed] = read_sentences(path)
-    results = []
-    for (direction, system), seeds in systems.items():
-        first = next(iter(seeds.values()))
-        if any(not table[SOURCE].equals(first[SOURCE]) for table in seeds.values()):
-            raise UserError(
-                f"{system} {direction}: its seeds have different test sentences; decode all again"
-            )
-        for group, rows in first.groupby(group_of(first), observed=True).groups.items():
-            counts = [table.loc[rows, COUNTS].to_numpy() for table in seeds.values()]
-            scores = [float(bleu_of_counts(table.sum(axis=0))) for table in counts]
-            low, high = _interval(counts)
-            whole = {"direction": direction, "system": system, "group": group, "sentences": len(rows)}
-            whole |= {"mean": np.mean(scores), "low": low, "high": high}
-            results += [whole | {"seed": s, "bleu": bleu} for s, bleu in zip(seeds, scores, strict=True)]
-    columns = ["direction", "system", "seed", "group", "sentences", "bleu", "mean", "low", "high"]
-    return pd.DataFrame(results, columns=columns)
-
-
-def _interval(tables: list[np.ndarray]) -> tuple[float, float]:
-    """95% interval of the mean BLEU of seeds, each (sentences, 10); the same resamples for all of them."""
-    size = len(tables[0])
-    weights = np.random.default_rng(1).multinomial(size, np.full(size, 1 / size), SAMPLES)  # (samples, size)
-    samples = np.mean([bleu_of_counts(weights @ table) for table in tables], axis=0)
-    low, high = np.percentile(samples, [2.5, 97.5])
-    return float(low), float(high)

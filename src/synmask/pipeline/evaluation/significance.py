@@ -1,11 +1,18 @@
-"""Test whether two systems differ: over test sentences and seeds together, and over the seeds alone."""
+"""Whether two systems differ, over test sentences and over seeds; by how much; how many seeds could tell."""
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 import numpy as np
 
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, f1, paired_bootstrap
+
+LEVEL = 0.05
+POWER = 0.8
+MOST = 10_000  # seeds
 
 
 class Certainty(NamedTuple):
@@ -14,6 +21,15 @@ class Certainty(NamedTuple):
     p: float
     p_test_set: float
     p_seeds: float | None  # None if a side has one seed
+
+
+class Effect(NamedTuple):
+    """A difference of means; its 95% interval over seeds and p, infinite and None with one seed per side."""
+
+    difference: float
+    low: float
+    high: float
+    p: float | None
 
 
 def compare(
@@ -26,7 +42,7 @@ def compare(
     gain: float = 0.0,
     samples: int = SAMPLES,
 ) -> Certainty:
-    """Test whether two systems' mean scores differ by `gain`: `paired_bootstrap` and `seeds_differ`.
+    """Test whether two systems' mean scores differ by `gain`: `paired_bootstrap` and `over_seeds`.
 
     Args:
         scores, rivals: one per seed; a rival without seeds, such as a trivial tree, has one number.
@@ -34,24 +50,69 @@ def compare(
     Raises:
         ValueError: as `paired_bootstrap`.
     """
-    p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples).p
-    p_seeds = seeds_differ([one - gain for one in scores], rivals)
+    p_test_set = paired_bootstrap(counts, rival_counts, score=score, gain=gain, samples=samples)
+    p_seeds = over_seeds([one - gain for one in scores], rivals).p
     return Certainty(p_test_set if p_seeds is None else max(p_test_set, p_seeds), p_test_set, p_seeds)
 
 
-def seeds_differ(system: Sequence[float], baseline: Sequence[float] | float) -> float | None:
-    """Two-sided p of Welch's t-test between the scores of seeds, or of Student's against one number.
+def over_seeds(system: Sequence[float], rival: Sequence[float] | float) -> Effect:
+    """The mean of `system` minus that of `rival`, each with one score per seed, or one constant.
 
-    None if a side has one seed. Without any spread: 1 for equal means, else 0.
+    The test is Welch's, two-sided, or Student's against a constant. Without any spread, p is 1 for equal
+    means, else 0.
     """
     from scipy import stats  # here, because it takes a second
 
-    constant = not isinstance(baseline, Sequence)
-    sides = [system] if constant else [system, baseline]
+    sides = [system] if isinstance(rival, float | int) else [system, rival]
+    difference = fmean(system) - (rival if len(sides) == 1 else fmean(rival))
     if any(len(side) < 2 for side in sides):
-        return None
+        return Effect(difference, -math.inf, math.inf, None)
     if all(len({*side}) == 1 for side in sides):
-        return float(system[0] == (baseline if constant else baseline[0]))
-    if constant:
-        return float(stats.ttest_1samp(system, baseline).pvalue)
-    return float(stats.ttest_ind(system, baseline, equal_var=False).pvalue)
+        return Effect(difference, difference, difference, float(difference == 0))
+    if len(sides) == 1:
+        test = stats.ttest_1samp(system, rival)
+        low, high = (float(end) - rival for end in test.confidence_interval())
+    else:
+        test = stats.ttest_ind(system, rival, equal_var=False)
+        low, high = map(float, test.confidence_interval())
+    return Effect(difference, low, high, float(test.pvalue))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """p-values → p-values adjusted for their number (Holm 1979), in the same order."""
+    order = np.argsort(values, kind="stable")
+    factors = np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.maximum.accumulate(np.minimum(1, factors * np.array(values, dtype=float)[order]))
+    return adjusted.tolist()
+
+
+def seeds_needed(
+    system: Sequence[float], rival: Sequence[float] | float, gain: float, level: float
+) -> int | None:
+    """The fewest seeds per side with which a t-test detects a true difference of `gain` 4 times out of 5.
+
+    Computed from the noncentral t distribution with the variances of the given scores. None if there are too
+    few scores, or if it takes more than 10,000 seeds. This is the test over the seeds alone: the one over the
+    test set may need more sentences, whatever the number of seeds.
+
+    Args:
+        level: two-sided, of one contrast (0.05 divided by the number of contrasts).
+    """
+    from scipy import stats
+
+    sides = [system] if isinstance(rival, float | int) else [system, rival]
+    if gain == 0 or any(len(side) < 2 for side in sides):
+        return None
+    variances = [stdev(side) ** 2 for side in sides]
+    variance = sum(variances)
+    sides_worth = variance**2 / sum(one**2 for one in variances) if variance else len(sides)
+
+    def power(count: int) -> float:
+        freedom = sides_worth * (count - 1)  # Welch's
+        centre = abs(gain) / math.sqrt(variance / count) if variance else math.inf
+        return float(stats.nct.sf(stats.t.isf(level / 2, freedom), freedom, min(centre, 1e3)))
+
+    counts = range(2, MOST + 1)
+    fewest = bisect_left(counts, POWER, key=power)
+    return counts[fewest] if fewest < len(counts) else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmask.pipeline.corpora.tasks import Examples
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError, read_csv, read_lines
 from synmask.pipeline.tasks import TASKS, task_named
 
 if TYPE_CHECKING:
@@ -113,17 +113,7 @@ def read_examples(path: Path) -> "pd.DataFrame":
     Raises:
         UserError: no such file, or of another kind.
     """
-    import pandas as pd
-
-    try:
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; score this run first") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not a table of answers ({error}); delete it and rerun") from None
-    if list(rows.columns) != EXAMPLES:
-        raise UserError(f"{path}: not a table of answers; delete it and rerun")
-    return rows
+    return read_csv(path, EXAMPLES, "score this run again", dtype=str, keep_default_na=False)
 
 
 def majority(task: str, train: Examples, dev: Examples) -> dict[str, float]:
@@ -176,11 +166,10 @@ def read_predictions(task: str, path: str | Path, count: int) -> list[str]:
     lines = list(read_lines(path))
     if len(lines) != count:
         raise UserError(f"{path}: {len(lines)} predictions for {count} examples; predict the same part again")
+    known = f"one of {', '.join(labels)}" if labels else "a finite number"
     for number, line in enumerate(lines, start=1):
-        if labels and line not in labels:
-            raise UserError(f"{path}, line {number}: unknown label {line!r}; expected {', '.join(labels)}")
-        if not labels and not _finite(line):
-            raise UserError(f"{path}, line {number}: {line!r} is not a finite number")
+        if line not in labels if labels else not _finite(line):
+            raise UserError(f"{path}, line {number}: {line!r} is not {known}")
     return lines
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from synmask.pipeline.config.published import Number, Published
 from synmask.pipeline.config.table_plan import TESTED, Plan
-from synmask.pipeline.evaluation.sentences import OF_SENTENCES, read_sentences
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
 from synmask.pipeline.evaluation.task_scores import contributions, of_sums, read_examples
 from synmask.pipeline.files import UserError
@@ -56,9 +56,9 @@ def build_cells(plan: Plan, published: Published, runs: pd.DataFrame) -> list[Ce
     cells = []
     choice = chosen(runs) if plan["sweep"] else {}
     for column in plan["columns"]:
-        read = cache(read_examples if column.get("task") else read_sentences)
+        counts = cache(partial(_counts, column.get("task"), column.get("part")))
         for metric in plan["metrics"]:
-            rows = [_cell(plan, published, runs, read, column, metric, *row) for row in plan["rows"]]
+            rows = [_cell(plan, published, runs, counts, column, metric, *row) for row in plan["rows"]]
             if plan["sweep"]:
                 for cell in rows:
                     cell.best = choice.get((cell.corpus, cell.column)) == cell.system
@@ -81,7 +81,7 @@ def _cell(
     plan: Plan,
     published: Published,
     runs: pd.DataFrame,
-    read: Callable[[Path], pd.DataFrame],
+    counts: Callable[[str, Path], Sequence[np.ndarray] | None],
     column: dict[str, Any],
     metric: str,
     system: str,
@@ -95,7 +95,7 @@ def _cell(
     mean = values.mean() if len(values) else None
     due = metric in TESTED and system != plan["baseline"] and len(ours) and len(theirs)
     due = due and ours["counts"].notna().all()  # neither an average over columns nor a trivial baseline
-    test = _test(column, metric, ours, theirs, read) if due else None
+    test = _test(counts, column, metric, ours, theirs) if due else None
     return Cell(
         corpus, name, metric, system, label,
         published=number and number.mean,
@@ -124,15 +124,11 @@ def _scored(runs: pd.DataFrame, metric: str, **cell: str | None) -> pd.DataFrame
 
 
 def _test(
-    column: dict[str, Any],
-    metric: str,
-    ours: pd.DataFrame,
-    theirs: pd.DataFrame,
-    read: Callable[[Path], pd.DataFrame],
+    counts: Callable, column: dict[str, Any], metric: str, ours: pd.DataFrame, theirs: pd.DataFrame
 ) -> Certainty | None:
     """The runs of a cell against the baseline's; None if a run has no counts."""
-    sides = [[_counts(column, metric, path, read) for path in side["counts"]] for side in (ours, theirs)]
-    if None in (*sides[0], *sides[1]):
+    sides = [[counts(metric, path) for path in side["counts"]] for side in (ours, theirs)]
+    if any(run is None for side in sides for run in side):
         return None
     score = partial(of_sums, column["task"]) if column.get("task") else OF_SENTENCES[metric][1]
     try:
@@ -142,18 +138,15 @@ def _test(
         raise UserError(f"{names}: not scored on the same test set ({error}); score them again") from None
 
 
-def _counts(
-    column: dict[str, Any], metric: str, path: Path, read: Callable[[Path], pd.DataFrame]
-) -> list[np.ndarray] | None:
+def _counts(task: str | None, part: str | None, metric: str, path: Path) -> Sequence[np.ndarray] | None:
     """The counts of a run from whose sums the metric follows, (N,) each; None if they are not known."""
     if not path.exists():
         return None
-    rows = read(path)
-    if column.get("task"):
-        rows = rows[rows["part"] == column["part"]]
-        return contributions([*rows["gold"]], [*rows["answer"]])
-    names, _ = OF_SENTENCES[metric]
-    return [rows[name].to_numpy() for name in names] if {*names} <= {*rows} else None
+    if not task:
+        return counts_of(path, metric)
+    rows = read_examples(path)
+    rows = rows[rows["part"] == part]
+    return contributions([*rows["gold"]], [*rows["answer"]])
 
 
 def _mark_best(cells: Sequence[Cell], digits: int) -> None:

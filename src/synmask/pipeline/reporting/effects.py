@@ -1,20 +1,20 @@
-"""The results at the head of a page: systems against their rivals, tested as claims are."""
+"""The results at the head of a page: systems against their rivals."""
 
 import json
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
-from synmask.pipeline.config.claims import Claim, Claims
-from synmask.pipeline.evaluation.contrasts import LEVEL
-from synmask.pipeline.reporting.entries import RESULTS, TrainingRun
-from synmask.pipeline.reporting.headline import probability
-from synmask.pipeline.reporting.layout import arrow, signed
+from synmask.pipeline.evaluation.significance import LEVEL
+from synmask.pipeline.reporting.contrasts import Found, Runs, compare_all
+from synmask.pipeline.reporting.entries import TrainingRun
+from synmask.pipeline.reporting.layout import arrow, probability, signed
+from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
-from synmask.pipeline.reporting.verdict import TITLES, Found, Runs, contrasts, scores_of
+
+TITLES = {"sacrebleu": METRICS["sacrebleu"].label, "f1_words": "F1 of trees (words)"}
 
 
 @dataclass
@@ -32,7 +32,6 @@ class Effect:
     rival: str
     seeds: str
     rival_seeds: str
-    refuted: str
     add: str
     dots: list[float]
 
@@ -108,58 +107,49 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> list[Panel]:
     Raises:
         UserError: a file is damaged, or two runs have other test sentences.
     """
-    made = [run for run in runs if run.value("test.sacrebleu") is not None]
-    scores = [run.folder / "scores.json" for run in made if (run.folder / "sentences.csv").exists()]
-    found: list[Panel] = []
-    for claims in plan.get("claims", ()):
-        if (RESULTS / claims.corpus).is_dir():
-            experiments = [one for one in plan["experiments"] if one["name"] in claims.experiments]
-            found += _panels(
-                claims, experiments, Runs(RESULTS, claims.corpus, scores), len(plan["claims"]) > 1
-            )
-    return found
-
-
-def _panels(claims: Claims, experiments: Sequence[ExperimentPlan], runs: Runs, several: bool) -> list[Panel]:
-    tested = contrasts(claims, runs)
-    labels = {name: label for one in experiments for name, label in one["systems"]}
-    asked = {claim.name: claim for claim in claims.claims}
-
-    def panel_of(one: Found) -> tuple[str, str, str]:
-        return one.direction, one.metric, one.rival
-
-    order = {panel_of(one): place for place, one in reversed([*enumerate(tested)])}
-    shown = []
-    for (direction, metric, rival), group in groupby(
-        sorted(tested, key=lambda one: order[panel_of(one)]), panel_of
-    ):
-        effects = [_effect(one, asked[one.claim], labels, experiments, runs) for one in group]
-        against = f"{labels.get(rival, f'{rival} trees')} ({effects[0].found.rival_mean:.2f})"
-        corpus = f"{claims.corpus}, " if several else ""
-        title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
-        shown.append(Panel(title, len(tested), effects))
+    made = [
+        run.folder
+        for run in runs
+        if run.value("test.sacrebleu") is not None and (run.folder / "sentences.csv").exists()
+    ]
+    shown: list[Panel] = []
+    for asked in plan.get("contrasts", ()):
+        experiments = [one for one in plan["experiments"] if one["name"] in asked["experiments"]]
+        found = Runs(folder for folder in {*made} if folder.parts[-4] == asked["corpus"])
+        tested = [one for group in compare_all(asked["contrasts"], found) for one in group]
+        corpus = f"{asked['corpus']}, " if len(plan["contrasts"]) > 1 else ""
+        shown += _panels(tested, experiments, found, corpus)
     return shown
 
 
+def _panels(
+    tested: Sequence[Found], experiments: Sequence[ExperimentPlan], runs: Runs, corpus: str
+) -> Iterator[Panel]:
+    labels = {name: label for one in experiments for name, label in one["systems"]}
+    groups: dict[tuple[str, str, str], list[Found]] = {}
+    for one in tested:
+        groups.setdefault((one.direction, one.metric, one.rival), []).append(one)
+    for (direction, metric, rival), group in groups.items():
+        effects = [_effect(one, labels, experiments, runs) for one in group]
+        against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
+        title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
+        yield Panel(title, len(tested), effects)
+
+
 def _effect(
-    found: Found,
-    claim: Claim,
-    labels: Mapping[str, str],
-    experiments: Sequence[ExperimentPlan],
-    runs: Runs,
+    found: Found, labels: Mapping[str, str], experiments: Sequence[ExperimentPlan], runs: Runs
 ) -> Effect:
     name = "scores.json" if found.metric == "sacrebleu" else "parse.json"
-    ours, theirs = scores_of(claim.contrasts[0], found.direction, runs)
     seeds = [runs.seeds(found.direction, system, name) for system in (found.system, found.rival)]
+    trivial = isinstance(found.theirs, float)
     return Effect(
         found,
         labels[found.system],
         labels.get(found.rival, found.rival),
-        _by_seed(seeds[0], ours),
-        _by_seed(seeds[1], theirs) if isinstance(theirs, list) else f"{theirs:.2f}",
-        claim.refuted,
+        _by_seed(seeds[0], found.ours),
+        f"{found.theirs:.2f}" if trivial else _by_seed(seeds[1], found.theirs),
         _add_a_seed(found, [*seeds[0]], experiments),
-        [score - found.rival_mean for score in ours],
+        [score - found.rival_mean for score in found.ours],
     )
 
 

@@ -13,12 +13,8 @@ from synmask.pipeline.evaluation.task_scores import TASK_METRICS
 from synmask.pipeline.files import UserError, read_json, read_lines
 from synmask.pipeline.reporting.metrics import METRICS
 
-TRANSLATION_SCORES = {
-    "test.sacrebleu": METRICS["sacrebleu"].label,
-    "test.bleu_tokenised": METRICS["bleu_tokenised"].label,
-    "test.chrf": METRICS["chrf"].label,
-    "valid.sacrebleu": METRICS["valid_sacrebleu"].label,
-}
+TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacrebleu", "bleu_tokenised", "chrf")}
+TRANSLATION_SCORES["valid.sacrebleu"] = METRICS["valid_sacrebleu"].label
 RESULTS = Path("results")  # a folder per corpus
 LOG_LINES = 12
 FILES = {  # that a run's entry links to, if they exist
@@ -138,17 +134,13 @@ def _versions(runs: list[TrainingRun]) -> dict[str, str]:
     return {package: " and ".join(versions) for package, versions in sorted(found.items())}
 
 
-@dataclass
-class Settings:
-    """The settings of an experiment's systems: shared ones, and those in which they differ."""
+def settings(runs: list[TrainingRun]) -> dict[str, Any]:
+    """Settings by dotted name, of each system's first run that exists.
 
-    systems: list[str]
-    shared: dict[str, str]
-    differing: dict[str, list[str]]  # one value per system, "–" if it has no such setting
-
-
-def settings(runs: list[TrainingRun]) -> Settings:
-    """Settings by dotted name, from each system's first run that exists."""
+    Returns:
+        {"systems": their labels, "shared": setting → value, "differing": setting → a value per system,
+        "–" if it has no such setting}.
+    """
     found: dict[str, dict[str, str]] = {}
     for run in runs:
         if run.there and run.label not in found:
@@ -158,4 +150,5 @@ def settings(runs: list[TrainingRun]) -> Settings:
     keys = sorted({key for one in found.values() for key in one})
     values = {key: [one.get(key, "–") for one in found.values()] for key in keys}
     shared = {key: each[0] for key, each in values.items() if len({*each}) == 1}
-    return Settings([*found], shared, {key: each for key, each in values.items() if key not in shared})
+    differing = {key: each for key, each in values.items() if key not in shared}
+    return {"systems": [*found], "shared": shared, "differing": differing}

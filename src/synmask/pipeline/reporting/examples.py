@@ -4,13 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
-from operator import sub
 from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics import CHRF
 
-from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import read_aligned
 from synmask.pipeline.reporting.html import spread
 
@@ -20,13 +18,11 @@ Name = tuple[str, int]  # a system's label and a seed
 
 @dataclass
 class ShownTranslation:
-    """One run's translation: stretches of words, and whether the reference lacks them; scores and gains."""
+    """One run's translation: stretches of words, and whether the reference lacks them; chrF and its gain."""
 
     words: list[tuple[str, bool]]
     chrf: float
-    bleu: float
-    chrf_gain: float | None
-    bleu_gain: float | None
+    gain: float | None
 
 
 @dataclass
@@ -43,7 +39,7 @@ class Example:
 
 
 def examples(
-    source: Path, reference: Path, hypotheses: Mapping[Name, Path], *, language: str, lowercase: bool = False
+    source: Path, reference: Path, hypotheses: Mapping[Name, Path], *, lowercase: bool = False
 ) -> list[Example]:
     """SHOWN of the sentences that the runs translate differently, the largest gain of the last system first.
 
@@ -54,14 +50,12 @@ def examples(
     Args:
         source, reference: plain text, one sentence per line.
         hypotheses: the runs' detokenised translations, the baseline's first.
-        language, lowercase: of the references, as for `bleu.bleu`.
+        lowercase: compare without case.
     Raises:
         UserError: the files do not have the same number of lines.
     """
     sides = read_aligned([source, reference, *hypotheses.values()], "decode the test set again")
-    chrf, sentence_bleu = CHRF(lowercase=lowercase), bleu("sacrebleu", language, lowercase=lowercase)
-    sentence_bleu.effective_order = True
-    metrics = (chrf, sentence_bleu)
+    chrf = CHRF(lowercase=lowercase)
     names = list(hypotheses)
     last = next(place for place, (system, _) in enumerate(names) if system == names[-1][0])
     baselines = [_baseline(names, place) for place in range(len(names))]
@@ -72,12 +66,11 @@ def examples(
             ranked.append((first - other, index, text, expected, found))
     shown = []
     for _, index, text, expected, found in spread(sorted(ranked), SHOWN):
-        scores = [[metric.sentence_score(line, [expected]).score for metric in metrics] for line in found]
+        scores = [chrf.sentence_score(line, [expected]).score for line in found]
         translations = []
         for line, own, base in zip(found, scores, baselines, strict=True):
             words = _runs(line.split(), _differing(line, expected))
-            gains = [None, None] if base is None else map(sub, own, scores[base])
-            translations.append(ShownTranslation(words, *own, *gains))
+            translations.append(ShownTranslation(words, own, None if base is None else own - scores[base]))
         lacking = [_differing(expected, line) for line in found]
         flags = [[place for place, lacks in enumerate(word) if lacks] for word in zip(*lacking, strict=True)]
         shown.append(Example(index + 1, text, _runs(expected.split(), flags), translations))

@@ -19,13 +19,11 @@ from synmask.pipeline.reporting.style import (
     COLOURS,
     DARK,
     PARENTS,
-    STYLE,
     in_style,
     legend_below,
     look,
     panels,
     save,
-    text_width,
 )
 from synmask.pipeline.syntax.parses import read_distribution
 
@@ -47,9 +45,8 @@ def curves_figure(
 def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
     """Training and validation loss by epoch: a line per system (mean over seeds), a band from min to max.
 
-    If a system has several seeds, each is a thin line in the band. Later lines are thinner, so that none
-    hides another. The axis ends at the 90th percentile of the epochs' median losses, so that outliers do not
-    flatten the rest.
+    Later lines are thinner, so that none hides another. The axis ends at the 90th percentile of the epochs'
+    median losses, so that outliers do not flatten the rest.
 
     Args:
         histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
@@ -65,10 +62,10 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
     if not frames:
         raise UserError(f"{out}: no training history given; name at least one run")
     data = pd.concat(frames, ignore_index=True)
-    figure, rows = panels(1, 2, width=4.6, height=3.4)
+    figure, rows = panels(2, width=4.6, height=3.4)
     titles = {"train_loss": "Training loss", "valid_loss": "Validation loss"}
     count = data["system"].nunique()
-    for axes, (column, title) in zip(rows[0], titles.items(), strict=True):
+    for axes, (column, title) in zip(rows, titles.items(), strict=True):
         for index, (system, runs) in enumerate(data.groupby("system", sort=False)):
             by_epoch = runs.groupby("epoch")[column]
             mean, colour = by_epoch.mean(), COLOURS[index % len(COLOURS)]
@@ -76,15 +73,12 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
             width = 1.2 + 3 * (count - 1 - index) / max(count - 1, 1)
             axes.plot(mean.index, mean, label=labels[system], marker=marker, linewidth=width, **look(index))
             axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.15, lw=0)
-            if runs["seed"].nunique() > 1:
-                for _, run in runs.groupby("seed"):
-                    axes.plot(run["epoch"], run[column], color=colour, linewidth=0.6, alpha=0.6)
         axes.set(title=title, xlabel="Epoch", ylabel="nats a target token")
         axes.xaxis.get_major_locator().set_params(integer=True)
         low, high = data[column].min(), data.groupby("epoch")[column].median().quantile(0.9)
         if data["epoch"].nunique() > 2 and high > low:
             axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
-    legend_below(figure, rows[0, 0])
+    legend_below(figure, rows[0])
     save(figure, out, data)
 
 
@@ -114,13 +108,8 @@ def heat_map(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -
     matrix = np.asarray(matrix)
     if matrix.shape != (count, count):
         raise ValueError(f"matrix must be ({count}, {count}) for {count} tokens; got {matrix.shape}")
-    # all positions in inches: the map is square, with equal room for labels at its left and below
-    side, before = 0.32 * count, max(text_width(token) for token in tokens) + 0.5
-    height = before + side + 0.4
-    width = max(before + side + 1.1, 1.2 * text_width(title) + 0.2)
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((before / width, before / height, side / width, side / height))
-    scale = figure.add_axes(((before + side + 0.15) / width, before / height, 0.15 / width, side / height))
+    figure = Figure(figsize=(0.32 * count + 3, 0.32 * count + 2), layout="constrained")
+    axes = figure.subplots()
     top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
     image = axes.imshow(matrix, cmap=PARENTS, vmin=0, vmax=top)
     axes.set_xticks(range(count), tokens, rotation=90)
@@ -132,14 +121,13 @@ def heat_map(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -
     axes.set_yticks(np.arange(count + 1) - 0.5, minor=True)
     axes.grid(which="minor", color="white", linewidth=1)
     axes.tick_params(which="minor", length=0)
-    axes.set(xlabel="Parent", ylabel="Token")
-    figure.text(0.5, 1 - 0.2 / height, title, ha="center", va="center", size=STYLE["axes.titlesize"])
+    axes.set(xlabel="Parent", ylabel="Token", title=title)
     for row, column in np.argwhere(matrix >= 0.095).tolist():
         value = matrix[row, column]
         colour = "white" if value > top / 2 else DARK
         text = f"{value:.1f}".removeprefix("0")
         axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
-    figure.colorbar(image, cax=scale, label="Probability")
+    figure.colorbar(image, ax=axes, label="Probability")
     rows, columns = np.indices(matrix.shape)
     data = {
         "token_position": rows.ravel() + 1,

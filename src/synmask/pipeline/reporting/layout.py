@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -69,12 +69,6 @@ class Value:
     run: tuple[str, str, str] | None = None
     printed: str | None = None
 
-    @classmethod
-    def over_seeds(cls, scores: "pd.Series", **more: Any) -> "Value":
-        """The mean of scores, one per seed, and their sample standard deviation; nothing without scores."""
-        mean = float(scores.mean()) if len(scores) else None
-        return cls(mean, sd=scores.std(ddof=1) if len(scores) > 1 else None, **more)
-
     @property
     def text(self) -> str:
         """Mean, sd, mark, difference, seeds if some are missing: 35.80 ± 0.12‡ (−0.09) [4 of 5]."""
@@ -95,6 +89,11 @@ class Value:
 def signed(value: float, digits: int = 2) -> str:
     """+0.10, −0.10, but never −0.00."""
     return f"{round(float(value), digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
+def probability(p: float) -> str:
+    """p 0.012, or p < 0.001."""
+    return f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
 
 
 def highest(values: Iterable[float | None], digits: int) -> list[bool]:
@@ -136,10 +135,6 @@ class Layout:
         """Whether any value is compared with the baseline."""
         return any(value.change is not None for _, values in self.rows for value in values)
 
-    def empty(self) -> list[str]:
-        """The labels of rows without any number."""
-        return [" ".join(words) for words, values in self.rows if not any(map(_shows, values))]
-
     def readable(self) -> "Layout":
         """The table without rows and columns of dashes and without columns that repeat their neighbour."""
         rows = [(words, values) for words, values in self.rows if any(map(_shows, values))]
@@ -165,8 +160,8 @@ def arrow(direction: str) -> str:
     return "→".join(language[0].upper() + language[1:] for language in sides(direction))
 
 
-def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] = ()) -> None:
-    """Write OUT.md, OUT.tex and, for the page, OUT.json, which also contains the tables `more`.
+def write_tables(out: Path, tables: Sequence[Layout]) -> None:
+    """Write OUT.md, OUT.tex and, for the page, OUT.json.
 
     LaTeX needs the packages booktabs and graphicx; wide tables are scaled down to the width of the line.
     """
@@ -174,7 +169,7 @@ def write_tables(out: Path, tables: Sequence[Layout], *, more: Sequence[Layout] 
     write_lines(f"{out}.md", itertools.islice(markdown, 1, None))
     write_lines(f"{out}.tex", itertools.chain.from_iterable(map(_latex, tables)))
     with writing(f"{out}.json") as handle:
-        json.dump([asdict(table) for table in (*tables, *more)], handle, ensure_ascii=False)
+        json.dump([asdict(table) for table in tables], handle, ensure_ascii=False)
 
 
 def write_csv(out: str | Path, data: "pd.DataFrame") -> None:
@@ -252,29 +247,20 @@ def _latex(table: Layout) -> list[str]:
 
 
 def _tabular(table: Layout) -> list[str]:
-    width = len(table.stubs)
-    lines = [rf"\begin{{tabular}}{{{'l' * width}{'r' * len(table.heads)}}}", r"\toprule"]
-    for level in range(len(table.heads[0]) - 1):
-        lines += _spanning(table.heads, level, width)
-    lines += [_row(map(escape, [*table.stubs, *(head[-1] for head in table.heads)])), r"\midrule"]
-    for words, cells in table.rows:
-        texts = (rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text) for cell in cells)
-        lines.append(_row([*map(escape, words), *texts]))
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
+    """By pandas: each level of heads above its columns; levels without any text are left out."""
+    import pandas as pd
 
-
-def _spanning(heads: Sequence[tuple[str, ...]], level: int, width: int) -> list[str]:
-    """One level of heads, each above its columns, and the rules below; nothing if all are empty."""
-    if not any(head[level] for head in heads):
-        return []
-    cells, rules, first = [""] * width, [], width + 1
-    for prefix, group in itertools.groupby(heads, key=lambda head: head[: level + 1]):
-        count = len(list(group))
-        cells.append(rf"\multicolumn{{{count}}}{{c}}{{{escape(prefix[-1])}}}")
-        rules.append(rf"\cmidrule(lr){{{first}-{first + count - 1}}}")
-        first += count
-    return [_row(cells), " ".join(rules)]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    levels = [level for level in range(len(table.heads[0])) if any(head[level] for head in table.heads)]
+    stubs = [(*[""] * (len(levels) - 1), escape(stub)) for stub in table.stubs]
+    heads = [*stubs, *(tuple(escape(head[level]) for level in levels) for head in table.heads)]
+    rows = [
+        [
+            *map(escape, words),
+            *(rf"\textbf{{{escape(one.text)}}}" if one.best else escape(one.text) for one in values),
+        ]
+        for words, values in table.rows
+    ]
+    frame = pd.DataFrame(rows, columns=pd.MultiIndex.from_tuples(heads))
+    align = "l" * len(stubs) + "r" * len(table.heads)
+    printed = frame.style.hide().to_latex(hrules=True, multicol_align="c", column_format=align)
+    return printed.splitlines()

@@ -5,7 +5,7 @@ from typing import NotRequired
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
-from synmask.pipeline.config.claims import Claims
+from synmask.pipeline.reporting.contrasts import Contrast
 
 
 class ExperimentPlan(TypedDict):
@@ -34,12 +34,22 @@ class ExperimentPlan(TypedDict):
     metrics: NotRequired[dict[str, str]]
 
 
+class CorpusContrasts(TypedDict):
+    """The contrasts that are tested between the runs of a corpus' experiments."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    corpus: str
+    experiments: list[str]
+    contrasts: list[Contrast]
+
+
 class PagePlan(TypedDict):
     """The contents of a page.
 
     Attributes:
         figures: those of no experiment.
-        claims: what is tested, by corpus; no gain is claimed without a number that the paper prints.
+        contrasts: no gain is claimed without a number that the paper prints.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -47,4 +57,4 @@ class PagePlan(TypedDict):
     title: str
     figures: list[str]
     experiments: list[ExperimentPlan]
-    claims: NotRequired[list[Claims]]
+    contrasts: NotRequired[list[CorpusContrasts]]

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pandas as pd
 
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.evaluation.bootstrap import SAMPLES, Counts, corpus_f1
 from synmask.pipeline.evaluation.significance import compare
-from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.files import UserError
 from synmask.pipeline.options import Labels, Some, together
 from synmask.pipeline.reporting.layout import (
     SIGNIFICANT,
@@ -26,15 +25,9 @@ from synmask.pipeline.reporting.layout import (
     write_tables,
 )
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
-from synmask.pipeline.reporting.parse_text import LABELS, PROTOCOLS, punctuation_rule
+from synmask.pipeline.reporting.parse_text import LABELS, PROTOCOLS
 from synmask.pipeline.reporting.runs import check_once, parse_rows, read_counts
 
-RESTS = {  # of the diagnostics: head → meaning
-    "% of split words cut": "words in several sub-words that the tree does not keep together",
-    "% of splits tied": "splits between equal distances, which a rule decides, not the parser",
-    "% explained by labels": "the share of the distances' variance in a sentence that the BPE labels beside"
-    " each gap explain; at 100 a tree says no more than which words are split",
-}
 TREES = [
     "induced", "right-branching", "right-branching-with-punctuation", "right-branching-punctuation-high",
     "left-branching", "left-branching-with-punctuation", "balanced", "balanced-with-punctuation",
@@ -87,7 +80,7 @@ def write_parse_table(
         _table(title, part, name, spans, systems, directions)
         for name, part in runs.groupby("protocol", sort=False)
     ]
-    write_tables(output, tables, more=[_diagnostics(inputs, systems, directions)])
+    write_tables(output, tables)
     write_csv(output, runs)
 
 
@@ -147,7 +140,9 @@ def _table(
                 scores = _scores(here, tree, system, metric)
                 run = (runs["corpus"].iloc[0], direction, system) if system else None
                 test = tests.get(system, {}) if metric == "f1" and len(scores) else {}
-                column.append(Value.over_seeds(scores, run=run, **test))
+                mean = float(scores.mean()) if len(scores) else None
+                sd = scores.std(ddof=1) if len(scores) > 1 else None
+                column.append(Value(mean, sd=sd, run=run, **test))
             rivals = (None if row[1] == "oracle" else one.mean for row, one in zip(rows, column, strict=True))
             for (_, cells), one, best in zip(table.rows, column, highest(rivals, 2), strict=True):
                 cells.append(replace(one, best=best))
@@ -224,36 +219,3 @@ def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequenc
             which = "all seeds" if absent == seeds else "seed " + ", ".join(map(str, absent))
             parts.append(f"{systems[system]} {arrow(direction)} ({which})")
     return [f"Missing runs: {'; '.join(parts)}."] if parts else []
-
-
-def _diagnostics(parses: Sequence[Path], systems: Mapping[str, str], directions: Sequence[str]) -> Layout:
-    """A table for the page alone: the diagnostics `RESTS` of induced trees."""
-    read = [*map(read_json, parses)]
-    table = Layout(
-        "What the trees rest on", ["Trees"], [(arrow(name), head) for name in directions for head in RESTS]
-    )
-    for system, label in systems.items():
-        row = []
-        for direction in directions:
-            runs = [run for run in read if (run["direction"], run["system"]) == (direction, system)]
-            shares = pd.DataFrame([_rests_on(run) for run in runs], columns=[*RESTS], dtype=float)
-            row += [Value.over_seeds(shares[head].dropna(), digits=1) for head in RESTS]
-        table.rows.append(([label], row))
-    table.notes = ["; ".join(f"{head}: {meaning}" for head, meaning in RESTS.items()) + "."]
-    rules = {run["direction"]: run["punctuation"] for run in read if "punctuation" in run}
-    table.notes += [
-        f"{arrow(name)}: {punctuation_rule(rules[name])}."
-        for name in directions
-        if name in rules and rules[name]["by_characters"]
-    ]
-    return table
-
-
-def _rests_on(run: Mapping[str, Any]) -> list[float | None]:
-    """The values of `RESTS` in percent; None if there is nothing to divide by."""
-    cut, ties, explained = (
-        run.get(key) for key in ("cut_words", "ties", "explained_by_labels_within_sentences")
-    )
-    parts = [(cut, "cut", "split"), (ties, "tied", "splits")]
-    shares = [100 * part[one] / part[whole] if part and part[whole] else None for part, one, whole in parts]
-    return [*shares, None if explained is None else 100 * explained]

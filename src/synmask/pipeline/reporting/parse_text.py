@@ -1,7 +1,9 @@
 """The scores of one parse as tables for the terminal. It works without pandas, whose import takes 0.4 s."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from tabulate import tabulate
 
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, METRICS, PARSE_SCORES
 
@@ -21,15 +23,12 @@ def as_text(result: dict) -> str:
     lines = []
     for name, protocol in result["protocols"].items():
         sentences = f"{protocol['sentences']} sentences"
-        lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", *_lines(protocol["rows"], PARSE_SCORES), ""]
-        if name == "words":
-            for key in ("recall_by_label", "recall_by_length", "f1_by_length", "f1_by_sentence_length"):
-                shown = dict(list(protocol[key].items())[:10])
-                keys = [*next(iter(shown.values()), {})]
-                lines += [f"{name}: {key.replace('_', ' ')}", *_lines(shown, keys), ""]
+        lines += [f"{name}: {PROTOCOLS[name]}; {sentences}", _table(protocol["rows"]), ""]
+        if labels := dict(list(protocol.get("recall_by_label", {}).items())[:10]):
+            lines += [f"{name}: recall by label", _table(labels), ""]
     if result["dependencies"]:
         lines += [f"{DEPENDENCIES}: {PROTOCOLS[DEPENDENCIES]}; {result['dependencies']['words']} words"]
-        lines += [*_lines(result["dependencies"]["rows"], ATTACHMENT), ""]
+        lines += [_table(result["dependencies"]["rows"]), ""]
     if how := result.get("punctuation"):  # older files lack it, and `failed`
         lines.append(punctuation_rule(how))
     if result["unparsed"]:
@@ -60,13 +59,8 @@ def punctuation_rule(found: Mapping[str, Any]) -> str:
     return said
 
 
-def _lines(rows: dict[str, dict[str, float]], keys: Sequence[str]) -> list[str]:
-    """The values of `keys` in each row, below their heads."""
-    width = max(map(len, rows), default=0)
-    heads = [LABELS.get(key, key) for key in keys]
-    lines = [" " * (width + 4) + "  ".join(f"{head:>7}" for head in heads)]
-    for name, row in rows.items():
-        cells = (f"{row[key]:.2f}" if isinstance(row[key], float) else str(row[key]) for key in keys)
-        texts = (cell.rjust(max(7, len(head))) for cell, head in zip(cells, heads, strict=True))
-        lines.append(f"  {name:<{width}}  " + "  ".join(texts))
-    return lines
+def _table(rows: dict[str, dict[str, float]]) -> str:
+    """Named rows of numbers below their heads."""
+    lines = [[name, *row.values()] for name, row in rows.items()]
+    heads = ["", *(LABELS.get(key, key) for key in next(iter(rows.values()), {}))]
+    return tabulate(lines, heads, tablefmt="plain", floatfmt=".2f")

@@ -29,21 +29,15 @@ from synmask.pipeline.reporting.entries import (
     summary,
 )
 from synmask.pipeline.reporting.examples import Example, Name, examples
-from synmask.pipeline.reporting.headline import findings, probability
 from synmask.pipeline.reporting.html import part, policy
-from synmask.pipeline.reporting.layout import arrow, read_tables, signed
+from synmask.pipeline.reporting.layout import arrow, probability, read_tables, signed
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {
-    "bleu": "BLEU of the systems",
     "curves": "Training and validation loss",
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
-    "source": "BLEU by kind of sentence",
-    "sweep": "BLEU by setting",
-    "tasks": "Scores by task",
-    "tree": "Trees of one sentence",
 }
 COST = {metric.label for metric in METRICS.values() if not metric.contest}
 
@@ -139,7 +133,6 @@ def _experiment(entry: ExperimentPlan, captions: Path) -> dict[str, Any]:
         "summary": summary(runs),
         "settings": settings(runs),
         "tables": tables,
-        "findings": [] if translates else [found for _, each in tables for found in findings(each)],
         "figures": _figures(entry["figures"], entry["name"], captions),
         "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
         "absent": _absent([*entry["tables"], *entry["figures"], *(path for _, path in pages)]),
@@ -194,5 +187,5 @@ def _examples(
         return None
     hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
     signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
-    found = examples(*texts, hypotheses, language=target, lowercase="case:lc" in signature)
+    found = examples(*texts, hypotheses, lowercase="case:lc" in signature)
     return (list(hypotheses), found) if found else None

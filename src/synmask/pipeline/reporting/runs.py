@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,11 +15,10 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.base import Translation, Validation
-from synmask.pipeline.config.claims import OF_HEADS
 from synmask.pipeline.config.table_plan import AVERAGE
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS
-from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.files import UserError, read_csv, read_json
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
 
 RUN = ["corpus", "direction", "system", "seed"]
@@ -26,10 +26,7 @@ SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit", "diverged"]
-OUTPUTS = [
-    "model",
-    "answers",
-]  # checksums: of weights; of the test set's translations, or a part's answers
+OUTPUTS = ["model", "answers"]  # checksums: of weights; of the test set's translations, or a part's answers
 SETTINGS = ["settings", "decoding"]  # as JSON with sorted keys
 
 
@@ -45,21 +42,19 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     """
     rows = []
     for path in paths:
-        run = _read(path, [*RUN, "scores", "signatures"])
-        _require(run["scores"], ["valid", "test"], path, "scores")
-        _require(run["signatures"], SCORES, path, "signatures")
-        row = {key: run[key] for key in RUN} | {key: run.get(key) for key in COSTS}
-        row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
-        for split, columns in (("test", SCORES), ("valid", VALID_SCORES)):
-            _require(run["scores"][split], SCORES, path, f"scores.{split}")
-            row |= {c: _finite(run["scores"][split][m]) for c, m in zip(columns, SCORES, strict=True)}
-        row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
-        row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
-        row["model"] = (run.get("model") or {}).get("test")
-        row["answers"] = (run.get("hypotheses") or {}).get("test")
-        row["counts"] = Path(path).with_name("sentences.csv")
-        row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
-        row["memory"] = _finite(run.get("memory"))
+        run = read_json(path)
+        with _complete(path):
+            row = {key: run[key] for key in RUN} | {key: run.get(key) for key in COSTS}
+            row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
+            for split, columns in (("test", SCORES), ("valid", VALID_SCORES)):
+                row |= {c: _finite(run["scores"][split][m]) for c, m in zip(columns, SCORES, strict=True)}
+            row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
+            row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
+            row["model"] = (run.get("model") or {}).get("test")
+            row["answers"] = (run.get("hypotheses") or {}).get("test")
+            row["counts"] = Path(path).with_name("sentences.csv")
+            row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
+            row["memory"] = _finite(run.get("memory"))
         rows.append(row)
     if not rows:
         raise UserError("no scores.json given; name at least one run")
@@ -91,24 +86,14 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield head | where | {key: _finite(scores[key]) for key in keys}
 
 
-def read_recalls(path: Path) -> dict[str, dict[str, float]]:
-    """Recall by label of a parse.json, by the protocol "words": label → kind of tree → percentage."""
-    run = read_json(path)
-    with _complete(path):
-        return {
-            label: {tree: _finite(recall) for tree, recall in recalls.items()}
-            for label, recalls in run["protocols"]["words"]["recall_by_label"].items()
-        }
-
-
 def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
     """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree."""
     found = {}
     for path in paths:
-        run = _read(path, ["direction", "system", "seed", "counts"])
+        run = read_json(path)
         with _complete(path):
             for name, protocol in run["counts"].items():
-                _require(protocol, ["gold", "induced", "right-branching"], path, f"counts.{name}")
+                itemgetter("gold", "induced", "right-branching")(protocol)  # all there
                 gold = np.array(protocol["gold"])
                 found[run["direction"], run["system"], run["seed"], name] = {
                     tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
@@ -120,36 +105,7 @@ def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[s
 
 def read_history(path: Path, *columns: str) -> pd.DataFrame:
     """A history.csv, one row per epoch, which must have these columns."""
-    try:
-        history = pd.read_csv(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; make this run first") from None
-    except ValueError as error:
-        raise UserError(f"{path}: not a table ({error}); train again") from None
-    lacking = {*columns} - {*history.columns}
-    if lacking:
-        raise UserError(f"{path}: no column {', '.join(sorted(lacking))}; train again")
-    return history
-
-
-def read_head_scores(paths: Iterable[Path]) -> list[dict[str, dict[str, tuple[float, Counts]]]]:
-    """Of each heads.json: metric → row → percentage, and counts of right heads."""
-    found = []
-    for path in paths:
-        run = _read(path, ["counts", *OF_HEADS])
-        with _complete(path):
-            found.append(
-                {
-                    metric: {row: _heads(run, metric, row) for pair in pairs.items() for row in pair}
-                    for metric, pairs in OF_HEADS.items()
-                }
-            )
-    return found
-
-
-def _heads(run: Mapping[str, Any], metric: str, row: str) -> tuple[float, Counts]:
-    counts = run["counts"][metric]
-    return _finite(run[metric][row]), Counts(np.array(counts["right"][row]), 2 * np.array(counts["words"]))
+    return read_csv(path, columns, "train again")
 
 
 def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -161,33 +117,28 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> p
     Raises:
         UserError: runs of one system and task were trained with different settings.
     """
-    named, rows = _named(columns), []
+    named = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
+    rows = []
     for path in paths:
-        run = _read(path, ["corpus", "task", "scores"])
-        whole = {run["system"]: run["scores"]} if "system" in run else run["scores"]
-        settings = json.dumps({key: run.get(key) for key in ("settings", "weights")}, sort_keys=True)
-        head = {"corpus": run["corpus"], "seed": run.get("seed", 0), "settings": settings}
-        head |= {key: run.get(key) for key in COSTS}
-        head["counts"] = Path(path).with_name("examples.csv") if "system" in run else None
-        for system, parts in whole.items():
-            for part, scores in parts.items():
+        run = read_json(path)
+        with _complete(path):
+            whole = {run["system"]: run["scores"]} if "system" in run else run["scores"]
+            settings = json.dumps({key: run.get(key) for key in ("settings", "weights")}, sort_keys=True)
+            head = {"corpus": run["corpus"], "seed": run.get("seed", 0), "settings": settings}
+            head |= {key: run.get(key) for key in COSTS}
+            head["counts"] = Path(path).with_name("examples.csv") if "system" in run else None
+            for system, part in ((system, part) for system, parts in whole.items() for part in parts):
                 place = (run["corpus"], run["task"], part)
                 if place not in named:
                     raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
-                metric = TASK_METRICS[run["task"]][0]
-                _require(scores, [metric], path, f"scores.{part}")
-                row = {"direction": named[place], "system": system, "glue": _finite(scores[metric])}
+                score = whole[system][part][TASK_METRICS[run["task"]][0]]
+                row = {"direction": named[place], "system": system, "glue": _finite(score)}
                 row["answers"] = (run.get("answers") or {}).get(part)
                 rows.append(head | row)
     table = pd.DataFrame(rows)
     for _, group in table.groupby(["corpus", "direction", "system"]):
         _same(group, "settings")
     return table
-
-
-def _named(columns: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
-    """(benchmark, task, part) → the name of its column."""
-    return {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
 
 
 def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -276,15 +227,3 @@ def _complete(path: Path) -> Iterator[None]:
         yield
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: no {error} in it; delete it and make it again") from None
-
-
-def _read(path: Path, keys: Sequence[str]) -> dict[str, Any]:
-    run = read_json(path)
-    _require(run, keys, path, "the file")
-    return run
-
-
-def _require(value: object, keys: Iterable[str], path: Path, where: str) -> None:
-    lacking = [key for key in keys if not isinstance(value, dict) or key not in value]
-    if lacking:
-        raise UserError(f"{path}: no {', '.join(lacking)} in {where}; delete it and make it again")

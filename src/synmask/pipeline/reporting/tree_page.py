@@ -1,7 +1,7 @@
 """A page to browse trees sentence by sentence, gold and induced ones side by side."""
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -33,6 +33,12 @@ KEY = (
 )
 
 
+CONTROLS = (
+    '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
+    '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output></form>'
+)
+
+
 def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
     """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
 
@@ -50,7 +56,7 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str
 
     Sentences without words, of empty lines or failed parses, are left out. The section has its own style and
     script and loads nothing; its classes begin with "tree-". Without JavaScript every sentence unfolds by
-    itself; with it, one is shown at a time, to step, search and order.
+    itself; with it, one is shown at a time.
 
     Args:
         gold: the gold trees of N sentences.
@@ -68,7 +74,7 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str
         [
             '<div class="tree-section">',
             f"<style>{part('tree_page.css')}</style>",
-            _controls(list(induced)),
+            CONTROLS,
             KEY,
             *sentences,
             f"<script>{part('tree_page.js')}</script>",
@@ -92,39 +98,55 @@ def page(title: str, fragment: str) -> str:
 """
 
 
-def _controls(labels: list[str]) -> str:
-    orders = "".join(
-        f"<option value={number}>F1 of {escape(label)}, lowest first</option>"
-        for number, label in enumerate(labels)
-    )
+def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
+    """The trees of one sentence below each other, as an SVG file.
+
+    Args:
+        parses: title → parse, as `sentence` was made from.
+    """
+    parts, top, wide = [], 0, 0.0
+    for title, drawing in sentence.drawings.items():
+        parse = parses.get(title)
+        content, width, height = _drawn(drawing, sentence, parse and replace(parse, parents=None))
+        heading = escape(sentence.heading(title, "green"))
+        parts.append(f'<text x="4" y="{top + FONT}" style="text-anchor:start">{heading}</text>')
+        parts.append(f'<g transform="translate(0 {top + STEP})">{content}</g>')
+        top, wide = top + STEP + height + FONT, max(wide, width, LETTER * len(heading))
+    style = part("tree_page.css").replace("Canvas", "white")
     return (
-        '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
-        '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output>'
-        '<label>Search <input type="search" class="tree-search"></label>'
-        f'<label>Order <select class="tree-order"><option value="">length</option>{orders}</select></label>'
-        "</form>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tree-svg" width="{wide:.0f}" height="{top}" '
+        f'viewBox="0 0 {wide:.0f} {top}" style="min-width:0;width:auto;max-width:none;background:white">\n'
+        f"<style>{style}</style>\n" + "\n".join(parts) + "\n</svg>\n"
     )
 
 
 def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse], *, shown: bool) -> str:
-    f1 = [round(sentence.f1(label), 1) for label in parses]
     headings = {"gold": sentence.heading("gold", "")}
-    headings |= {
-        label: sentence.heading(label, f"F1 {score}") for label, score in zip(parses, f1, strict=True)
-    }
+    headings |= {label: sentence.heading(label, f"F1 {sentence.f1(label):.1f}") for label in parses}
     drawn = "".join(
         _figure(drawing, sentence, parses.get(title), headings[title])
         for title, drawing in sentence.drawings.items()
     )
     text = escape(" ".join(sentence.drawings["gold"].leaves))
     return (
-        f'<details class="tree-sentence" data-f1="{json.dumps(f1)}"{" open" * shown}>'
+        f'<details class="tree-sentence"{" open" * shown}>'
         f'<summary class="tree-text">{number}. {text}</summary><div class="tree-row">{drawn}</div></details>'
     )
 
 
 def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
-    """One tree with its name: paths for its constituents, leaves, lines under split words, bars below."""
+    """One tree with its name."""
+    content, width, height = _drawn(drawing, sentence, parse)
+    return (
+        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
+        f"<figcaption>{escape(name)}</figcaption>"
+        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
+        f'role="group" aria-label="{escape(name, quote=True)}">{content}</svg></figure>'
+    )
+
+
+def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[str, float, int]:
+    """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
@@ -144,16 +166,13 @@ def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name
         marks = [f"M{places[start]:.1f} {line + 5}H{places[end - 1]:.1f}" for start, end in split]
         more, height = _bars(parse, places, height + BAR + 4), height + BAR + 8
     words = [_word(leaf, index, places, line, width, parse) for index, leaf in enumerate(drawing.leaves)]
-    return (
-        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
-        f"<figcaption>{escape(name)}</figcaption>"
-        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
-        f'role="group" aria-label="{escape(name, quote=True)}">'
+    content = (
         f'<path class="tree-plain" d="{"".join(lines[False])}"/>'
         f'<path class="tree-right" d="{"".join(lines[True])}"/>'
         f'<path class="tree-split" d="{"".join(marks)}"/>{more}'
-        f"{''.join(labels)}{''.join(words)}</svg></figure>"
+        f"{''.join(labels)}{''.join(words)}"
     )
+    return content, width, height
 
 
 def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:

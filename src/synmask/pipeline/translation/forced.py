@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from synmask.pipeline.evaluation.run_scores import PROBABILITY
+from synmask.pipeline.evaluation.sentences import PROBABILITY
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.training.binarise import encode
 from synmask.pipeline.translation.inputs import batches

@@ -8,7 +8,6 @@ from typing import Any
 
 from synmask.pipeline.config import Config, as_json
 from synmask.pipeline.config.base import sides
-from synmask.pipeline.config.claims import Claims, check_claims
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import PARSED
 from synmask.pipeline.config.sections import Experiment, Table
@@ -28,7 +27,6 @@ from synmask.pipeline.paths import (
     filled,
     run_file,
     table_file,
-    task_figure,
 )
 from synmask.pipeline.tasks import SUBMISSION
 
@@ -38,7 +36,6 @@ SHOWN = (
     "hypothesis.test.txt",
     "sentences.csv",
 )  # files of each run that a page reads
-OF_CLAIMS = ("scores.json", "history.csv", "sentences.csv")  # files of each run that decide claims
 
 
 class Targets:
@@ -77,8 +74,7 @@ class Targets:
         """The tables, figures and models of a target; with `partial`, its tables."""
         if self.config.partial:
             return self.target_tables(target)
-        drawn = [task_figure(n) for n in self.config.tables_of(target) if n in self.benchmark_tables]
-        files = [*self.target_tables(target), *drawn]
+        files = self.target_tables(target)
         for name in self.config.own_experiments(target):
             files += [*self.figures(name), *self._pages(name), *self.run_files(name, "average.pt")]
             files += self.run_files(name, "template/scores.json", self._templated(name))
@@ -219,15 +215,11 @@ class Targets:
 
     def figures(self, experiment: str) -> list[str]:
         stem = f"{FIGURES}/{experiment}"
-        files = [f"{stem}-bleu.svg"]
-        if self.config.swept_setting(experiment):
-            files.append(f"{stem}-sweep.svg")
+        files = []
         for direction in self.entry(experiment).directions:
-            files += [f"{stem}-{direction}-{name}.svg" for name in ("source", "curves")]
+            files.append(f"{stem}-{direction}-curves.svg")
             if self.inducing(experiment, "heads"):
                 files.append(f"{stem}-{direction}-distribution.svg")
-            if self._drawn(experiment, direction):
-                files.append(f"{stem}-{direction}-tree.svg")
         return files
 
     def tree_pages(self, experiment: str) -> list[tuple[str, str]]:
@@ -258,35 +250,12 @@ class Targets:
         read = self.plan(table)
         return self.available(task_files(read)) if "glue" in read["metrics"] else []
 
-    # ---- claims --------------------------------------------------------------------------------------------
-
-    def claim_files(self, claims: Claims) -> list[str]:
-        """The scores, histories, parsing scores and counts per sentence that decide claims.
-
-        Raises:
-            Fault: the claims do not fit the configuration (`check_claims`).
-        """
-        check_claims(self.config, claims)
-        files, runs = [], set()
-        for name in claims.experiments:
-            runs |= {*self.runs(name)}
-            files += [path for kind in OF_CLAIMS for path in self.run_files(name, kind)]
-            files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
-        contrasts = [contrast for claim in claims.claims for contrast in claim.contrasts]
-        probed = {one.system for one in contrasts if one.probed}
-        files += [
-            run_file(claims.corpus, direction, system, seed, "heads.json")
-            for direction, system, seed in sorted(runs)
-            if system in probed
-        ]
-        return self.available([*dict.fromkeys(files)])
-
     # ---- a page --------------------------------------------------------------------------------------------
 
     def page_files(self, page: str) -> list[str]:
         """The files that a page shows; with `partial`, it uses figures as they are."""
         made, tables = not self.config.partial, self._page_benchmarks(page)
-        files = [METHOD, *map(table_file, tables), *(map(task_figure, tables) if made else ())]
+        files = [METHOD, *map(table_file, tables)]
         for name in self._page_experiments(page):
             files += self.experiment_tables(name)
             files += [path for shown in SHOWN for path in self.run_files(name, shown)]
@@ -301,41 +270,35 @@ class Targets:
         titles = [part["title"] for part in parts]
         target = page.removeprefix("report").removeprefix("-") or "all targets"
         title = " · ".join(titles) if len(titles) <= 3 else target
-        claims = self._page_claims(self._page_experiments(page))
+        contrasts = self._page_contrasts(self._page_experiments(page))
         return as_json(
-            {"title": f"Report: {title}", "figures": [METHOD], "experiments": parts, "claims": claims}
+            {"title": f"Report: {title}", "figures": [METHOD], "experiments": parts, "contrasts": contrasts}
         )
 
-    def _page_claims(self, experiments: Iterable[str]) -> list[dict[str, Any]]:
-        """The claims that a page tests, by corpus (`Claims`): on each system's BLEU against that of the
-        first of its experiment, and on the F1 of its trees against right-branching ones."""
-        found: dict[str, dict[str, dict[str, Any]]] = {}
-        named: dict[str, list[str]] = {}
+    def _page_contrasts(self, experiments: Iterable[str]) -> list[dict[str, Any]]:
+        """The tests of a page, by corpus (`CorpusContrasts`): each system's BLEU against that of the first of
+        its experiment, and the F1 of its trees against right-branching ones."""
+        found: dict[str, dict[str, Any]] = {}
         for name in experiments:
             entry = self.entry(name)
             first, *others = entry.systems
             tests: list[dict[str, Any]] = [
                 {
                     "system": system,
-                    "baseline": first,
+                    "rival": first,
                     "metric": "sacrebleu",
                     "gain": self._published_gains(entry.corpus, system, first),
                 }
                 for system in others
             ]
             if "parsing" in entry.tables and any(self.gold_trees(name, one) for one in entry.directions):
-                trees = {"trivial": "right-branching", "metric": "f1_words"}
+                trees = {"rival": "right-branching", "trivial": True, "metric": "f1_words"}
                 tests += [{"system": system, **trees} for system in self.inducing(name)]
-            named.setdefault(entry.corpus, []).append(name)
-            for test in tests:
-                what = f"{test['system']} against {test.get('baseline') or test['trivial']}, {test['metric']}"
-                refuted = "a difference significantly below 0, or below the paper's gain if there is one"
-                claim = {"name": what, "claim": what, "refuted": refuted, "contrasts": [test]}
-                found.setdefault(entry.corpus, {}).setdefault(what, claim)
-        return [
-            {"corpus": corpus, "experiments": named[corpus], "claims": [*claims.values()]}
-            for corpus, claims in found.items()
-        ]
+            new = {"corpus": entry.corpus, "experiments": [], "contrasts": []}
+            part = found.setdefault(entry.corpus, new)
+            part["experiments"].append(name)
+            part["contrasts"] += [test for test in tests if test not in part["contrasts"]]
+        return [*found.values()]
 
     def _published_gains(self, corpus: str, system: str, baseline: str) -> dict[str, float]:
         """Direction → the paper's gain in BLEU on this corpus, or else on IWSLT14."""
@@ -389,7 +352,7 @@ class Targets:
             "systems": self.labels(system for system in table.systems if system in self.config.systems),
             "seeds": self.config.benchmark_seeds(table.benchmark),
             "tables": [table_file(name)],
-            "figures": [task_figure(name)],
+            "figures": [],
             "columns": {column: task for task, entry in tasks.items() for column in entry.columns},
             "metrics": {part: part.replace("_", ", ") for part in parts},
         }

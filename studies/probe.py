@@ -1,10 +1,15 @@
+#!/usr/bin/env python3
 """Whether induced dependencies say more than the order of words: simple rules, and linear probes.
 
-Half of the sentences choose the rule and train the probes, the other half scores them.
+    python studies/probe.py GOLD.trees GOLD.heads results/CORPUS/DIRECTION/SYSTEM/seedN/trees.jsonl
+
+writes heads.json beside the induced trees, for studies/verdict.py. Half of the sentences choose the rule and
+train the probes, the other half scores them.
 """
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from synmask.pipeline.evaluation import attachment
-from synmask.pipeline.evaluation.records import made
 from synmask.pipeline.files import UserError, write_json
-from synmask.pipeline.options import BY_HAND, RunJson
 from synmask.pipeline.syntax.parses import Parse, check_words, read_predictions
 from synmask.pipeline.syntax.tree import counted_words, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
@@ -49,26 +52,6 @@ class SentenceWords:
     gold: np.ndarray
     induced: np.ndarray
     parser: np.ndarray
-
-
-def probe(
-    *,
-    gold: Path,
-    heads: Path,
-    predicted: Path,
-    run: RunJson = BY_HAND,
-    output: Path,
-) -> None:
-    """Test whether induced heads say more than the order of words: simple rules, and linear probes.
-
-    Args:
-        gold: A bracketed treebank.
-        heads: Its dependency heads, one sentence per line.
-        predicted: Output of `parse`, of a system that induces heads.
-        run: The run: corpus, direction, system, seed.
-        output: heads.json.
-    """
-    write_json(output, {**run} | evaluate_files(gold, heads, predicted) | made())
 
 
 def evaluate_files(gold: Path, heads: Path, predicted: Path) -> dict:
@@ -286,3 +269,12 @@ def _counts(rows: dict[str, list[np.ndarray]]) -> dict[str, object]:
         "words": words,
         "right": {name: [int(one.sum()) for one in right] for name, right in rows.items()},
     }
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(f"usage: {sys.argv[0]} GOLD.trees GOLD.heads trees.jsonl")
+    try:
+        write_json(Path(sys.argv[3]).with_name("heads.json"), evaluate_files(*map(Path, sys.argv[1:])))
+    except UserError as error:
+        sys.exit(str(error))

@@ -3,11 +3,11 @@
 import json
 
 import numpy as np
+import probe
 import pytest
+from probe import SentenceWords, evaluate, evaluate_files, sentence_of
 from scipy.optimize import check_grad
 
-from synmask.pipeline.evaluation import probe
-from synmask.pipeline.evaluation.probe import SentenceWords, evaluate, evaluate_files, sentence_of
 from synmask.pipeline.files import UserError
 from synmask.pipeline.syntax.parses import Parse
 

@@ -1,0 +1,222 @@
+"""Contrasts between the runs of systems: differences, both tests, Holm's correction, verdicts."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from synmask.pipeline.config.base import Line, Section, SystemName
+from synmask.pipeline.evaluation.bootstrap import f1
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
+from synmask.pipeline.evaluation.significance import LEVEL, compare, holm, over_seeds, seeds_needed
+from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
+
+SAMPLES = 10_000  # of a test: Holm's correction asks for small p
+RELEVANT = {"sacrebleu": 0.5, "perplexity": -0.1}  # gains, if the paper names none; of F1 and heads:
+RELEVANT_POINTS = 5.0
+Verdict = Literal["holds", "does not hold", "cannot tell"]
+
+
+class Contrast(Section):
+    """A system against another, or against trees that need no parser.
+
+    Attributes:
+        rival: a system, or a row of parse.json, such as right-branching.
+        trivial: whether the rival is such trees.
+        metric: sacrebleu, f1_words or f1_paper.
+        row: the system's own row of parse.json.
+        gain: the difference between the paper's numbers, by direction.
+    """
+
+    system: SystemName
+    rival: Line
+    trivial: bool = False
+    metric: Line
+    row: Line = "induced"
+    gain: dict[Line, float] = Field(default_factory=dict)
+
+
+@dataclass
+class Found:
+    """One contrast in one direction: the scores of its seeds and the results of the tests.
+
+    Attributes:
+        rival_seeds: 0 for trivial trees, whose score is one number in `theirs`.
+        p_gain_test_set, p_gain_seeds: of a difference as large as the gain.
+        needed: seeds per side, by the test over the seeds.
+        p: the larger p, adjusted for the number of contrasts.
+        p_gain: likewise, for the number of contrasts with a gain; 1 if it is reached.
+    """
+
+    direction: str
+    system: str
+    rival: str
+    metric: str
+    seeds: int
+    rival_seeds: int
+    mean: float
+    rival_mean: float
+    difference: float
+    low: float
+    high: float
+    p_test_set: float
+    p_seeds: float
+    gain: float | None
+    p_gain_test_set: float | None
+    p_gain_seeds: float | None
+    needed: int | None = None
+    p: float = 1.0
+    p_gain: float | None = None
+    verdict: Verdict = "cannot tell"
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] | float = 0.0
+
+    @property
+    def sign(self) -> int:
+        """-1 if lower is better."""
+        return -1 if self.metric == "perplexity" else 1
+
+
+class Runs:
+    """The results of runs, given as their folders: …/DIRECTION/SYSTEM/seedN."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self.folders: dict[tuple[str, str], dict[int, Path]] = {}
+        for folder in sorted(folders, key=lambda path: int(path.name.removeprefix("seed"))):
+            direction, system, seed = folder.parts[-3:]
+            self.folders.setdefault((direction, system), {})[int(seed.removeprefix("seed"))] = folder
+
+    def directions(self) -> list[str]:
+        return sorted({direction for direction, _ in self.folders})
+
+    def seeds(self, direction: str, system: str, name: str) -> dict[int, Path]:
+        """Seed → its file of this name, if it exists."""
+        files = {seed: path / name for seed, path in self.folders.get((direction, system), {}).items()}
+        return {seed: path for seed, path in files.items() if path.exists()}
+
+    def scores(self, metric: str, direction: str, system: str, row: str = "induced") -> list[float]:
+        """Of each seed; `row` names the kind of trees."""
+        if metric == "sacrebleu":
+            if not (paths := self.seeds(direction, system, "scores.json")):
+                return []
+            scores = read_scores(paths.values())
+            check_alike(scores)
+            return [*scores["sacrebleu"]]
+        paths = self.seeds(direction, system, "parse.json")
+        return [*read_parse_scores(paths.values(), metric.removeprefix("f1_"), row)["f1"]]
+
+    def counts(self, metric: str, direction: str, system: str, row: str = "induced") -> list:
+        """Of each seed the counts per sentence from whose sums `score_of(metric)` computes the score."""
+        if metric in OF_SENTENCES:
+            paths = self.seeds(direction, system, "scores.json").values()
+            found = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
+            for path in (path for path, counts in found.items() if counts is None):
+                raise UserError(f"{path.parent}/sentences.csv: no counts for {metric}; score it again")
+            return [*found.values()]
+        scored = self.seeds(direction, system, "parse.json").values()
+        counts = read_counts(path.with_name("parse_counts.json") for path in scored)
+        protocol = metric.removeprefix("f1_")
+        return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
+
+
+def score_of(metric: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Sums of counts over sentences → scores."""
+    return OF_SENTENCES[metric][1] if metric in OF_SENTENCES else f1
+
+
+def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[Found]]:
+    """Of each contrast, the results in the directions that have runs of both sides.
+
+    p-values are corrected by Holm's method, over all tests of no difference, and over all tests of a gain.
+    """
+    found = [[*_compared(contrast, runs)] for contrast in contrasts]
+    flat = [one for group in found for one in group]
+    for one, p in zip(flat, holm([max(one.p_test_set, one.p_seeds) for one in flat]), strict=True):
+        one.p = p
+    claimed = [one for one in flat if one.gain is not None]
+    smaller = [
+        max(one.p_gain_test_set, one.p_gain_seeds) if one.sign * (one.difference - one.gain) < 0 else 1.0
+        for one in claimed
+    ]
+    for one, p in zip(claimed, holm(smaller), strict=True):
+        one.p_gain = p
+    for one in flat:
+        one.verdict = verdict(one.sign * one.difference, one.p, one.p_gain)
+        wanted = one.gain or RELEVANT.get(one.metric, RELEVANT_POINTS)
+        one.needed = seeds_needed(one.ours, one.theirs, wanted, LEVEL / len(flat))
+    return found
+
+
+def _compared(contrast: Contrast, runs: Runs) -> Iterator[Found]:
+    for direction in runs.directions():
+        ours, theirs = _sides(contrast, runs.scores, direction)
+        if ours and theirs:
+            theirs = fmean(theirs) if contrast.trivial else theirs
+            effect = over_seeds(ours, theirs)
+            p, p_gain = _tests(contrast, direction, ours, theirs, runs)
+            yield Found(
+                direction, contrast.system, contrast.rival, contrast.metric,
+                seeds=len(ours),
+                rival_seeds=0 if contrast.trivial else len(theirs),
+                mean=fmean(ours),
+                rival_mean=theirs if contrast.trivial else fmean(theirs),
+                difference=effect.difference,
+                low=effect.low,
+                high=effect.high,
+                p_test_set=p[0],
+                p_seeds=p[1],
+                gain=contrast.gain.get(direction),
+                p_gain_test_set=p_gain[0],
+                p_gain_seeds=p_gain[1],
+                ours=ours,
+                theirs=theirs,
+            )  # fmt: skip
+
+
+def _sides(contrast: Contrast, read: Callable, direction: str) -> tuple[list, list]:
+    """Both sides' runs, as `read` finds them; trivial trees are in the files of the system."""
+    metric, row = contrast.metric, contrast.row
+    rival = (contrast.system, contrast.rival) if contrast.trivial else (contrast.rival, row)
+    return read(metric, direction, contrast.system, row), read(metric, direction, *rival)
+
+
+def _tests(
+    contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, runs: Runs
+) -> list[tuple[float | None, float | None]]:
+    """p over the sentences and p over the seeds (1 with too few seeds), of no difference and of the gain."""
+    counts, rival_counts = _sides(contrast, runs.counts, direction)
+    if contrast.trivial:
+        rival_counts = rival_counts[:1]  # alike for all runs
+    gain, score, found = contrast.gain.get(direction), score_of(contrast.metric), []
+    try:
+        for size in (0.0, gain):
+            if size is None:
+                found.append((None, None))
+                continue
+            test = compare(ours, theirs, counts, rival_counts, score=score, gain=size, samples=SAMPLES)
+            found.append((test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds))
+    except ValueError as error:
+        names = f"{direction}, {contrast.system} and {contrast.rival}"
+        raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
+    return found
+
+
+def verdict(difference: float, p: float, p_gain: float | None) -> Verdict:
+    """Whether a contrast confirms a claimed gain.
+
+    It "holds" if the difference is positive and significant. It "does not hold" if the difference is negative
+    and significant, or significantly smaller than the paper's gain. Else we "cannot tell".
+
+    Args:
+        p: of no difference, adjusted for the number of contrasts.
+        p_gain: of a difference as large as the paper's gain or larger, adjusted for the number of contrasts
+            with a gain; None if the claim has no number.
+    """
+    if p < LEVEL:
+        return "holds" if difference > 0 else "does not hold"
+    return "does not hold" if p_gain is not None and p_gain < LEVEL else "cannot tell"
