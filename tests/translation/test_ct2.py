@@ -9,7 +9,7 @@ from synmask.pipeline.text.bpe import join_subwords
 from synmask.pipeline.translation.ct2 import export_ctranslate2
 from synmask.pipeline.translation.model import Model
 
-SEED = 0  # of parameters with which translations differ
+SEED = 4  # of parameters with which translations differ
 LINES = ["a bb d", "jj ef", "ghi a cc cc d", "a", "bb jj ghi ef d a a cc", "cc d a ef ef"]
 BPE = [
     "a bb d",

@@ -13,9 +13,8 @@ from typing import Any
 import yaml
 
 from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
-from synmask.pipeline.evaluation.contrasts import effect
 from synmask.pipeline.evaluation.sentences import read_sentences
-from synmask.pipeline.evaluation.significance import compare
+from synmask.pipeline.evaluation.significance import compare, over_seeds
 from synmask.pipeline.files import read_object
 
 BASELINE = "transformer"
@@ -77,7 +76,7 @@ def _against_baseline(run: Path) -> list[str]:
     bleu = [[float(bleu_of_counts(table.sum(axis=0))) for table in side] for side in counts]
     tables = [[list(table.T) for table in side] for side in counts]
     p = compare(*bleu, *tables, score=bleu_of_counts)
-    found = effect(*bleu)
+    found = over_seeds(*bleu)
     seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+.2f} to {found.high:+.2f}"
     told = f"test sacreBLEU {found.difference:+.2f} ({seeds}; p = {p.p:.3f}"
     return [f"Against `{BASELINE}` with {len(sides[1])} seeds: {told} over sentences and seeds)."]

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from synmask.pipeline.config.base import Language
 from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, score
-from synmask.pipeline.evaluation.contrasts import LEVEL, effect, holm, seeds_needed
+from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
 from synmask.pipeline.options import Lowercase
@@ -113,7 +113,7 @@ def compare(
         return
     groups = _groups([*read_lines(reference)], train)
     hypotheses = {(one.name, seed): path for one in read for seed, path in enumerate(one.files, start=1)}
-    shown = examples(source or reference, reference, hypotheses, **how)
+    shown = examples(source or reference, reference, hypotheses, lowercase=lowercase)
     with all_writing([f"{output}.csv", f"{output}.html"]) as (table, page):
         plain = [[cell.replace("−", "-") for cell in row] for row in rows]
         csv.writer(table, lineterminator="\n").writerows([HEADS, *plain])
@@ -144,7 +144,7 @@ def _rows(systems: Sequence[System], gain: float) -> list[list[str]]:
     corrected = holm([one.p for one in found])
     rows = [[*_scores(base), *[""] * 6]]
     for one, tested, p in zip(rivals, found, corrected, strict=True):
-        size = effect(one.bleu, base.bleu)
+        size = over_seeds(one.bleu, base.bleu)
         interval = f"{signed(size.low)} to {signed(size.high)}" if math.isfinite(size.low) else "one seed"
         needed = seeds_needed(one.bleu, base.bleu, gain, LEVEL / len(rivals))
         seeds = "" if tested.p_seeds is None else f"{tested.p_seeds:.3f}"
