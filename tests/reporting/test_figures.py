@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -14,6 +15,25 @@ from synmask.pipeline.reporting import figures, style
 
 TOKENS = ["die", "Fracht@@", "raum@@", "ung", "in", "den", "Häfen", ",", "sagte", "sie", "."]
 LABELS = {"transformer": "Transformer", "grammar": "Grammar"}
+
+
+def swept(folder):
+    """scores.json of three systems of two seeds that differ in bpe_dim."""
+    paths = []
+    for size in (2, 16, 256):
+        for seed in (1, 2):
+            named = dict.fromkeys(["sacrebleu", "bleu_tokenised", "chrf"], 30.0 + seed + size / 64)
+            valid = dict.fromkeys(named, 40.0 + seed - abs(size - 16) / 64)
+            run = {"corpus": "demo", "direction": "de-en", "system": f"dim{size}", "seed": seed}
+            run |= {"scores": {"valid": valid, "test": named}, "signatures": dict.fromkeys(named, "s")}
+            run["settings"] = {"system": {"options": {"bpe_dim": size, "bpe": "add"}}}
+            paths.append(folder / f"dim{size}-{seed}.json")
+            paths[-1].write_text(json.dumps(run))
+    return paths
+
+
+def draw_sweep(folder, out, setting="system.options.bpe_dim"):
+    figures.sweep_figure(inputs=swept(folder), setting=setting, output=out)
 
 
 @pytest.fixture
@@ -31,13 +51,14 @@ def histories(tmp_path):
 
 
 @pytest.fixture
-def draw(histories):
+def draw(histories, tmp_path):
     """name → a function that writes this figure at a stem."""
     matrix = np.full((len(TOKENS), len(TOKENS)), 1 / len(TOKENS))
     long = [*TOKENS, *TOKENS[:-1], "verschwendungs@@"]
     assert len(long) == 22
     return {
         "curves": lambda out: figures.curves(histories, out, LABELS),
+        "sweep": lambda out: draw_sweep(tmp_path, out),
         "distribution": lambda out: figures.heat_map(TOKENS, matrix, out, "P_D"),
         "large": lambda out: figures.heat_map(long, np.full((22, 22), 1 / 22), out, "P_D"),
         "small": lambda out: figures.heat_map(["a", "b"], np.eye(2), out, "A heading wider than the map"),
@@ -63,7 +84,7 @@ def table(path):
         return list(csv.DictReader(handle))
 
 
-NAMES = ["curves", "distribution"]
+NAMES = ["curves", "sweep", "distribution"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,3 +180,17 @@ def test_labels_are_shown_letter_by_letter(histories, drawn, tmp_path):
     figures.curves(histories, tmp_path / "curves", {"transformer": "$x$ $", "grammar": "$x$ $"})
     lines = [line for line in drawn[0].axes[0].lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in lines] == ["$x$ $", "$x$ $"]
+
+
+def test_a_sweep_is_a_line_of_means_on_an_axis_that_fits(draw, drawn, tmp_path):
+    draw["sweep"](tmp_path / "sweep")
+    (axes,) = drawn[0].axes
+    assert axes.get_xscale() == "log"
+    assert axes.lines[0].get_xdata().tolist() == [2, 16, 256]
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["test"].get_ydata() == pytest.approx([31.5 + size / 64 for size in (2, 16, 256)])
+    valid = [41.5 - abs(size - 16) / 64 for size in (2, 16, 256)]
+    assert lines["validation"].get_ydata() == pytest.approx(valid)
+    assert lines["chosen"].get_xdata() == [16, 16]  # 256 on the test set
+    with pytest.raises(UserError, match=r"settings\.system\.options\.bpe is no number, but 'add'"):
+        draw_sweep(tmp_path, tmp_path / "sweep", "system.options.bpe")

@@ -65,6 +65,12 @@ def test_an_experiment_has_tables_figures_pages_and_models(targets):
     assert files[6:] == [f"results/demo/de-en/{run}/average.pt" for run in runs]
 
 
+def test_a_sweep_of_numbers_has_a_figure(targets):
+    files = targets({}).files("sweep-bpe-dim")
+    assert "results/figures/sweep-bpe-dim-sweep.svg" in files
+    assert not [file for file in targets({}).files("sweep-bpe-labels") if file.endswith("-sweep.svg")]
+
+
 def test_without_induced_trees_nothing_shows_any(targets):
     files = targets(
         {

@@ -18,6 +18,22 @@ rule curves:
         "synmask curves --inputs {input.histories:q} --runs {params.runs:q} --labels {params.labels:q} --output {params.output:q} 2> {log:q}"
 
 
+rule sweep_figure:
+    input:
+        scores=run_files("scores.json"),
+    output:
+        **captioned("sweep", "sweep", of="{experiment}"),
+    log:
+        LOGS / "sweep_figure.{experiment}.log",
+    localrule: True
+    params:
+        code=JOBS.code("sweep-figure"),
+        setting=lambda wildcards: CONFIG.swept_setting(wildcards.experiment),
+        output=stem,
+    shell:
+        "synmask sweep-figure --inputs {input.scores:q} --setting {params.setting:q} --output {params.output:q} 2> {log:q}"
+
+
 rule distribution_figure:
     input:
         distribution=first_runs(

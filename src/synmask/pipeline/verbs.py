@@ -69,6 +69,7 @@ STEPS = {
     },
     "Figures": {
         "curves": "reporting.figures:curves_figure",
+        "sweep-figure": "reporting.figures:sweep_figure",
         "distribution-figure": "reporting.figures:distribution_figure",
         "tree-page": "reporting.tree_page:tree_page",
     },

@@ -358,6 +358,17 @@ class Config(Section):
         differing = [key for key in keys if len({json.dumps(run.get(key)) for run in runs.values()}) > 1]
         return {name: {key: run.get(key) for key in differing} for name, run in runs.items()}
 
+    def swept_setting(self, experiment: str) -> str | None:
+        """The key of the number that an experiment sweeps, such as "system.options.bpe_dim".
+
+        None if it sweeps nothing, or something else than a number.
+        """
+        entry = self.plain_experiments[experiment]
+        if entry.sweep is None:
+            return None
+        values = (run.get(entry.sweep.key) for run in self.varied(experiment, entry.directions[0]).values())
+        return entry.sweep.key if all(type(value) in (int, float) for value in values) else None
+
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as one mapping with dotted keys."""

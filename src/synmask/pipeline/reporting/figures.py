@@ -1,4 +1,4 @@
-"""Training curves, cost by sentence length, and heat maps of P_D.
+"""Training curves, BLEU against a setting that an experiment sweeps, and heat maps of P_D.
 
 `out` is a figure's path without extension; .svg, .pdf and .csv are written. `labels` are the systems'.
 """
@@ -11,10 +11,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from synmask.pipeline.config.base import Line
-from synmask.pipeline.files import UserError
+from synmask.pipeline.config.schema import flat
+from synmask.pipeline.files import UserError, read_json
 from synmask.pipeline.options import Figure as Place
 from synmask.pipeline.options import Json, Labels, Some, labels_of, together
-from synmask.pipeline.reporting.runs import read_history
+from synmask.pipeline.reporting.layout import arrow
+from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores
 from synmask.pipeline.reporting.style import (
     COLOURS,
     DARK,
@@ -26,6 +28,8 @@ from synmask.pipeline.reporting.style import (
     save,
 )
 from synmask.pipeline.syntax.parses import read_distribution
+
+SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
 
 
 def curves_figure(
@@ -80,6 +84,53 @@ def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping
             axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     legend_below(figure, rows[0])
     save(figure, out, data)
+
+
+@in_style
+def sweep_figure(*, inputs: Some[Path], setting: str, output: Place) -> None:
+    """Plot tokenised BLEU against a number in the systems' settings.
+
+    Lines are means over seeds, bands span the seeds, points are runs; one panel per direction. The validation
+    set chooses a value (dotted); the test set stands beside it. Numbers that grow by factors get a
+    logarithmic axis.
+
+    Args:
+        inputs: scores.json of the runs.
+        setting: The number's key in their settings, such as system.options.bpe_dim.
+
+    Raises:
+        UserError: as `runs.read_scores`; the setting is missing or is no number.
+    """
+    runs = read_scores(inputs)
+    runs["value"] = [_setting(path, setting) for path in inputs]
+    best = chosen(runs)
+    runs["chosen"] = [best.get((run.corpus, run.direction)) == run.system for run in runs.itertuples()]
+    runs = runs[["corpus", "direction", "system", "seed", "value", *SWEPT, "chosen"]]
+    figure, places = panels(runs["direction"].nunique(), width=4.6, height=3.4)
+    values = sorted(set(runs["value"]))
+    for axes, (direction, column) in zip(places, runs.groupby("direction", sort=False), strict=True):
+        for (metric, label), colour in zip(SWEPT.items(), COLOURS, strict=False):
+            by_value = column.groupby("value")[metric]
+            mean = by_value.mean()
+            axes.fill_between(mean.index, by_value.min(), by_value.max(), color=colour, alpha=0.15, lw=0)
+            axes.plot(mean.index, mean, marker="o", color=colour, linewidth=1.8, label=label)
+            axes.plot(column["value"], column[metric], "o", color=colour, markersize=3, alpha=0.6)
+        for value in column.loc[column["chosen"], "value"].unique():
+            axes.axvline(value, color=DARK, linestyle=":", label="chosen")
+        if values[0] > 0 and values[-1] / values[0] >= 16:
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set(title=arrow(direction), xlabel=setting.removeprefix("system.").removeprefix("options."))
+    places[0].set_ylabel("tokenised BLEU")
+    legend_below(figure, places[0])
+    save(figure, output, runs)
+
+
+def _setting(path: Path, key: str) -> float:
+    value = flat(read_json(path).get("settings") or {}).get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise UserError(f"{path}: settings.{key} is no number, but {value!r}; sweep another setting")
+    return value
 
 
 def distribution_figure(*, distribution: Path, title: Line, output: Place) -> None:

@@ -36,6 +36,7 @@ from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {
     "curves": "Training and validation loss",
+    "sweep": "BLEU by setting",
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
 }

@@ -215,7 +215,7 @@ class Targets:
 
     def figures(self, experiment: str) -> list[str]:
         stem = f"{FIGURES}/{experiment}"
-        files = []
+        files = [f"{stem}-sweep.svg"] if self.config.swept_setting(experiment) else []
         for direction in self.entry(experiment).directions:
             files.append(f"{stem}-{direction}-curves.svg")
             if self.inducing(experiment, "heads"):
