@@ -17,7 +17,7 @@ from synmask.pipeline.config import load, project_files, read_all
 from synmask.pipeline.corpora.download import fetch
 from warm import Warm
 
-pytest_plugins = ["small_models"]
+pytest_plugins = ["alone", "small_models"]
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless",

@@ -27,6 +27,7 @@ class GuideOptions:
     Attributes:
         reads: the annotations it takes from a parser (docs/systems.md): "heads" or "distances" for
             translation, "words" for RoBERTa's tasks.
+        parses_itself: whether it reads them for its training loss alone.
         induces: the syntax that it induces, "distances" or "heads".
         roberta: whether it guides a RoBERTa, too.
 
@@ -35,6 +36,7 @@ class GuideOptions:
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
+    parses_itself: ClassVar[bool] = False
     induces: ClassVar[frozenset[str]] = frozenset()
     roberta: ClassVar[bool] = False
 
@@ -119,6 +121,7 @@ class PascalOptions(HeadOptions):
 @dataclass(frozen=True)
 class LisaOptions(GuideOptions):
     reads = frozenset({"heads"})
+    parses_itself = True
 
     parse_weight: float = number(1.0, ge=0)
 

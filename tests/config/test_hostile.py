@@ -114,6 +114,8 @@ NUMBER = "must be a number, not true or false"
 NOBODY_MEANS = [
     ({"corpora": {"demo": {"training": {"average": 7}}}}, "corpora.demo.training.average: 7 epochs to average, but only 6 trained"),
     ({"training": {"average": 61}}, "training.average: 61 epochs to average"),
+    ({"training": {"checkpoint": "best-bleu"}}, "training.checkpoint: best-bleu needs a validate_bleu above 0"),
+    ({"systems": {"grammar": {"training": {"checkpoint": "best-bleu"}}}}, "systems.grammar.training.checkpoint: best-bleu needs a validate_bleu"),
     ({"systems": {"grammar": {"training": {"max_epochs": 2}}}}, "systems.grammar.training.average: 3 epochs to average, but only 2 trained"),
     ({"seeds": [1, 2, 1]}, "seeds: 1 is given twice (given: [1, 2, 1])"),
     ({"seeds": [True]}, f"seeds.0: {NUMBER}"),

@@ -1,15 +1,13 @@
 """Event files, read record by record as TensorBoard does."""
 
 import os
-import struct
 
 import pytest
-from tensorboardX.proto.event_pb2 import Event
-from tensorboardX.record_writer import masked_crc32c
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.tensorboard import EVENTS, write_events
+from tensorboard_events import events
 
 HISTORY = """epoch,updates,train_loss,mlm_loss,valid_loss,tokens_per_second,seconds
 1,40,4.5,,4.25,1000.5,2.5
@@ -22,17 +20,6 @@ def run(folder, text=HISTORY):
     (folder / "history.csv").write_text(text)
     os.utime(folder / "history.csv", (1_000_000, 1_000_000))
     return folder
-
-
-def events(path):
-    left = path.read_bytes()
-    while left:
-        (length,) = struct.unpack("<Q", left[:8])
-        data = left[12 : 12 + length]
-        sums = struct.pack("<I", masked_crc32c(left[:8])), struct.pack("<I", masked_crc32c(data))
-        assert sums == (left[8:12], left[12 + length : 16 + length])
-        yield Event.FromString(data)
-        left = left[16 + length :]
 
 
 def test_each_column_is_a_curve_over_updates(tmp_path):

@@ -104,26 +104,68 @@ def test_outputs_are_the_same_from_text_on(weights, tmp_path, task, sentences):
     assert [*theirs.config.id2label.values()] == [*(TASKS[task].labels or (task,))]
 
 
+@pytest.mark.parametrize("attention", ["published", "none"])
+def test_a_guided_model_is_the_same_without_synmask(alone, weights, tmp_path, attention):
+    options = {"bpe": "none", "conv_layers": 2, "conv_kernel": 5, "layers": 2, "activation": "softmax"}
+    guide = {"guide": "grammar", "options": options | {"attention": attention}}
+    model = tuned(tmp_path / "best.pt", weights, "mnli", **guide)
+    folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
+    encoded = encode_file(Examples(tuple(PAIRS), ("neutral",) * len(PAIRS)), "mnli", weights, 20)
+    rows = [torch.as_tensor(encoded[i]).long() for i in range(len(PAIRS))]
+    sides = {
+        side: torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=1, padding_side=side)
+        for side in ("right", "left")
+    }
+    torch.save(sides, tmp_path / "inputs")
+    done = alone(
+        f"""
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+model, told = AutoModelForSequenceClassification.from_pretrained(
+    {str(folder)!r}, trust_remote_code=True, output_loading_info=True)
+assert not any(told.values()), told
+read = torch.load({str(tmp_path / "inputs")!r})
+with torch.no_grad():
+    out = {{side: model(ids, attention_mask=ids.ne(1).long()).logits for side, ids in read.items()}}
+    out["syntax"] = vars(model.parse(read["right"]))
+    assert model.bfloat16()(read["right"]).logits.isfinite().all()
+out["ids"] = AutoTokenizer.from_pretrained({str(folder)!r})(*map(list, zip(*{PAIRS!r})), truncation=True).input_ids
+torch.save(out, {str(tmp_path / "outputs")!r})
+""",
+        "torch",
+        "transformers",
+    )
+    assert done.returncode == 0, done.stderr
+    there, expected = torch.load(tmp_path / "outputs"), model_outputs(model, encoded, None)
+    for side in ("right", "left"):
+        torch.testing.assert_close(
+            there[side], expected, rtol=0, atol=1e-5, msg=lambda m, s=side: f"{s}: {m}"
+        )
+    assert expected.std() > 0.01
+    assert there["ids"] == [row.tolist() for row in rows]
+    with torch.no_grad():
+        syntax = model.encoder.sentence_encoder.induce(sides["right"], {})
+    for name, value in vars(syntax).items():
+        torch.testing.assert_close(there["syntax"][name], value, rtol=0, atol=1e-5)
+
+
 def test_the_example_of_the_docs(weights, tmp_path, monkeypatch, capsys):
     tuned(tmp_path / "best.pt", weights, "cola")
     export(tmp_path / "best.pt", weights, tmp_path / "exported")
     monkeypatch.chdir(tmp_path)
-    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[1], {})
+    exec(re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)[2], {})
     assert re.search(r"'label': '[01]', 'score': 0\.\d+", capsys.readouterr().out)
 
 
-def test_a_guided_system_and_other_files_are_refused(weights, tmp_path, capsys):
+def test_what_needs_a_parser_and_other_files_are_refused(weights, tmp_path, capsys):
     def refused(model, folder=weights):
         with pytest.raises(SystemExit):
             export(model, folder, tmp_path / "out")
         assert not (tmp_path / "out").exists()
         return capsys.readouterr().err
 
-    options = {"bpe": "none", "conv_layers": 1, "conv_kernel": 3, "layers": 1, "activation": "softmax"}
-    tuned(tmp_path / "guided.pt", weights, "cola", guide="grammar", options=options)
-    assert "guided.pt: its attention is guided (grammar), which transformers" in refused(
-        tmp_path / "guided.pt"
-    )
+    tuned(tmp_path / "guided.pt", weights, "cola", guide="sla", options={"edges": 1, "start": 0.01})
+    assert "guided.pt: sla reads words of a parser" in refused(tmp_path / "guided.pt")
     assert "model.pt: not the model of a fine-tuning" in refused(weights / "model.pt")
     tuned(tmp_path / "best.pt", weights, "cola")
     other = shutil.copytree(weights, tmp_path / "other")

@@ -243,3 +243,29 @@ def test_a_tokenizer_of_another_kind(source, tmp_path):
 def test_damaged_merges(source, tmp_path):
     write_lines(source / "merges.txt", ["#version: 0.2", "one"])
     refused(source, tmp_path / "out", r"merges\.txt, line 2: not two tokens")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("tokenizer.json", {"normalizer": {"type": "Lowercase"}}, "normalises text"),
+        (
+            "tokenizer.json",
+            {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}},
+            "puts a space",
+        ),
+        (
+            "tokenizer.json",
+            {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"add_prefix_space": True}]}},
+            "puts a space",
+        ),
+        ("tokenizer_config.json", {"do_lower_case": True}, "lower-cases text"),
+        ("tokenizer_config.json", {"add_prefix_space": True}, "puts a space"),
+    ],
+)
+def test_a_tokenizer_that_changes_text_is_refused(published, tmp_path, name, change, said):
+    folder = shutil.copytree(published, tmp_path / "model")
+    write_json(folder / name, change)
+    with pytest.raises(UserError, match=rf"{name}: it {said}"):
+        convert_huggingface(input=folder, output=tmp_path / "weights")
+    assert not (tmp_path / "weights").exists()

@@ -10,6 +10,7 @@ import torch
 from small_models import fit, model_text, typed
 from synmask.pipeline.config import GUIDES, load, project_files, read_all
 from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.evaluation.bleu import bleu
 from synmask.pipeline.files import UserError
 from synmask.pipeline.training.binarise import binarise, encode, read_dictionary, write_binary
 from synmask.pipeline.training.checkpoints import epoch_model
@@ -464,3 +465,33 @@ def test_a_training_that_explodes_is_marked_and_one_that_learns_is_not(corpus, t
     assert "word frequencies alone have" in exploded["diverged"]
     assert learned["diverged"] is None
     assert exploded["unigram_ppl"] == learned["unigram_ppl"] > 1
+
+
+@pytest.mark.parametrize("guide", ["none", "lpsi"])
+def test_bleu_of_the_validation_set_every_few_epochs(corpus, tmp_path, settings_of, guide):
+    settings = settings_of(guide)
+    plain = run(corpus, tmp_path / "plain", settings)
+    assert "valid_bleu" not in (tmp_path / "plain/history.csv").read_text()
+    settings["training"]["validate_bleu"] = 2
+    assert same(plain, run(corpus, tmp_path / "bleu", settings))
+    bleus = [row["valid_bleu"] for row in csv.DictReader((tmp_path / "bleu/history.csv").open())]
+    assert bleus[0] == ""
+    average_model = {name: value.float() for name, value in plain["epoch3.pt"].items()}
+    text = model_text("#version: 0.2\n")
+    save_model(tmp_path / "average.pt", average_model, corpus / "bin", text, typed(settings))
+    how = {"settings": Decoding(), "threads": 1}
+    inputs, outputs = (corpus / "bpe/valid.de",), (tmp_path / "out",)
+    decode_files(model=tmp_path / "average.pt", inputs=inputs, outputs=outputs, **how)
+    words = [line.replace("@@ ", "") for line in (corpus / "bpe/valid.en").read_text().splitlines()]
+    found = (tmp_path / "out.tok").read_text().splitlines()
+    assert float(bleus[2]) == pytest.approx(
+        bleu("bleu_tokenised", "en").corpus_score(found, [words]).score, abs=1e-3
+    )
+
+
+def test_the_best_bleu_chooses_the_model_if_asked(corpus, tmp_path, settings, monkeypatch):
+    scores = iter([4.0, 5.0, 5.0])
+    monkeypatch.setattr("synmask.pipeline.translation.train.valid_bleu", lambda trainer: next(scores))
+    settings["training"] |= {"checkpoint": "best-bleu", "validate_bleu": 1}
+    fit(corpus / "bin", tmp_path / "a", typed(settings), keep=1)
+    assert [path.name for path in (tmp_path / "a/checkpoints").glob("epoch*.pt")] == ["epoch2.pt"]

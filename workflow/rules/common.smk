@@ -98,6 +98,7 @@ TRAINING = {
     "gpu": JOBS.need("gpus"),
     # a resource, not a parameter: the time between checkpoints must not rerun later steps
     "checkpoint_minutes": JOBS.need("checkpoint_minutes"),
+    "tensorboard": JOBS.need("tensorboard"),
 }
 # Resources of the steps that use a model.
 USING = {

@@ -85,7 +85,8 @@ rule finetune:
         " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {wildcards.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu} --keep-checkpoints {resources.keep_checkpoints}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart >> {log:q} 2>&1"
+        " --checkpoint-minutes {resources.checkpoint_minutes}"
+        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"
 
 
 rule predict:

@@ -31,7 +31,8 @@ rule train:
         "trap : TERM HUP; synmask train --data {params.data:q} --run {params.run:q} --source {wildcards.source}"
         " --target {wildcards.target} --settings {params.settings:q} --seed {wildcards.seed} --keep {params.keep}"
         " --code {params.code} --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes} --restart >> {log:q} 2>&1"
+        " --templates {input.templates:q} --checkpoint-minutes {resources.checkpoint_minutes}"
+        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"
 
 
 rule average:

@@ -108,7 +108,8 @@ rule pretrain:
         " --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart >> {log:q} 2>&1"
+        " --checkpoint-minutes {resources.checkpoint_minutes}"
+        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"
 
 
 rule encode_parses:
@@ -165,4 +166,5 @@ rule continue_pretraining:
         " --run {params.run:q} --settings {params.settings:q} --identity {params.identity:q}"
         " --seed {params.seed} --code {params.code}"
         " --threads {resources.cpus_per_task} --gpus {resources.gpu}"
-        " --checkpoint-minutes {resources.checkpoint_minutes} --restart >> {log:q} 2>&1"
+        " --checkpoint-minutes {resources.checkpoint_minutes}"
+        " --tensorboard {resources.tensorboard} --restart >> {log:q} 2>&1"

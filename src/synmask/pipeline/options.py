@@ -117,6 +117,7 @@ class TrainingOptions:
     ] = ""
     threads: Threads = 1
     gpus: Gpus = 0
+    tensorboard: Annotated[Switch, Parameter(help="1: write RUN/tensorboard while it trains.")] = 0
     checkpoint_minutes: Annotated[
         float, Field(gt=0, lt=2**31), Parameter(help="Save at least this often, in minutes.")
     ] = 15.0

@@ -12,6 +12,7 @@ PEOPLE = {
     "parse": "translation.parse:parse",
     "parseval": "reporting.score_trees:parseval",
     "score": "reporting.score_text:score",
+    "compare": "reporting.compare:compare",
     "export": "cli.export:export",
     "report": "reporting.report:write_report",
     "tensorboard": "reporting.tensorboard:write_events",

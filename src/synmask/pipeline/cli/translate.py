@@ -19,8 +19,8 @@ CORES = os.cpu_count() or 1
 
 
 def translate(
-    *,
     model: Some[Path],
+    *,
     input: Path | None = None,
     output: Path | None = None,
     nbest: CountOption = 1,
@@ -34,9 +34,9 @@ def translate(
 ) -> None:
     """Translate raw text, each line as soon as it arrives; at a terminal, prompt for lines.
 
-    For example: `echo 'Ein Hund schläft.' | synmask translate --model results/…/seed1/average.pt`,
-    `synmask translate --model average.pt --input news.de --output news.en`, or the three best translations
-    by two models together: `synmask translate --model one.pt two.pt --nbest 3 --scores < news.de`
+    For example: `echo 'Ein Hund schläft.' | synmask translate results/…/seed1/average.pt`,
+    `synmask translate average.pt --input news.de --output news.en`, or the three best translations
+    by two models together: `synmask translate one.pt two.pt --nbest 3 --scores < news.de`
 
     Args:
         model: A model file of `average`; several models of one corpus form an ensemble (the mean of their

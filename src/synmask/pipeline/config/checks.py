@@ -236,7 +236,7 @@ def _check_sums(path: tuple, sums: Iterable[str], downloads: Iterable[str]) -> N
 
 
 def check_runs(config: Config) -> None:
-    """Every training of an experiment needs a share of the MLM loss, and enough epochs to average."""
+    """Every training of an experiment needs a share of the MLM loss, and the epochs that make its model."""
     for name, entry in config.plain_experiments.items():
         path = ("corpora", entry.corpus, "training")
         weight = config.corpora[entry.corpus].training.mlm_weight
@@ -247,6 +247,10 @@ def check_runs(config: Config) -> None:
                 where = ("systems", system, "training") if own else path
                 what = f"{training.average} epochs to average, but only {training.max_epochs} trained"
                 raise Fault((*where, "average"), what)
+            if training.checkpoint == "best-bleu" and not training.validate_bleu:
+                own = "checkpoint" in config.systems[system].training.model_fields_set
+                where = ("systems", system, "training") if own else path
+                raise Fault((*where, "checkpoint"), "best-bleu needs a validate_bleu above 0")
             lacking = [d for d in entry.directions if isinstance(weight, dict) and d not in weight]
             if lacking and config.systems[system].mlm_weight == "corpus":
                 what = f"no value for {lacking[0]}, which experiment {name!r} needs"

@@ -100,8 +100,9 @@ class Training(base.Optimisation):
     attention_dropout: base.Rate = 0.0
     label_smoothing: base.Rate = 0.1
     mlm_weight: base.Rate | dict[base.Direction, base.Rate] = 0.47
-    checkpoint: Literal["average", "best"] = "average"
+    checkpoint: Literal["average", "best", "best-bleu"] = "average"
     average: base.Count = 5
+    validate_bleu: Annotated[base.Int, Field(ge=0)] = 0
 
     @property
     def kept(self) -> int:
@@ -194,6 +195,8 @@ class RunSettings(base.Section):
         unused = {"mlm_weight", "average"}
         if self.training.checkpoint == "average":
             unused.add("checkpoint")
+        if not self.training.validate_bleu:
+            unused.add("validate_bleu")
         return super().plain(exclude={"training": unused}, **how)
 
 
@@ -212,6 +215,7 @@ class Resources(base.Section):
     runtime: base.Minutes = 720
     gpus: Annotated[base.Int, Field(ge=0, le=1024)] = 0
     checkpoint_minutes: base.Minutes = 15
+    tensorboard: bool = False
     keep_checkpoints: bool = False
 
 

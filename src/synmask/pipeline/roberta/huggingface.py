@@ -55,6 +55,7 @@ def convert_huggingface(*, input: Path, output: Path) -> None:
     for name in ("config.json", "model.safetensors"):
         if not (input / name).is_file():
             raise UserError(f"{input}: has no {name}; save a RobertaForMaskedLM there with save_pretrained")
+    _check_tokenizer(input)
     shape, words = _shape(input / "config.json")
     state = _state(input / "model.safetensors", shape, words)
     with TemporaryDirectory() as temporary:
@@ -113,6 +114,25 @@ def _theirs(name: str) -> list[str]:
     if name == "lm_head.weight":
         return ["lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"]
     return [name, "lm_head.decoder.bias"] if name == "lm_head.bias" else [name]
+
+
+def _check_tokenizer(source: Path) -> None:
+    """Raise a UserError if the tokenizer changes text before it splits it, which GPT-2's BPE does not do."""
+    named = [path for path in (source / "tokenizer_config.json", source / "tokenizer.json") if path.is_file()]
+    for path in named:
+        saved = read_object(path)
+        before = saved.get("pre_tokenizer") or {}
+        steps = (saved, before, *before.get("pretokenizers", ()))
+        changes = {
+            "puts a space before each text (add_prefix_space)": any(
+                one.get("add_prefix_space") for one in steps
+            ),
+            "lower-cases text (do_lower_case)": saved.get("do_lower_case"),
+            "normalises text (normalizer)": saved.get("normalizer"),
+        }
+        for change, wrong in changes.items():
+            if wrong:
+                raise UserError(f"{path}: it {change}, which fairseq's RoBERTa does not; take another model")
 
 
 def _vocabulary(source: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:

@@ -368,7 +368,8 @@ def _is_record(done: Any, stage: "Stage") -> bool:
         and row.keys() == {*stage.heads}
         and row["epoch"] == epoch
         and all(
-            isinstance(value, int | float) or (head, value) == ("mlm_loss", "") for head, value in row.items()
+            isinstance(value, int | float) or (value == "" and head in ("mlm_loss", "valid_bleu"))
+            for head, value in row.items()
         )
         for epoch, row in enumerate(history, 1)
     )

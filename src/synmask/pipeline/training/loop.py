@@ -48,6 +48,7 @@ class _Job:
     threads: int
     processes: int
     checkpoint_minutes: float
+    tensorboard: bool  # whether to write curves for it
     start: Path | None  # the checkpoint to resume from
     stop: Stop
     peaks: Peaks
@@ -107,6 +108,7 @@ def _run_stage(stage: Stage, run: Path, training: TrainingOptions, processes: in
                     training.threads,
                     processes,
                     training.checkpoint_minutes,
+                    bool(training.tensorboard),
                     start,
                     *shared,
                     check_lock,
@@ -218,9 +220,14 @@ class _Loop:
         self.update_freq = trainer.cfg.optimization.update_freq[0]
         self.updates = 0  # since this call started
         self.saved = time.monotonic()
+        self.board: Any = None
 
     def run(self) -> None:
         batches, partial = self._start()
+        if self.job.tensorboard and self.master:
+            from synmask.pipeline.training.board import Board  # imported here: few trainings write it
+
+            self.board = Board(self.job.run, self.trainer.get_num_updates())
         with suppress(_Stopped):
             for epoch in range(len(self.history) + 1, self.stage.epochs + 1):
                 self.history.append(self._epoch(batches, epoch, partial))
@@ -266,6 +273,8 @@ class _Loop:
             for samples in groups:
                 self._step(samples)
                 progress.show(totals, groups.n)
+                if self.board:
+                    self.board.update(self.trainer, totals, started)
                 if groups.has_next():
                     self._save_or_stop(batches, totals, started)
         train = totals.get_smoothed_values()
@@ -280,6 +289,8 @@ class _Loop:
             "seconds": round(seconds, 2),
         }
         progress.end(row, self.stage.judged(row))
+        if self.board:
+            self.board.epoch(self.trainer, row)
         return row
 
     def _step(self, samples: list[dict]) -> None:

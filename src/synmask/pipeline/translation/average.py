@@ -218,6 +218,8 @@ def _ready(saved: dict[str, Any], path: Path) -> Loaded:
     for name, value in model.named_parameters():  # fairseq's buffers can be uninitialised memory
         if not value.isfinite().all():
             raise UserError(f"{path}: {name} is not finite; train again with a lower training.lr")
+    if (guide := model.encoder.guide) is not None and guide.options.parses_itself:
+        task.needs -= guide.options.reads  # read in training alone
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return Loaded(model.to(device).eval(), task, text)
 

@@ -1,33 +1,51 @@
 """Export a translation model to Hugging Face's transformers, as FSMT (its fairseq Transformer).
 
-The package transformers is not needed here.
+A guided model becomes an FSMT with an encoder of its own (export/modeling_translation.py). The package
+transformers is not needed here.
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.modules import SinusoidalPositionalEmbedding
 from safetensors.torch import save as packed
 from torch import Tensor
 
 from synmask.pipeline.config.sections import Guidance, ModelText
-from synmask.pipeline.files import UserError, all_writing, json_text
+from synmask.pipeline.export.card import model_card
+from synmask.pipeline.export.code import (
+    TOKENIZER,
+    check_exportable,
+    guided_code,
+    guided_config,
+    write_folder,
+)
+from synmask.pipeline.files import json_text
 from synmask.pipeline.text.tokenise import moses_code
 from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.dataset import continues
 from synmask.pipeline.translation.transformer import GuidedTransformer
 
-TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
+USAGE = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("exported", trust_remote_code=True)
+model = AutoModelForSeq2SeqLM.from_pretrained("exported", trust_remote_code=True)
+sentences = tokenizer(["a sentence of the source language"], padding=True, return_tensors="pt")
+print(tokenizer.batch_decode(model.generate(**sentences), skip_special_tokens=True))
+"""
+OWN_GUIDE = "decoder.layers.0.self_attn.guide"  # where the exported model has the decoder's guide
 LONGEST = 202  # fairseq's maximum of 200 sub-words, </s>, and the </s> that decoding starts from
-PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection)\.")
+PARAMETERS = re.compile(r"(encoder|decoder)\.(embed_tokens|layers|output_projection|guide)\.")
 
 
 def export_translation(path: Path, folder: Path) -> str | None:
     """Write a model file of `average` as a `FSMTForConditionalGeneration` with the same outputs.
 
-    Writes config.json, generation_config.json (the beam search of `synmask decode`), model.safetensors,
+    A guided model becomes a subclass of it, whose code lies in the folder. Writes README.md (`model_card`),
+    config.json, generation_config.json (the beam search of `synmask decode`), model.safetensors,
     vocab-src.json and vocab-tgt.json; also the tokenizer's other files, if FSMT's tokenizer can split text
     like the model's.
 
@@ -35,42 +53,42 @@ def export_translation(path: Path, folder: Path) -> str | None:
         the reason why there is no tokenizer, else None.
 
     Raises:
-        UserError: it is no model file, or syntax guides the model's attention.
+        UserError: it is no model file, or the model needs a parser or a second model.
     """
     model, task, text = load_model(path)
-    check_plain(path, task.settings.system)
+    system = task.settings.system
+    check_exportable(path, system.guide)
     languages = [moses_code(language) for language in (text.source, text.target)]
     files = {
-        "config.json": json_text(_config(model, languages)),
+        "config.json": json_text(_config(model, languages, system)),
         "generation_config.json": json_text(_generation()),
         "model.safetensors": packed(_state(model), {"format": "pt"}),
         "vocab-src.json": _vocabulary(task.src_dict),
         "vocab-tgt.json": _vocabulary(task.tgt_dict),
     }
+    if system.guide != "none":
+        files |= guided_code("translation", system.guide)
+    header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
+    files["README.md"] = model_card(path, header, system, USAGE, _limits(model, system))
     missing = _why_not_tokenized(text)
     if missing is None:
-        files |= _tokenizer(text, languages)
+        files |= _tokenizer(text, languages, system.left_pad_source)
     write_folder(folder, files)
     return missing
 
 
-def check_plain(path: Path, system: Guidance) -> None:
-    """Raise a UserError unless transformers has the architecture of the model in `path`."""
-    if system.guide != "none":
-        raise UserError(
-            f"{path}: its attention is guided ({system.guide}), which transformers has no architecture for; "
-            "only systems with `guide: none`, such as transformer and roberta, can be exported"
+def _limits(model: GuidedTransformer, system: Guidance) -> list[str]:
+    limits = [f"Sentences of at most {model.encoder.max_positions()} sub-words, like those of its corpus."]
+    if system.mixes:
+        limits.append(
+            "A sentence's translation depends on its batch: give it alone for `synmask translate`'s."
         )
+    if system.guide_options.induces:
+        limits.append("The trees that it induces (`model.parse`) differ from seed to seed.")
+    return limits
 
 
-def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write the named files into a folder, all of them or none."""
-    with all_writing([folder / name for name in files], "wb") as handles:
-        for handle, content in zip(handles, files.values(), strict=True):
-            handle.write(content.encode() if isinstance(content, str) else content)
-
-
-def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
+def _config(model: GuidedTransformer, languages: list[str], system: Guidance) -> dict[str, Any]:
     cfg, encoder, decoder = model.cfg, model.encoder, model.decoder
     sizes = {}
     for side, part in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
@@ -79,28 +97,36 @@ def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
             f"{side}_ffn_dim": part.ffn_embed_dim,
             f"{side}_attention_heads": part.attention_heads,
         }
-    return sizes | {
-        "architectures": ["FSMTForConditionalGeneration"],
-        "model_type": "fsmt",
-        "dtype": "float32",
-        "langs": languages,
-        "src_vocab_size": len(encoder.dictionary),
-        "tgt_vocab_size": len(decoder.dictionary),
-        "d_model": cfg.encoder.embed_dim,
-        "max_position_embeddings": encoder.max_positions(),
-        "activation_function": "relu",
-        "dropout": cfg.dropout,
-        "attention_dropout": cfg.attention_dropout,
-        "scale_embedding": True,
-        "is_encoder_decoder": True,
-        "tie_word_embeddings": False,  # True would replace the source's by the target's
-        **_special(decoder.dictionary),
-    }
+    kind = {"architectures": ["FSMTForConditionalGeneration"], "model_type": "fsmt"}
+    if system.guide != "none":
+        named = ("AutoModelForSeq2SeqLM", "GuidedTransformer")
+        kind = guided_config("translation", system.guide, system.options, *named)
+    return (
+        sizes
+        | kind
+        | {
+            "dtype": "float32",
+            "langs": languages,
+            "src_vocab_size": len(encoder.dictionary),
+            "tgt_vocab_size": len(decoder.dictionary),
+            "d_model": cfg.encoder.embed_dim,
+            "max_position_embeddings": encoder.max_positions(),
+            "activation_function": "relu",
+            "dropout": cfg.dropout,
+            "attention_dropout": cfg.attention_dropout,
+            "scale_embedding": True,
+            "is_encoder_decoder": True,
+            "use_cache": False,  # with a cache, FSMT lets tokens see later ones; `generate` has one at a time
+            "tie_word_embeddings": False,  # True would replace the source's by the target's
+            **_special(decoder.dictionary),
+        }
+    )
 
 
 def _generation() -> dict[str, Any]:
     """fairseq's beam search, as `synmask translate` uses it."""
     return {
+        "use_cache": True,
         "num_beams": 5,
         "length_penalty": 1.0,
         "early_stopping": True,
@@ -122,9 +148,10 @@ def _special(dictionary: Dictionary) -> dict[str, int]:
 
 
 def _state(model: GuidedTransformer) -> dict[str, Tensor]:
-    """The parameters, under fairseq's names, and the table of positions, which FSMT stores."""
+    """The parameters, under fairseq's names, and what FSMT or the guided encoder stores besides: the table of
+    positions, and which tokens end in "@@"."""
     state = {
-        f"model.{name}": value.detach().cpu().clone()
+        f"model.{name}".replace("decoder.guide", OWN_GUIDE): value.detach().cpu().clone()
         for name, value in model.state_dict().items()
         if PARAMETERS.match(name)
     }
@@ -133,6 +160,8 @@ def _state(model: GuidedTransformer) -> dict[str, Tensor]:
     for side in ("encoder", "decoder"):
         table = SinusoidalPositionalEmbedding.get_embedding(rows, width, padding)
         state[f"model.{side}.embed_positions.weight"] = table
+    if model.encoder.guide is not None:
+        state["model.encoder.continues"] = torch.from_numpy(continues(model.encoder.dictionary))
     return state
 
 
@@ -153,7 +182,7 @@ def _why_not_tokenized(text: ModelText) -> str | None:
     return None
 
 
-def _tokenizer(text: ModelText, languages: list[str]) -> dict[str, str]:
+def _tokenizer(text: ModelText, languages: list[str], left_pads: bool) -> dict[str, str]:
     merges = [line for line in text.codes.split("\n") if line and not line.startswith("#version")]
     config = {
         "tokenizer_class": "FSMTTokenizer",
@@ -161,6 +190,7 @@ def _tokenizer(text: ModelText, languages: list[str]) -> dict[str, str]:
         "langs": languages,
         "do_lower_case": text.lowercase,
         "model_max_length": 1024,
+        "padding_side": "left" if left_pads else "right",
         "split_special_tokens": True,  # "<s>" in a text is text
     }
     return {

@@ -84,13 +84,20 @@ def parse_text(model: Path, lines: Iterable[str], *, jars: Jars = no_jars) -> li
         UserError: the model's guide induces no syntax, or a line has no word.
     """
     torch.set_num_threads(1)
-    loaded = _inducing(model)
+    return [row for row, _ in parsed(model, load_model(model), lines, jars=jars)]
+
+
+def parsed(
+    path: Path, loaded: Loaded, lines: Iterable[str], *, jars: Jars = no_jars
+) -> list[tuple[dict[str, Any], np.ndarray | None]]:
+    """As `parse_text`, by the model of the file `path`, and P_D with `</s>` of each line."""
+    _check_induces(path, loaded)
     *_, split = prepared(lines, loaded.text, splitter_of(loaded.text), jars)
     for number, line in enumerate(split, start=1):
         if not line:
             raise UserError(f"line {number}: no word in it; give a sentence")
     hint_at_unknown(split, loaded.task.src_dict)
-    return [row for _, row, _ in sorted(_induced(loaded, split), key=lambda found: found[0])]
+    return [(row, p) for _, row, p in sorted(_induced(loaded, split), key=lambda found: found[0])]
 
 
 def print_trees(model: Path, *, threads: int = 1, jars: Jars = no_jars) -> None:
@@ -118,10 +125,14 @@ def print_trees(model: Path, *, threads: int = 1, jars: Jars = no_jars) -> None:
 def _inducing(path: Path, run: Mapping[str, Any] = BY_HAND) -> Loaded:
     """`load_model`; raises a UserError if the model's guide induces no syntax."""
     loaded = load_model(path, run)
+    _check_induces(path, loaded)
+    return loaded
+
+
+def _check_induces(path: Path, loaded: Loaded) -> None:
     guide = loaded.model.encoder.guide
     if guide is None or not guide.options.induces:
         raise UserError(f"{path}: this system induces no syntax; leave it out of the parsing")
-    return loaded
 
 
 def _induced(

@@ -14,7 +14,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 from pydantic import Field
 
-from synmask.pipeline.config.sections import RunSettings
+from synmask.pipeline.config.sections import Decoding, RunSettings
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import CountOption, Json, Source, Target, TrainingOptions, Whole
 from synmask.pipeline.training.binarise import counted, read_dictionary
@@ -35,7 +35,8 @@ from synmask.pipeline.translation.task import (
 class Translation(Stage):
     """One system in one direction: `data` contains its binarised text; the last `keep` models are kept.
 
-    With `training.checkpoint: best`, the model with the lowest validation loss is kept (the first, if equal).
+    With `training.checkpoint: best`, the model with the lowest validation loss is kept, with `best-bleu` that
+    with the highest BLEU on the validation set (the first, if equal).
 
     Attributes:
         templates: for a system that reads templates, the files of "train" and "valid", one line per pair, and
@@ -51,7 +52,8 @@ class Translation(Stage):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl")
+        bleu = ("valid_bleu",) if self.settings.training.validate_bleu else ()
+        return ("train_loss", "mlm_loss", "valid_loss", "valid_ppl", *bleu)
 
     @property
     def parsed(self) -> bool:
@@ -129,7 +131,16 @@ class Translation(Stage):
             "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
             "valid_loss": round(float(valid["loss"]), 5),
             "valid_ppl": round(math.exp(min(float(valid["nll_loss"]), 50)), 4),
+            **self._bleu(trainer),
         }
+
+    def _bleu(self, trainer: Trainer) -> dict[str, Any]:
+        """Every `validate_bleu` epochs and after the last one, BLEU on the validation set."""
+        every, epoch = self.settings.training.validate_bleu, trainer.task.dataset("train").epoch
+        if not every:
+            return {}
+        asked = epoch % every == 0 or epoch == self.epochs
+        return {"valid_bleu": round(valid_bleu(trainer), 4) if asked else ""}
 
     def summary(self, history: History) -> dict[str, Any]:
         """The validation text's perplexity by the training text's word frequencies, and what it tells."""
@@ -149,11 +160,32 @@ class Translation(Stage):
         if self.settings.training.checkpoint == "best":
             losses = [row["valid_loss"] for row in history]
             return [losses.index(min(losses)) + 1] if losses else []
+        if self.settings.training.checkpoint == "best-bleu":
+            known = [(row["valid_bleu"], -row["epoch"]) for row in history if row["valid_bleu"] != ""]
+            return [-max(known)[1]] if known else []
         return [*range(max(1, self.epochs - self.keep + 1), len(history) + 1)]
 
     @property
     def final(self) -> str:
         return average_file(self.keep)
+
+
+def valid_bleu(trainer: Trainer) -> float:
+    """Tokenised BLEU of the validation set by beam search, as in `decode`; words are joined sub-words."""
+    from synmask.pipeline.evaluation.bleu import bleu  # all here: training does not depend on decoding
+    from synmask.pipeline.text.bpe import join_subwords
+    from synmask.pipeline.translation.beam import BeamSearch
+    from synmask.pipeline.translation.inputs import batches
+
+    model, task = trainer.get_model().eval(), trainer.task
+    data, search = task.dataset("valid"), BeamSearch([model], task.tgt_dict, Decoding())
+    pairs = []
+    for batch in batches(data, model, Decoding().max_tokens):
+        for number, found in zip(batch["id"].tolist(), search(batch), strict=True):
+            both = found[0].tokens, data.tgt[number]
+            pairs.append([join_subwords(task.tgt_dict.string(ids)) for ids in both])
+    hypotheses, references = zip(*pairs, strict=True)
+    return bleu("bleu_tokenised", "").corpus_score(hypotheses, [references]).score
 
 
 def train(

@@ -1,0 +1,1 @@
+"""The code and the model card of a model that leaves the repository."""

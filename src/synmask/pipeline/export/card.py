@@ -1,0 +1,96 @@
+"""The model card of an exported model: README.md with the header that Hugging Face's hub reads.
+
+All numbers come from the run's folder, where the model lies; what is missing there is left out.
+"""
+
+import csv
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import yaml
+
+from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
+from synmask.pipeline.evaluation.sentences import read_sentences
+from synmask.pipeline.evaluation.significance import compare, over_seeds
+from synmask.pipeline.files import read_object
+
+BASELINE = "transformer"
+HEAD = "---\n# license: yours to fill in before you publish this model\n"
+
+
+def model_card(path: Path, header: dict[str, Any], system: Any, usage: str, limits: Sequence[str]) -> str:
+    """The card of the model in the file `path`.
+
+    Args:
+        header: the hub's keys, such as `pipeline_tag`.
+        system: the part of its settings that says how syntax guides it (`Guidance`).
+        usage: Python code that loads the folder "exported".
+        limits: sentences on what it cannot do.
+    """
+    run = path.parent
+    scores = read_object(run / "scores.json") if (run / "scores.json").exists() else {}
+    where = scores.get("direction", scores.get("task"))
+    title = f"{scores['system']}, {scores['corpus']} {where}, seed {scores['seed']}" if scores else path.stem
+    tags = ["synmask", *([] if system.guide == "none" else [system.guide, "grammar-induction"])]
+    head = HEAD + yaml.safe_dump({"library_name": "transformers", "tags": tags} | header, sort_keys=False)
+    parts = [f"{head}---\n\n# {title}", _what(system), *_results(run, scores), *_training(run, scores)]
+    parts += [f"## Use\n\n```python\n{usage}```", "## Limits\n\n" + "\n".join(f"- {one}" for one in limits)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _what(system: Any) -> str:
+    if system.guide == "none":
+        return "Self-attention is not guided by syntax."
+    told = (import_module(f"synmask.guides.{system.guide}").__doc__ or "").splitlines()[0]
+    options = ", ".join(f"{name} {value}" for name, value in system.options.items())
+    return f"{told}\n\nOptions: {options}. The code of the method lies in this folder (`synmask_*.py`)."
+
+
+def _results(run: Path, scores: dict[str, Any]) -> list[str]:
+    """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
+    if not scores:
+        return []
+    seeds = [read_object(one) for one in sorted(run.parent.glob("seed*/scores.json"))]
+    lines = ["| set | score | this model | mean of seeds | seeds |", "|---|---|---|---|---|"]
+    for part, values in scores["scores"].items():
+        for name, value in values.items():
+            all_seeds = [one["scores"][part][name] for one in seeds]
+            spread = f" ± {stdev(all_seeds):.2f}" if len(seeds) > 1 else ""
+            mean = f"{fmean(all_seeds):.2f}{spread}"
+            lines.append(f"| {part} | {name} | {value:.2f} | {mean} | {len(seeds)} |")
+    signed = [f"{name}: `{signature}`" for name, signature in scores.get("signatures", {}).items()]
+    told = ["## Results", "\n".join(lines), *(["Signatures: " + "; ".join(signed)] if signed else [])]
+    return [*told, *_against_baseline(run)]
+
+
+def _against_baseline(run: Path) -> list[str]:
+    """The difference of sacreBLEU from the plain Transformer of the same corpus, and its certainty."""
+    baseline = run.parent.with_name(BASELINE)
+    sides = [sorted(system.glob("seed*/sentences.csv")) for system in (run.parent, baseline)]
+    if not all(sides) or run.parent == baseline:
+        return []
+    counts = [[read_sentences(path)[COUNTS].to_numpy() for path in side] for side in sides]
+    bleu = [[float(bleu_of_counts(table.sum(axis=0))) for table in side] for side in counts]
+    tables = [[list(table.T) for table in side] for side in counts]
+    p = compare(*bleu, *tables, score=bleu_of_counts)
+    found = over_seeds(*bleu)
+    seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+.2f} to {found.high:+.2f}"
+    told = f"test sacreBLEU {found.difference:+.2f} ({seeds}; p = {p.p:.3f}"
+    return [f"Against `{BASELINE}` with {len(sides[1])} seeds: {told} over sentences and seeds)."]
+
+
+def _training(run: Path, scores: dict[str, Any]) -> list[str]:
+    lines = []
+    if scores:
+        lines.append(
+            f"- Corpus: {scores['corpus']}; {scores['parameters']:,} parameters; commit {scores['commit']}"
+        )
+        took = f"{scores['train_seconds']:.0f} s on {scores['device']}"
+        lines.append(f"- {scores['epochs']} epochs, {scores['updates']} updates, {took}")
+    if (run / "history.csv").exists():
+        last = [*csv.DictReader((run / "history.csv").read_text("utf-8").splitlines())][-1]
+        lines.append("- Last epoch: " + ", ".join(f"{name} {value}" for name, value in last.items() if value))
+    return ["## Training", "\n".join(lines)] if lines else []

@@ -1,0 +1,66 @@
+"""The code in a guided model's folder: the model for transformers, and the files of the method that it needs.
+
+transformers copies the files that a file imports relatively, from one folder only
+(`transformers.dynamic_module_utils`), so `synmask.guides.grammar` becomes `synmask_guides_grammar.py`.
+"""
+
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from synmask.options import GUIDES
+from synmask.pipeline.files import UserError, all_writing
+
+TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
+IMPORT = re.compile(r"^from (synmask[\w.]*) import", re.M)
+OWN_GUIDE = "synmask.guides.grammar import GrammarGuide as OwnGuide"
+
+
+def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write the named files into a folder, all of them or none."""
+    with all_writing([folder / name for name in files], "wb") as handles:
+        for handle, content in zip(handles, files.values(), strict=True):
+            handle.write(content.encode() if isinstance(content, str) else content)
+
+
+def check_exportable(path: Path, guide: str) -> None:
+    """Raise a UserError unless the model in `path`, guided by `guide`, can be used without a parser."""
+    if guide == "none":
+        return
+    if guide not in GUIDES:
+        raise UserError(
+            f"{path}: reads templates of a second model ({guide}), so it cannot be exported alone"
+        )
+    if (options := GUIDES[guide]).reads and not options.parses_itself:
+        needed = " and ".join(sorted(options.reads))
+        raise UserError(f"{path}: {guide} reads {needed} of a parser, which would not go along")
+
+
+def guided_config(kind: str, guide: str, options: dict[str, Any], auto: str, model: str) -> dict[str, Any]:
+    """The keys of config.json that make transformers load the class `model` of modeling_KIND.py as `auto`."""
+    names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
+    named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
+    return named | {"guide": guide, "guide_options": options}
+
+
+def guided_code(kind: str, guide: str) -> dict[str, str]:
+    """modeling_KIND.py for models with this guide, and the files of the method behind it: name → text."""
+    main = Path(__file__).with_name(f"modeling_{kind}.py").read_text("utf-8")
+    own = f"synmask.guides.{guide} import {guide.capitalize()}Guide as OwnGuide"
+    texts, waiting = {f"modeling_{kind}": main.replace(OWN_GUIDE, own)}, [f"modeling_{kind}"]
+    while waiting:
+        for module in IMPORT.findall(texts[waiting.pop()]):
+            if module not in texts:
+                texts[module] = Path(find_spec(module).origin).read_text("utf-8")
+                waiting.append(module)
+    return {f"{_flat(name)}.py": IMPORT.sub(_relative, text) for name, text in texts.items()}
+
+
+def _flat(module: str) -> str:
+    return module.replace(".", "_")
+
+
+def _relative(found: re.Match) -> str:
+    return f"from .{_flat(found[1])} import"

@@ -1,0 +1,52 @@
+"""Curves of a training for TensorBoard while it runs."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairseq.trainer import Trainer
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.record_writer import RecordWriter
+from tensorboardX.summary import scalar
+
+INTERVAL = 10.0  # seconds between two points within an epoch
+OTHERS = {"epoch", "updates", "seconds"}  # columns of history.csv that are no curve
+
+
+class Board:
+    """Writes `run`/tensorboard: each epoch's row of history.csv, and between epochs what the updates say.
+
+    After a resumption TensorBoard shows the points up to the checkpoint and those of this call: later ones
+    of an earlier call are hidden.
+    """
+
+    def __init__(self, run: Path, updates: int) -> None:
+        folder = run / "tensorboard"
+        folder.mkdir(exist_ok=True)
+        self.writer = RecordWriter(str(folder / f"events.out.tfevents.{time.time_ns()}"))
+        self._add(file_version="brain.Event:2")
+        self._add(step=updates + 1, session_log=SessionLog(status=SessionLog.START))
+        self.last = time.perf_counter()
+
+    def update(self, trainer: Trainer, totals: Any, started: float) -> None:
+        """Points of an update, every `INTERVAL` seconds: means since the epoch `started`."""
+        now = time.perf_counter()
+        if now - self.last > INTERVAL:
+            self.last = now
+            speed = float(totals["ntokens"].sum) / (now - started)
+            values = {"loss": totals["loss"].avg, "lr": trainer.get_lr(), "tokens_per_second": speed}
+            self._write({f"within_epoch/{name}": value for name, value in values.items()}, trainer)
+
+    def epoch(self, trainer: Trainer, row: Mapping[str, Any]) -> None:
+        """Points of an epoch: its row, and the learning rate."""
+        known = {name: value for name, value in row.items() if name not in OTHERS and value != ""}
+        self._write(known | {"lr": trainer.get_lr()}, trainer)
+
+    def _write(self, values: Mapping[str, Any], trainer: Trainer) -> None:
+        for name, value in values.items():
+            self._add(step=trainer.get_num_updates(), summary=scalar(name, float(value)))
+        self.writer.flush()
+
+    def _add(self, **event: Any) -> None:
+        self.writer.write(Event(wall_time=time.time(), **event).SerializeToString())

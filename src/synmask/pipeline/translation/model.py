@@ -1,0 +1,99 @@
+"""A trained model in Python: `synmask.pipeline.load`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.files import UserError
+from synmask.pipeline.syntax.tree import bracketed, over_words
+from synmask.pipeline.text.tokenise import tokenise
+from synmask.pipeline.training.binarise import encode
+from synmask.pipeline.translation.average import Loaded
+from synmask.pipeline.translation.forced import log_probabilities
+from synmask.pipeline.translation.parse import parsed
+from synmask.pipeline.translation.translate import DEFAULTS, Candidate, Translator
+
+
+@dataclass(frozen=True)
+class Parse:
+    """The syntax that a model induces for a sentence of n sub-words.
+
+    Attributes:
+        tree: over words, bracketed.
+        tokens: the n sub-words.
+        distances: (n-1), between neighbours; heights: (n), or None.
+        distribution: (n+1, n+1) P_D: row i is the distribution of token i's parent, the last token `</s>`; or
+            None.
+    """
+
+    tree: str
+    tokens: list[str]
+    distances: np.ndarray
+    heights: np.ndarray | None
+    distribution: np.ndarray | None
+
+
+class Model:
+    """The model of a file of `synmask average`, from wherever that comes: loading it runs no code of it.
+
+    Raises:
+        UserError: it is no model file, or reads what only a parser gives.
+    """
+
+    def __init__(self, path: str | Path, settings: Decoding = DEFAULTS, *, threads: int = 1) -> None:
+        self.path = Path(path)
+        self._translator = Translator([self.path], settings, threads=threads)
+        self._loaded = Loaded(self._translator.models[0], self._translator.task, self._translator.text)
+
+    def translate(self, lines: Sequence[str], nbest: int = 1) -> list[str] | list[list[Candidate]]:
+        """The translation of each line of text; with `nbest` above 1, so many with scores, best first.
+
+        Raises:
+            UserError: a line is too long, or `nbest` is above the beam size.
+        """
+        translator = self._translator
+        if nbest > translator.settings.beam:
+            raise UserError(f"nbest {nbest}: the beam holds {translator.settings.beam} translations")
+        translator.nbest, translator.scored = nbest, nbest > 1
+        found = [*translator([*lines])]
+        return found if nbest > 1 else [best.text for (best,) in found]
+
+    def parse(self, lines: Sequence[str]) -> list[Parse]:
+        """The syntax that the model's guide induces for each line of text.
+
+        Raises:
+            UserError: the guide induces none, or a line is empty or too long.
+        """
+        return [
+            Parse(
+                bracketed(*over_words(row["tokens"], row["distances"])),
+                row["tokens"],
+                np.array(row["distances"]),
+                np.array(row["heights"]) if "heights" in row else None,
+                distribution,
+            )
+            for row, distribution in parsed(self.path, self._loaded, lines)
+        ]
+
+    def score(self, sources: Sequence[str], references: Sequence[str]) -> list[float]:
+        """The log-probability of each reference translation: the sum over its sub-words and `</s>`.
+
+        Raises:
+            UserError: other numbers of lines, a line is too long, or the model file cannot split references.
+        """
+        model, task, text = self._loaded
+        if len(sources) != len(references):
+            raise UserError(f"{len(sources)} sources, {len(references)} references; give one for each")
+        if text.vocabulary is not None or task.template_dictionary is not None:
+            raise UserError(f"{self.path}: has a vocabulary_threshold or reads templates; use `decode`")
+        how = {"tokeniser": text.tokeniser_of(text.target), "lowercase": text.lowercase}
+        split = [self._translator.splitter(line) for line in tokenise(references, text.target, **how)]
+        expected = [encode(line, task.tgt_dict).long() for line in split]
+        limit = model.max_decoder_positions()
+        if longest := [number for number, ids in enumerate(expected, start=1) if len(ids) > limit]:
+            raise UserError(f"reference {longest[0]}: longer than {limit} sub-words; split the sentence")
+        given = self._translator.encoded([*sources])[-1]
+        return log_probabilities(model, task, given, expected, self._translator.settings.max_tokens)

@@ -1,0 +1,1 @@
+import synmask.pipeline.training  # noqa: F401 - makes fairseq importable for the tests that import it themselves

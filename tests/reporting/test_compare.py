@@ -1,0 +1,98 @@
+"""`synmask compare`: any systems' translations against the first system's."""
+
+import csv
+
+import pytest
+
+from synmask.pipeline.cli import main
+from synmask.pipeline.evaluation.bleu import COUNTS, bleu, score_texts
+
+WORDS = "the dog sees a small cat in the old house near a river today".split()  # noqa: SIM905
+REFERENCES = [" ".join(WORDS[start : start + 4 + start % 6]) + " ." for start in range(9)] * 4
+
+
+def spoilt(step):
+    """The references; every `step`-th lacks its second word."""
+    lines = [line.split() for line in REFERENCES]
+    return [" ".join(line[:1] + line[2:] if n % step == 0 else line) for n, line in enumerate(lines)]
+
+
+@pytest.fixture
+def files(tmp_path):
+    made = {
+        "ref": REFERENCES,
+        "base.1": spoilt(2),
+        "base.2": spoilt(3),
+        "ours.1": spoilt(7),
+        "ours.2": spoilt(9),
+    }
+    for name, lines in made.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    return tmp_path
+
+
+def compare(folder, *systems, **options):
+    words = ["compare", str(folder / "ref")]
+    for name, *seeds in systems:
+        words += ["--system", name, *(str(folder / seed) for seed in seeds)]
+    main([*words, *(word for name, value in options.items() for word in (f"--{name}", str(value)))])
+
+
+def test_scores_differences_and_tests_of_systems(files, capsys):
+    compare(files, ("Base", "base.1", "base.2"), ("Ours", "ours.1", "ours.2"), output=files / "out", gain=2)
+    base, ours = csv.DictReader((files / "out.csv").read_text().splitlines())
+    alone = [
+        score_texts(files / name, files / "ref", language="en")["scores"] for name in ("ours.1", "ours.2")
+    ]
+    assert ours["BLEU"] == f"{sum(one['sacrebleu'] for one in alone) / 2:.2f}"
+    assert ours["chrF"] == f"{sum(one['chrf'] for one in alone) / 2:.2f}"
+    assert float(ours["difference"]) == pytest.approx(float(ours["BLEU"]) - float(base["BLEU"]), abs=0.011)
+    assert (base["seeds"], base["difference"], ours["seeds"]) == ("2", "", "2")
+    assert float(ours["p"]) == max(float(ours["p test set"]), float(ours["p seeds"]))
+    assert int(ours["needed"]) > 2
+    said = capsys.readouterr().out
+    assert "| Ours | 2 | " in said
+    assert "sacrebleu: nrefs:1|case:mixed" in said
+
+
+def test_the_page_shows_groups_and_translations_by_gain(files, open_page):
+    systems = [("Base", "base.1"), ("<Ours>", "ours.1")]
+    compare(files, *systems, output=files / "out", source=files / "base.2", train=files / "base.2")
+    page = open_page(files / "out.html")
+    assert "<h1>Base, &lt;Ours&gt;</h1>" in (files / "out.html").read_text()
+    assert not page.console
+    rows = [attributes for attributes in page.of("article")]
+    assert 10 < len(rows) <= 30
+    text = (files / "out.html").read_text()
+    assert "BLEU by words in the reference" in text
+    short = [n for n, line in enumerate(REFERENCES) if len(line.split()) <= 5]
+    metric = bleu("sacrebleu", "en")
+    lines = [(files / "base.1").read_text().splitlines()[n] for n in short]
+    expected = metric.corpus_score(lines, [[REFERENCES[n] for n in short]]).score
+    assert f'<th scope="row">1–5</th><td>{len(short)}</td><td>{expected:.2f}</td>' in text
+    assert len(COUNTS) == 10
+
+
+def test_one_seed_and_several_rivals(files, capsys):
+    compare(files, ("Base", "base.1"), ("A", "ours.1"), ("B", "base.2"))
+    a, b = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()[3:5]
+    )
+    assert a[6] == b[6] == "one seed"
+    assert float(a[7]) == pytest.approx(2 * min(float(a[8]), float(b[8])), abs=0.002) or a[7] == "1.000"
+
+
+@pytest.mark.parametrize(
+    ("systems", "said"),
+    [
+        ([("Base", "base.1")], "give --system NAME FILE… twice or more"),
+        ([("Base", "base.1"), ("Base", "ours.1")], "each with a name of its own"),
+        ([("Base", "base.1"), ("Ours",)], "a file per seed"),
+        ([("Base", "base.1"), ("Ours", "nothing")], "nothing: no such file"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(files, capsys, systems, said):
+    with pytest.raises(SystemExit):
+        compare(files, *systems, output=files / "out")
+    assert said in capsys.readouterr().err
+    assert not (files / "out.csv").exists()

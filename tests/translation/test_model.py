@@ -1,0 +1,90 @@
+"""A trained model in Python."""
+
+import ast
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from synmask.pipeline import load
+from synmask.pipeline.cli import main
+from synmask.pipeline.config.sections import Decoding
+from synmask.pipeline.files import UserError, read_lines, write_lines
+from synmask.pipeline.syntax.treebank import trees_of
+from synmask.pipeline.translation.average import load_model
+from synmask.pipeline.translation.decode import decode_files
+from synmask.pipeline.translation.parse import parse_text
+from synmask.pipeline.translation.translate import Translator
+
+DOCS = Path(__file__).parents[2] / "docs/models.md"
+LINES = ["a bb d", "", "ghi a cc"]
+
+
+def test_it_translates_as_the_command_does(models, tmp_path, capsys):
+    write_lines(tmp_path / "in", LINES)
+    main(["translate", str(models / "grammar.pt"), "--input", str(tmp_path / "in")])
+    assert load(models / "grammar.pt").translate(LINES) == capsys.readouterr().out.split("\n")[:-1]
+    best = load(models / "grammar.pt").translate(LINES, nbest=3)
+    assert best == [*Translator([models / "grammar.pt"], nbest=3, scored=True)(LINES)]
+    assert [len(found) for found in best] == [3, 1, 3]
+    with pytest.raises(UserError, match="nbest 6: the beam holds 5"):
+        load(models / "grammar.pt").translate(LINES, nbest=6)
+
+
+def test_it_parses_as_the_command_does(models):
+    first, second = load(models / "grammar.pt").parse(["ghi a cc", "a"])
+    rows = parse_text(models / "grammar.pt", ["ghi a cc", "a"])
+    assert first.tokens == rows[0]["tokens"] == ["g@@", "h@@", "i", "a", "cc"]
+    assert first.distances.tolist() == rows[0]["distances"]
+    assert first.heights.tolist() == rows[0]["heights"]
+    assert first.distribution.shape == (6, 6)
+    np.testing.assert_allclose(first.distribution.sum(1), 1, atol=1e-5)
+    assert first.tree.count("(X ghi)") == 1
+    assert (second.tokens, second.distances.tolist()) == (["a"], [])
+    with pytest.raises(UserError, match=r"plain\.pt: this system induces no syntax"):
+        load(models / "plain.pt").parse(["a"])
+
+
+def test_it_scores_as_decode_does(models, tmp_path):
+    for name, lines in (("source", ["a bb d", "g@@ h@@ i a"]), ("reference", ["d bb", "a g@@ h@@ i"])):
+        write_lines(tmp_path / name, lines)
+    decode_files(
+        model=models / "plain.pt",
+        inputs=(tmp_path / "source",),
+        outputs=(tmp_path / "out",),
+        references=(tmp_path / "reference",),
+        settings=Decoding(),
+    )
+    expected = [float(line.split(",")[0]) for line in [*read_lines(tmp_path / "out.forced.csv")][1:]]
+    assert load(models / "plain.pt").score(["a bb d", "ghi a"], ["d bb", "a ghi"]) == expected
+    with pytest.raises(UserError, match="1 sources, 2 references"):
+        load(models / "plain.pt").score(["a"], ["a", "a"])
+
+
+def test_lisa_needs_no_parser(drawn, tmp_path):
+    path = drawn(tmp_path / "average.pt", "lisa")
+    assert load_model(path).task.needs == frozenset()
+    assert len(load(path).translate(["a bb d"])) == 1
+
+
+def test_the_example_of_the_docs(models, tmp_path, monkeypatch, capsys):
+    """Its words are the demo's; all that follows from a model's form is compared."""
+    shutil.copy(models / "grammar.pt", tmp_path / "average.pt")
+    monkeypatch.chdir(tmp_path)
+    text = DOCS.read_text("utf-8").partition("## From Python")[2]
+    exec(re.search(r"```python\n(.*?)```", text, re.S)[1], {})
+    shown = re.search(r"```text\n(.*?)```", text, re.S)[1].splitlines()
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(shown) == 5
+    for ours, theirs in ((printed, shown), (shown, shown)):
+        translations, scores = ast.literal_eval(ours[0]), ast.literal_eval(ours[4])
+        (tree,) = trees_of([ours[2]], "the page")
+        assert [type(one) for one in translations] == [str, str]
+        assert ours[1] == theirs[1]
+        assert tree.leaves() == ["Der", "Arzt", "sieht", "die", "Frau", "."]
+        assert all(score < 0 for score in scores)
+        tokens, shapes = re.fullmatch(r"(\[.*\]) (\(.*)", ours[3]).groups()
+        n = len(ast.literal_eval(tokens))
+        assert shapes == f"({n - 1},) ({n},) ({n + 1}, {n + 1})"
