@@ -36,7 +36,7 @@ def ours(folder: Path, seeds: int) -> dict[str, float]:
     for name in ("src", "workflow", "profiles", "Snakefile", "config", "config.yaml"):
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)
-    overlay = {"force": True, "experiments": {"demo": {"seeds": list(range(1, seeds + 1))}}}
+    overlay = {"experiments": {"demo": {"seeds": list(range(1, seeds + 1))}}}
     (folder / "seeds.yaml").write_text(yaml.safe_dump(overlay))
     return plan(folder, ["demo", "--configfile", "seeds.yaml"])
 

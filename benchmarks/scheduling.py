@@ -68,7 +68,7 @@ def prepare(folder: Path, seeds: int) -> None:
         part: {name: {"resources": small} for name, entry in config[part].items() if "resources" in entry}
         for part in ("corpora", "benchmarks")
     }
-    overlay = {"force": True, "seeds": list(range(1, seeds + 1)), "resources": small, **sections}
+    overlay = {"seeds": list(range(1, seeds + 1)), "resources": small, **sections}
     (folder / "small.yaml").write_text(yaml.safe_dump(overlay))
 
 

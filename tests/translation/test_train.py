@@ -225,10 +225,15 @@ def test_the_loss_falls(corpus, tmp_path, settings):
     assert losses[-1] < losses[0] - 0.5
 
 
+def exploding(settings):
+    """Settings with a learning rate that the configuration refuses."""
+    training = typed(settings).training.model_copy(update={"lr": 1e30, "warmup_updates": 1})
+    return typed(settings).model_copy(update={"training": training})
+
+
 def test_a_diverging_training_says_what_to_do(corpus, tmp_path, settings):
-    settings["training"] |= {"lr": 1e30, "warmup_updates": 1}
     with pytest.raises(UserError, match=r"no longer finite at update \d+; lower training\.lr"):
-        run(corpus, tmp_path / "a", settings)
+        fit(corpus / "bin", tmp_path / "a", exploding(settings), keep=KEEP)
     assert not (tmp_path / "a/train.json").exists()
     assert not (tmp_path / "a/checkpoints/crash.pt").exists()
 
@@ -263,13 +268,9 @@ def test_two_workers_train_as_one_that_accumulates(corpus, tmp_path, settings):
 
 
 def test_a_workers_fault_is_one_line(corpus, tmp_path, settings):
-    settings["training"] |= {
-        "lr": 1e30,
-        "warmup_updates": 1,
-        "batch": {"gpus": 2, "updates": 1, "tokens": 120},
-    }
+    settings["training"] |= {"batch": {"gpus": 2, "updates": 1, "tokens": 120}}
     with pytest.raises(UserError, match="no longer finite") as error:
-        run(corpus, tmp_path / "a", settings, processes=2)
+        fit(corpus / "bin", tmp_path / "a", exploding(settings), keep=KEEP, processes=2)
     assert "\n" not in str(error.value)
 
 
