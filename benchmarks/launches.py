@@ -1,4 +1,4 @@
-"""What a training step asks a GPU for: operators launched, and memory that is kept for the backward pass.
+"""Operators that a training step launches on a GPU, and memory that it keeps for the backward pass.
 
     python benchmarks/launches.py
 

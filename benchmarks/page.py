@@ -1,4 +1,4 @@
-"""Make the tables of docs/performance.md anew: `make bench`, in about 20 minutes on one quiet core.
+"""Measure the tables of docs/performance.md again: `make bench`, in about 20 minutes on one quiet core.
 
     python benchmarks/page.py
     python benchmarks/page.py --only training launches
@@ -45,7 +45,7 @@ def main():
     page = TABLE.sub(made, PAGE.read_text())
     PAGE.write_text(page)
     if failed:
-        sys.exit(f"not made anew: {', '.join(failed)}")
+        sys.exit(f"not measured: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ class Work:
 
 
 class Trained(Section):
-    """What a training's train.json says of its duration."""
+    """The duration of a training, from its train.json."""
 
     model_config = ConfigDict(extra="ignore")
 

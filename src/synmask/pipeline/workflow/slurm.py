@@ -140,7 +140,7 @@ def minutes_of(job: Any, site: Site) -> int:
 
 
 def amounts_of(job: Any, site: Site) -> dict[str, Any]:
-    """What a job asks for, by unit."""
+    """The resources of a job, by unit."""
     cpus = job.resources.get("cpus_per_task") or job.threads
     gpus, memory = job.resources.get("gpu") or 0, job.resources.get("mem_mb")
     return {"CPU": cpus, "GPU": gpus, "MB": memory, "minute": minutes_of(job, site)}
