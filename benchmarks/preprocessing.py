@@ -204,7 +204,9 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         inputs = [[args.mirror / f"train.{language}.gz"] for language in LANGUAGES]
-        pairs = args.copies * write_pair(*inputs, *pair(folder, "once"), "multi30k")
+        (source, target), once = inputs, pair(folder, "once")
+        how = {"source_in": source, "target_in": target, "source_out": once[0], "target_out": once[1]}
+        pairs = args.copies * write_pair(name="multi30k", **how)["pairs"]
         for once, raw in zip(pair(folder, "once"), pair(folder, "raw"), strict=True):
             write_lines(raw, list(read_lines(once)) * args.copies)
         lines = len(LANGUAGES) * pairs
