@@ -20,6 +20,7 @@ def copy_of_the_project(folder):
         "Snakefile",
         "config.yaml",
         "pyproject.toml",
+        "tests/alone.py",
         "tests/conftest.py",
         "tests/small_models.py",
         "tests/warm.py",

@@ -129,7 +129,6 @@ def test_done_hours_and_vocabulary_come_from_results(tmp_path):
 def test_a_system_that_reads_templates_is_two_trainings(tmp_path):
     def more(values):
         values["experiments"]["demo"] |= {"systems": ["st-nmt"], "tables": ["translation"]}
-        values["tables"]["demo-cost"]["systems"] = ["st-nmt"]
 
     folder = tmp_path / "demo/de-en"
     sizes = {"bin/dict.de": 1000, "bin/dict.en": 800}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from synmask.pipeline.config.base import (
     WITH_JARS,
@@ -73,6 +73,18 @@ class Config(Section):
     tables: dict[Name, Table] = {}
     published: PathText = "workflow/published.yaml"
     partial: bool = False
+
+    @model_validator(mode="after")
+    def _rows(self) -> "Config":
+        """A table without systems shows those of its experiments."""
+        for name, table in self.tables.items():
+            if table.systems is None:
+                entries = (self.experiments.get(one) for one in table.experiments)
+                rows = dict.fromkeys(
+                    system for one in entries if isinstance(one, Experiment) for system in one.systems
+                )
+                self.tables[name] = table.model_copy(update={"systems": tuple(rows)})
+        return self
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:

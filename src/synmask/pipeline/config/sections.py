@@ -392,13 +392,15 @@ class Table(base.Section):
     experiments: base.Distinct[base.Name] = ()
     benchmark: base.Name | None = None
     tasks: base.Distinct[base.Name] | None = Field(default=None, min_length=1)
-    systems: base.Distinct[base.SystemName] = Field(min_length=1)
+    systems: base.Distinct[base.SystemName] | None = Field(default=None, min_length=1)
     metrics: base.Distinct[base.Metric] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
 
     @model_validator(mode="after")
     def _one_source_of_columns(self) -> "Table":
         if bool(self.experiments) == bool(self.benchmark):
             raise ValueError("give either `experiments` or `benchmark`")
+        if self.benchmark and not self.systems:
+            raise ValueError("a benchmark's table needs systems")
         if self.tasks and not self.benchmark:
             raise ValueError("tasks need a benchmark")
         if self.benchmark and self.metrics != ("glue",):
