@@ -71,7 +71,7 @@ def test_hypotheses_of_another_seed_are_not_scored(made, corpus, capsys, tmp_pat
     for seed in (2, 1):
         run = {"corpus": "c", "direction": "de-en", "system": "grammar", "seed": seed}
         words = ["--splits", "test", "--hypotheses", tmp_path / "h", "--references", gold]
-        words += ["--reference-tokens", gold, "--source", source, "--run", json.dumps(run)]
+        words += ["--reference-tokens", gold, "--run", json.dumps(run)]
         words += ["--train", tmp_path / "train.json", "--output", tmp_path / "scores.json"]
         words += ["--sentences", tmp_path / "sentences.csv"]
         if seed == 1:

@@ -85,9 +85,9 @@ class GuidedDecoder(TransformerDecoderBase):
         No layer masks the pads: only pads see them. With a guide, the extras also contain its `prepared`
         state, and `attn` is the mean over the heads of the second-last layer, which aligns best (Garg et al.,
         EMNLP 2019) and which LPSI uses, too; without one, nothing reads `attn`, and it is None. fairseq's own
-        beam search uses fairseq's code, ours `DecoderSteps`.
+        beam search uses fairseq's code where there is no guide, ours `DecoderSteps`.
         """
-        if incremental_state is not None:
+        if self.guide is None and incremental_state is not None:
             return super().extract_features(
                 prev_output_tokens, encoder_out, incremental_state, *words, **more
             )
