@@ -1,11 +1,11 @@
-"""Copies the demo's tables from results/ to the page docs/demo.md: `make demo-docs`."""
+"""Copies the demo's table from results/ to the page docs/demo.md: `make demo-docs`."""
 
 import re
 import shutil
 from pathlib import Path
 
 DOCS, TABLES = Path("docs"), Path("results/tables")
-COPIED = (TABLES / "demo.csv", TABLES / "demo-all.csv")
+COPIED = TABLES / "demo.csv"
 BLOCK = re.compile(r"<!-- (\S+\.md) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -22,5 +22,5 @@ def block(found: re.Match) -> str:
 if __name__ == "__main__":
     page = DOCS / "demo.md"
     page.write_text(BLOCK.sub(block, page.read_text(encoding="utf-8")), encoding="utf-8")
-    for path in filter(Path.exists, COPIED):
-        shutil.copy(path, DOCS)
+    if COPIED.exists():
+        shutil.copy(COPIED, DOCS)

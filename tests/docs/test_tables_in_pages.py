@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 END = "<!-- end -->"
 
 
-@pytest.mark.parametrize("name", ["demo", "demo-all"])
+@pytest.mark.parametrize("name", ["demo"])
 def test_a_pages_table_has_the_numbers_of_the_tracked_data(name):
     page = (ROOT / "docs/demo.md").read_text(encoding="utf-8")
     table = page.split(f"<!-- {name}.md -->")[1].split(END)[0]
