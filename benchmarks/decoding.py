@@ -4,7 +4,7 @@
         results/demo/de-en/{transformer,grammar}/seed1/average.pt
 
 The rivals are fairseq's generator, our own search in bf16 and, for an unguided model where they are
-installed, with copied weights: CTranslate2's (`pip install ctranslate2==4.8.5`; in float32 and with 8 bits)
+installed, with copied weights: CTranslate2's (on a CPU; in float32 and with 8 bits)
 and joeynmt's (training.py says how). joeynmt divides scores by another length penalty, keeps finished
 hypotheses in the beam, and stops at 1.5 times the longest source: hypotheses may differ, as they may in bf16
 and with 8 bits.
@@ -120,7 +120,7 @@ def compare(path, lines, tokens, beam, turns):
     model, task, _ = load_model(path)
     guide, sentences = task.settings.system.guide, encoded(lines, model.encoder.max_positions(), task)
     searches = {"ours": ours, "fairseq": fairseqs, "ours, bf16": partial(ours, precision="bf16")}
-    if guide == "none" and find_spec("ctranslate2"):
+    if guide == "none" and next(model.parameters()).device.type == "cpu":
         searches["CTranslate2"] = ctranslate2s
         searches["CTranslate2, int8"] = partial(ctranslate2s, precision="int8")
     if guide == "none" and find_spec("joeynmt"):

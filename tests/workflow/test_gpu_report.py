@@ -52,7 +52,8 @@ def test_every_part_runs_on_a_cpu_in_a_small_form(built, tmp_path):
     assert [*found[PARTS[6]]["system"]] == ["transformer", "grammar"]
     assert (found[PARTS[6]]["sacrebleu"] >= 0).all()
     searches = found[PARTS[7]]
-    assert [*searches["rival"]] == 2 * ["fairseq", "ours, bf16"]
+    ours, exported = ["fairseq", "ours, bf16"], ["CTranslate2", "CTranslate2, int8"]
+    assert [*searches["rival"]] == [*ours, *exported, *ours]
     exact = searches[searches["rival"] == "fairseq"]
     assert [*exact["same"]] == [*exact["sentences"]]
 
