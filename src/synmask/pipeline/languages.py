@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-# Codes that need no look into the registry, which takes a tenth of a second to load.
-PLAIN = frozenset({"cs", "de", "en", "fr", "ja", "ko", "zh"})
+# Codes, with their scripts, that need no look into the registry, which takes a tenth of a second to load.
+PLAIN = dict.fromkeys(("cs", "de", "en", "fr"), "Latn") | {"ja": "Jpan", "ko": "Kore", "zh": "Hans"}
 NO_LANGUAGES = frozenset({None, "mis", "mul", "zxx"})  # of und, and codes for several languages or none
 HAN = frozenset({"Hans", "Hant"})
 WITHOUT_SPACES = HAN | {"Jpan", "Khmr", "Laoo", "Mymr", "Thai", "Tibt"}  # scripts, by ISO 15924
@@ -54,7 +54,7 @@ def shortest(code: str) -> str:
 
 def script(code: str) -> str:
     """The script that the language is written in, such as Latn, by ISO 15924."""
-    return _tag(code).maximize().script
+    return PLAIN.get(code) or _tag(code).maximize().script
 
 
 def named(code: str) -> str:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import regex
-from sacremoses import MosesDetokenizer, MosesTokenizer
-from sacremoses.corpus import NonbreakingPrefixes
 
 from synmask.pipeline import languages
 from synmask.pipeline.config.base import Language
@@ -17,6 +17,28 @@ from synmask.pipeline.files import read_lines, write_lines
 from synmask.pipeline.options import Json, Threads
 from synmask.pipeline.text import segment
 from synmask.pipeline.text.parallel import map_lines
+
+
+class _Later:
+    """A regular expression that is compiled when it is first used."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = getattr(COMPILE(self.pattern), name)
+        return found
+
+
+def _compile(pattern: str, flags: int = 0) -> Any:
+    return _Later(pattern) if len(pattern) > 10_000 else COMPILE(pattern, flags)
+
+
+# sacremoses has expressions with all letters one by one; compiling them takes half a second, using few of them
+COMPILE = re.compile
+with mock.patch("re.compile", _compile):
+    from sacremoses import MosesDetokenizer, MosesTokenizer
+    from sacremoses.corpus import NonbreakingPrefixes
 
 # Characters with a meaning for Moses or in trees, and the full-width forms that authors use after segmenting.
 FULL_WIDTH = str.maketrans("|[]", "｜［］")
