@@ -34,7 +34,7 @@ def _compile(pattern: str, flags: int = 0) -> Any:
     return _Later(pattern) if len(pattern) > 10_000 else COMPILE(pattern, flags)
 
 
-# sacremoses has expressions with all letters one by one; compiling them takes half a second, using few of them
+# sacremoses compiles expressions with all letters one by one: half a second, though few of them are used
 COMPILE = re.compile
 with mock.patch("re.compile", _compile):
     from sacremoses import MosesDetokenizer, MosesTokenizer
