@@ -8,6 +8,8 @@ from torch import Tensor
 from synmask.kernels import load
 
 LOADED = load(__package__, Path(__file__).with_name("kernel.cpp"))
+# whether those of fused.py are there, too
+FUSED = LOADED and hasattr(torch.ops.synmask, "layer") and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
 def serve(*tensors: Tensor) -> bool:

@@ -1,8 +1,9 @@
-// Beam search on a CPU: attention along the paths of hypotheses (cached_attention.py), and their best continuations
-// (continuations.py). Tensors are float32.
+// Beam search on a CPU: attention along the paths of hypotheses (cached_attention.py), their best continuations
+// (continuations.py), and both with all that lies between them (fused.py), by AVX-512. Tensors are float32.
 //
-// The bytes of the results do not depend on the processor or on the number of threads: one thread computes a
-// sentence, every sum has a fixed order, exp is our own, and products are not fused with sums (setup.py).
+// The bytes of the results do not depend on the number of threads: one thread computes a sentence, and every sum has
+// a fixed order. Without fused.py's, they do not depend on the processor: exp is our own, and products are not fused
+// with sums (setup.py).
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -20,9 +21,11 @@
 #define INLINE inline __attribute__((always_inline))
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
 #define EVERY_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))  // the same sums, more of them at once
+#define FUSED
 #else
 #define EVERY_PROCESSOR
 #endif
+#define INLINE_LAMBDA __attribute__((always_inline))
 
 namespace synmask {
 
@@ -219,9 +222,9 @@ struct Ranking {
 };
 
 struct Continuations {
-  const float *logits, *score;  // (S, W, V), (S, W)
+  const float *logits, *score;  // (S, W, V), its rows `stride` apart; (S, W)
   const bool* never;        // (V,)
-  int64_t width, vocabulary, each, most;
+  int64_t width, vocabulary, stride, each, most;
   float* value;             // (S, most)
   int64_t *token, *parent;  // (S, most)
 
@@ -246,7 +249,7 @@ struct Continuations {
     for (int64_t w = 0; w < width; ++w) {
       const int64_t row = s * width + w;
       own.labels = tokens.data() + w * each;
-      const float lse = rank(logits + row * vocabulary, tops, own);
+      const float lse = rank(logits + row * stride, tops, own);
       for (int64_t k = 0; k < each; ++k) all.offer(score[row] + (own.values[k] - lse), w * each + k);
     }
     for (int64_t k = 0; k < most; ++k) {
@@ -271,7 +274,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> best(const at::Tensor& logits, co
   const at::Tensor value = at::empty({sentences, most}, score.options());
   const at::Tensor token = at::empty({sentences, most}, score.options().dtype(at::kLong)), parent = at::empty(token.sizes(), token.options());
   const Continuations all{rows.const_data_ptr<float>(), before.const_data_ptr<float>(), never.const_data_ptr<bool>(), width,
-                          vocabulary, each, most, value.data_ptr<float>(), token.data_ptr<int64_t>(), parent.data_ptr<int64_t>()};
+                          vocabulary, vocabulary, each, most, value.data_ptr<float>(), token.data_ptr<int64_t>(), parent.data_ptr<int64_t>()};
   at::parallel_for(0, sentences, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> memory((vocabulary + BLOCK - 1) / BLOCK + each + most);
     std::vector<int64_t> labels(most);
@@ -280,11 +283,259 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> best(const at::Tensor& logits, co
   return {value, token, parent};
 }
 
+// All of a step between the embedding of the last tokens and their best continuations, by AVX-512. Groups of sentences
+// pass through it one after the other, so that what is computed stays in the caches.
+#ifdef FUSED
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#define AVX512 __attribute__((target("arch=x86-64-v4")))
+
+constexpr int64_t PANEL = 2 * WIDE, TILE = 8;  // columns and rows of a product that are computed together
+constexpr int64_t GROUP = 96;                  // rows, about
+
+// sums (R, C * WIDE) = x (R, k) times y (k, C * WIDE)
+template <int R, int C>
+INLINE void tile(const float* x, int64_t x_row, const float* y, int64_t y_row, int64_t k, Floats (&sums)[R][C]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int c = 0; c < C; ++c) sums[r][c] = Floats{};
+  for (int64_t j = 0; j < k; ++j) {
+    Floats right[C];
+#pragma GCC unroll 2
+    for (int c = 0; c < C; ++c) right[c] = load(y + j * y_row + c * WIDE);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int c = 0; c < C; ++c) sums[r][c] += x[r * x_row + j] * right[c];
+  }
+}
+
+// Calls `tiled<R>(row)` for tiles of R <= TILE of the rows.
+template <class Tiled>
+INLINE void by_tiles(int64_t rows, Tiled tiled) {
+  int64_t row = 0;
+  for (; row + TILE <= rows; row += TILE) tiled.template operator()<TILE>(row);
+  switch (rows - row) {
+    case 1: return tiled.template operator()<1>(row);
+    case 2: return tiled.template operator()<2>(row);
+    case 3: return tiled.template operator()<3>(row);
+    case 4: return tiled.template operator()<4>(row);
+    case 5: return tiled.template operator()<5>(row);
+    case 6: return tiled.template operator()<6>(row);
+    case 7: return tiled.template operator()<7>(row);
+  }
+}
+
+// A linear layer, as `Products.panels` orders it: for each panel of its outputs the weights (from, PANEL), then the bias.
+struct Linear {
+  const float* packed;
+  int64_t from, count;  // inputs; panels
+
+  explicit Linear(const at::Tensor& x) : packed(x.const_data_ptr<float>()), from(x.size(1) - 1), count(x.size(0)) {
+    TORCH_CHECK(x.is_contiguous() && x.size(2) == PANEL, "packed (panels, from + 1, 32)");
+  }
+  int64_t to() const { return count * PANEL; }
+
+  // out (rows, to) = x (rows, from) by the layer, plus `plus` (rows, to), or cut off at 0
+  INLINE void operator()(const float* x, int64_t x_row, int64_t rows, float* out, const float* plus, bool relu) const {
+    for (int64_t panel = 0; panel < count; ++panel) {
+      const float *weight = packed + panel * (from + 1) * PANEL, *bias = weight + from * PANEL;
+      by_tiles(rows, [&]<int R>(int64_t row) INLINE_LAMBDA {
+        Floats sums[R][2];
+        tile<R, 2>(x + row * x_row, x_row, weight, PANEL, from, sums);
+        for (int r = 0; r < R; ++r)
+          for (int c = 0; c < 2; ++c) {
+            const int64_t place = (row + r) * to() + panel * PANEL + c * WIDE;
+            Floats value = sums[r][c] + load(bias + c * WIDE);
+            if (plus) value += load(plus + place);
+            if (relu) value = larger(value, Floats{});
+            store(out + place, value);
+          }
+      });
+    }
+  }
+};
+
+struct Norm {
+  const float *gain, *shift;
+  double eps;
+
+  INLINE void operator()(float* x, int64_t rows, int64_t d) const {
+    for (float* row = x; row < x + rows * d; row += d) {
+      Floats sums = {}, squares = {};
+      for (int64_t k = 0; k < d; k += WIDE) sums += load(row + k);
+      const float mean = total(sums) / d;
+      for (int64_t k = 0; k < d; k += WIDE) squares += (load(row + k) - mean) * (load(row + k) - mean);
+      const float factor = 1 / std::sqrt(float(total(squares) / d + eps));
+      for (int64_t k = 0; k < d; k += WIDE) store(row + k, (load(row + k) - mean) * factor * load(gain + k) + load(shift + k));
+    }
+  }
+};
+
+// W queries of a sentence attend to its source: keys (d, n), values (n, d) in rows of 2d, what is added to the scores
+// (n); n is a multiple of WIDE.
+INLINE void attend_source(const float* query, int64_t width, int64_t heads, int64_t d, const float* keys, const float* values,
+                          const float* bias, int64_t n, float* scores, float* out) {
+  const int64_t head = d / heads;
+  const float scale = 1 / std::sqrt(float(head));
+  for (int64_t h = 0; h < heads; ++h)
+    by_tiles(width, [&]<int R>(int64_t w) INLINE_LAMBDA {
+      Floats tops[R], sums[R][1];
+      float factors[R];
+      for (int r = 0; r < R; ++r) tops[r] = Floats{} - INFINITE;
+      for (int64_t j = 0; j < n; j += WIDE) {
+        tile<R, 1>(query + w * d + h * head, d, keys + h * head * n + j, n, head, sums);
+        for (int r = 0; r < R; ++r) {
+          const Floats score = sums[r][0] * scale + load(bias + j);
+          tops[r] = larger(score, tops[r]);
+          store(scores + r * n + j, score);
+        }
+      }
+      for (int r = 0; r < R; ++r) {
+        const float top = largest(reinterpret_cast<const float*>(&tops[r]), WIDE);
+        Floats all = {};
+        for (int64_t j = 0; j < n; j += WIDE) {
+          const Floats weight = exponential(load(scores + r * n + j) - top);
+          all += weight;
+          store(scores + r * n + j, weight);
+        }
+        factors[r] = 1 / total(all);
+      }
+      for (int64_t e = 0; e < head; e += WIDE) {
+        tile<R, 1>(scores, n, values + h * head + e, 2 * d, n, sums);
+        for (int r = 0; r < R; ++r) store(out + (w + r) * d + h * head + e, sums[r][0] * factors[r]);
+      }
+    });
+}
+
+// A decoder layer (post-norm) for the last tokens of S sentences with W hypotheses.
+struct Layer {
+  Attention own;  // without query and out
+  Linear project, joined, asking, answered, wider, narrower;
+  Norm first, second, third;
+  const float *x, *keys, *values, *source_bias;  // (S, W, d); of each row (d, n), (n, d), (n)
+  float* out;                                    // (S, W, d)
+  int64_t n;
+
+  int64_t room() const {
+    const int64_t d = project.from, rows = own.width * group();
+    return rows * (project.to() + 2 * d + wider.to()) + std::max(own.heads * own.length, TILE * n);
+  }
+  int64_t group() const { return std::max<int64_t>(1, GROUP / own.width); }
+
+  AVX512 void operator()(int64_t begin, int64_t end, float* made) const {
+    const int64_t d = project.from, width = own.width, rows = (end - begin) * width;
+    float *context = made + rows * project.to(), *state = context + rows * d, *hidden = state + rows * d, *scores = hidden + rows * wider.to();
+    const float* input = x + begin * width * d;
+    project(input, d, rows, made, nullptr, false);
+    Attention mine = own;
+    mine.query = made, mine.out = context, mine.rows += begin, mine.path += begin * width * own.length;
+    mine.query_row = project.to(), mine.query_sentence = width * project.to();
+    if (mine.bias) mine.bias += begin * own.bias_strides[0];
+    for (int64_t s = 0; s < end - begin; ++s) {
+      mine.remember(s);
+      for (int64_t w = 0; w < width; ++w) mine.attend(s, w, scores);
+    }
+    joined(context, d, rows, state, input, false);
+    first(state, rows, d);
+    asking(state, d, rows, made, nullptr, false);
+    for (int64_t s = 0; s < end - begin; ++s) {
+      const int64_t row = mine.rows[s];
+      attend_source(made + s * width * d, width, own.heads, d, keys + row * d * n, values + row * n * 2 * d, source_bias + row * n, n,
+                    scores, context + s * width * d);
+    }
+    float* result = out + begin * width * d;
+    answered(context, d, rows, result, state, false);
+    second(result, rows, d);
+    wider(result, d, rows, hidden, nullptr, true);
+    narrower(hidden, wider.to(), rows, result, result, false);
+    third(result, rows, d);
+  }
+};
+
+at::Tensor layer(const at::Tensor& x, at::TensorList parts, double eps, at::Tensor memory, const at::Tensor& keys, const at::Tensor& source,
+                 const at::Tensor& source_bias, int64_t heads, const at::Tensor& rows, const at::Tensor& path, const std::optional<at::Tensor>& bias) {
+  const at::Tensor input = x.contiguous(), slots = path.contiguous(), out = at::empty(input.sizes(), input.options());
+  const int64_t sentences = input.size(0), width = input.size(1), d = input.size(2), n = keys.size(2), length = slots.size(2);
+  TORCH_CHECK(parts.size() == 12 && d % PANEL == 0 && d / heads % WIDE == 0 && n % WIDE == 0, "layer: sizes");
+  TORCH_CHECK(keys.is_contiguous() && source.is_contiguous() && source_bias.is_contiguous() && memory.stride(2) == 1, "layer: order in memory");
+  TORCH_CHECK(rows.numel() == sentences && rows.is_contiguous() && slots.size(0) == sentences && slots.size(1) == width, "layer: paths");
+  const auto norm = [&](int k) { return Norm{parts[k].const_data_ptr<float>(), parts[k + 1].const_data_ptr<float>(), eps}; };
+  Layer all{{nullptr, nullptr, memory.data_ptr<float>(), rows.const_data_ptr<int64_t>(), slots.const_data_ptr<int64_t>(), nullptr, width,
+             heads, d / heads, length, 0, 0, memory.stride(0), memory.stride(1), {}},
+            Linear(parts[0]), Linear(parts[1]), Linear(parts[2]), Linear(parts[3]), Linear(parts[4]), Linear(parts[5]),
+            norm(6), norm(8), norm(10), input.const_data_ptr<float>(), keys.const_data_ptr<float>(), source.const_data_ptr<float>() + d,
+            source_bias.const_data_ptr<float>(), out.data_ptr<float>(), n};
+  at::Tensor more;
+  if (bias) {
+    more = bias->expand({sentences, heads, width, length});
+    all.own.bias = more.const_data_ptr<float>();
+    std::copy_n(more.strides().begin(), 4, all.own.bias_strides);
+  }
+  const int64_t group = all.group();
+  at::parallel_for(0, (sentences + group - 1) / group, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> room(all.room());
+    for (int64_t g = begin; g < end; ++g) all(g * group, std::min(sentences, (g + 1) * group), room.data());
+  });
+  return out;
+}
+
+struct Ending {
+  Linear project;
+  Continuations all;  // without logits
+  const float* x;     // (S, W, d)
+
+  int64_t group() const { return std::max<int64_t>(1, GROUP / all.width); }
+
+  AVX512 void operator()(int64_t begin, int64_t end, float* logits, float* tops, int64_t* labels) const {
+    project(x + begin * all.width * project.from, project.from, (end - begin) * all.width, logits, nullptr, false);
+    Continuations mine = all;
+    mine.logits = logits, mine.score += begin * all.width;
+    mine.value += begin * all.most, mine.token += begin * all.most, mine.parent += begin * all.most;
+    const int64_t blocks = (all.vocabulary + BLOCK - 1) / BLOCK;
+    for (int64_t s = 0; s < end - begin; ++s)
+      mine.choose(s, tops, {tops + blocks, nullptr, all.each}, {tops + blocks + all.each, labels, all.most});
+  }
+};
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> best_after(const at::Tensor& x, const at::Tensor& packed, const at::Tensor& score, int64_t count,
+                                                          const at::Tensor& never) {
+  const at::Tensor input = x.contiguous(), before = score.contiguous();
+  const int64_t sentences = input.size(0), width = input.size(1), vocabulary = never.numel();
+  const Linear project(packed);
+  TORCH_CHECK(input.size(2) == project.from && before.numel() == sentences * width && vocabulary <= project.to(), "best_after: sizes");
+  const int64_t each = std::min(count, vocabulary - 1), most = std::min(count, width * each);
+  const at::Tensor value = at::empty({sentences, most}, score.options());
+  const at::Tensor token = at::empty({sentences, most}, score.options().dtype(at::kLong)), parent = at::empty(token.sizes(), token.options());
+  const Ending all{project,
+                   {nullptr, before.const_data_ptr<float>(), never.const_data_ptr<bool>(), width, vocabulary, project.to(), each, most,
+                    value.data_ptr<float>(), token.data_ptr<int64_t>(), parent.data_ptr<int64_t>()},
+                   input.const_data_ptr<float>()};
+  const int64_t group = all.group();
+  at::parallel_for(0, (sentences + group - 1) / group, 1, [&](int64_t begin, int64_t end) {
+    const at::Tensor logits = at::empty({group * width, project.to()}, input.options());
+    std::vector<float> tops((vocabulary + BLOCK - 1) / BLOCK + each + most);
+    std::vector<int64_t> labels(most);
+    for (int64_t g = begin; g < end; ++g) all(g * group, std::min(sentences, (g + 1) * group), logits.data_ptr<float>(), tops.data(), labels.data());
+  });
+  return {value, token, parent};
+}
+
+#pragma GCC pop_options
+#endif
+
 }  // namespace synmask
 
 TORCH_LIBRARY_FRAGMENT(synmask, library) {
   library.def("attend(Tensor query, Tensor memory, int heads, Tensor rows, Tensor? path, Tensor? bias) -> Tensor");
   library.def("attend_own(Tensor made, Tensor(a!) memory, int heads, Tensor rows, Tensor path, Tensor? bias) -> Tensor");
+#ifdef FUSED
+  library.def(
+      "layer(Tensor x, Tensor[] parts, float eps, Tensor(a!) memory, Tensor keys, Tensor source, Tensor source_bias, int heads, "
+      "Tensor rows, Tensor path, Tensor? bias) -> Tensor");
+  library.def("best_after(Tensor x, Tensor packed, Tensor score, int count, Tensor never) -> (Tensor, Tensor, Tensor)");
+#endif
   library.def("best(Tensor logits, Tensor score, int count, Tensor never) -> (Tensor, Tensor, Tensor)");
 }
 
@@ -292,6 +543,10 @@ TORCH_LIBRARY_IMPL(synmask, CPU, library) {
   library.impl("attend", &synmask::attend);
   library.impl("attend_own", &synmask::attend_own);
   library.impl("best", &synmask::best);
+#ifdef FUSED
+  library.impl("layer", &synmask::layer);
+  library.impl("best_after", &synmask::best_after);
+#endif
 }
 
 // Importing the module registers the operators; SOURCE tells from which text they were built.

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from synmask import bf16
 
 Product = Callable[[Tensor, bool, Tensor | None], Tensor]
+PANEL = 32  # outputs that kernel.cpp computes together
 
 
 class Products:
@@ -24,6 +25,7 @@ class Products:
     def __init__(self, precision: str = "fp32") -> None:
         self.rounded = torch.bfloat16 if precision == "bf16" else None
         self.packed: dict[tuple[nn.Linear, ...], Product] = {}
+        self.ordered: dict[tuple[nn.Linear, ...], Tensor] = {}
 
     def __call__(
         self,
@@ -43,10 +45,27 @@ class Products:
             self.packed[layers] = _packed(layers, None if exact else self.rounded)
         return self.packed[layers](x, relu, plus)
 
+    def panels(self, *layers: nn.Linear) -> Tensor:
+        """The layers' weights for fused.py, in float32: for 32 outputs at a time those of the inputs, then
+        the bias, (panels, d + 1, 32)."""
+        if layers not in self.ordered:
+            self.ordered[layers] = _panels(*_joined(layers))
+        return self.ordered[layers]
+
+
+def _joined(layers: tuple[nn.Linear, ...]) -> tuple[Tensor, Tensor | None]:
+    weight = torch.cat([layer.weight.detach() for layer in layers])
+    return weight, None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
+
+
+def _panels(weight: Tensor, bias: Tensor | None) -> Tensor:
+    bias = weight.new_zeros(len(weight)) if bias is None else bias
+    columns = F.pad(torch.cat([weight.T, bias[None]]), (0, -len(weight) % PANEL))
+    return columns.unflatten(1, (-1, PANEL)).transpose(0, 1).contiguous()
+
 
 def _packed(layers: tuple[nn.Linear, ...], rounded: torch.dtype | None) -> Product:
-    weight = torch.cat([layer.weight.detach() for layer in layers])
-    bias = None if layers[0].bias is None else torch.cat([layer.bias.detach() for layer in layers])
+    weight, bias = _joined(layers)
     if rounded is None:
         return _prepared(weight, bias)
     kind = weight.dtype if bf16.lacking(weight.to(rounded)) else rounded

@@ -10,10 +10,9 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.search.continuations import best
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
-from synmask.pipeline.translation.steps import DecoderSteps
+from synmask.pipeline.translation.steps import DecoderSteps, best
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
 
@@ -67,9 +66,9 @@ class BeamSearch:
         paths = Paths.start(sentences, device)
         for step in range(self.longest + 1):
             paths = paths.longer()
-            logits = [decoder(tokens[..., -1], paths) for decoder in decoders]
             # twice as many as go on, since one of each hypothesis ends at most
-            score, token, parent = best(logits, score, 2 * self.beam, self._never(step, device))
+            last, never = tokens[..., -1], self._never(step, device)
+            score, token, parent = best(decoders, last, paths, score, 2 * self.beam, never)
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
             ended = self._ended(tokens[rows, parent[rows, ranks]], score[rows, ranks])

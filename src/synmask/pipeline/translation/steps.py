@@ -1,5 +1,6 @@
 """The decoder for beam search, one token at a time. Constants of a sentence are computed once."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -7,7 +8,9 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
+from synmask.pipeline.search import continuations, fused
 from synmask.pipeline.search.cached_attention import CachedSelfAttention, attended
+from synmask.pipeline.search.fused import FusedLayer, fuses
 from synmask.pipeline.search.products import Products
 from synmask.pipeline.search.slots import Paths
 from synmask.pipeline.translation.layers import DecoderLayer
@@ -23,7 +26,7 @@ class CrossAttention:
         self.products, self.attention = products, attention
         real = ~padding.all(0)
         states, padding = states[real].transpose(0, 1), padding[:, real]
-        self.memory = products(states, attention.k_proj, attention.v_proj)
+        self.memory, self.padding = products(states, attention.k_proj, attention.v_proj), padding
         bias = torch.zeros_like(padding, dtype=states.dtype).masked_fill(padding, float("-inf"))
         self.bias = bias[:, None, None]
 
@@ -73,21 +76,38 @@ class DecoderSteps:
 
     def __init__(self, decoder: Any, encoder_out: dict[str, Any], longest: int, products: Products) -> None:
         self.decoder, self.products = decoder, products
-        self.layers = [
-            LayerSteps(products, layer, decoder.cross_steps(products, layer, encoder_out))
-            for layer in decoder.layers
-        ]
+        self.layers = [self._layer(layer, encoder_out) for layer in decoder.layers]
+        self.fused = all(isinstance(layer, FusedLayer) for layer in self.layers)
         ids = encoder_out["encoder_padding_mask"][0].new_full(
             (1, longest + 1), decoder.dictionary.eos(), dtype=torch.long
         )  # any id except <pad>
         self.positions = decoder.embed_positions(ids)[0]
         self.gates = None if decoder.guide is None else decoder.guide.steps(CachedSelfAttention)
 
+    def _layer(self, layer: DecoderLayer, encoder_out: dict[str, Any]) -> LayerSteps | FusedLayer:
+        cross = self.decoder.cross_steps(self.products, layer, encoder_out)
+        if isinstance(cross, CrossAttention) and fuses(self.products, layer, cross.memory):
+            return FusedLayer(self.products, layer, cross.memory, cross.padding)
+        return LayerSteps(self.products, layer, cross)
+
     def __call__(self, tokens: Tensor, paths: Paths) -> Tensor:
-        """The logits (S, W, V) of the next tokens after the last ones, `tokens` (S, W)."""
+        """The states (S, W, d) after the last tokens, `tokens` (S, W)."""
         decoder = self.decoder
         x = decoder.embed_scale * decoder.embed_tokens(tokens) + self.positions[paths.slots.size(2) - 1]
         bias = None if self.gates is None else self.gates(x, paths)
         for layer in self.layers:
             x, bias = layer(x, paths, bias), None
-        return self.products(x, decoder.output_projection, exact=True)
+        return x
+
+
+def best(
+    decoders: Sequence[DecoderSteps], tokens: Tensor, paths: Paths, score: Tensor, count: int, never: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`continuations.best` after the last tokens, `tokens` (S, W)."""
+    states = [decoder(tokens, paths) for decoder in decoders]
+    outputs = [decoder.decoder.output_projection for decoder in decoders]
+    products = decoders[0].products
+    if len(decoders) == 1 and decoders[0].fused:
+        return fused.best(products, *outputs, *states, score, count, never)
+    logits = [products(x, output, exact=True) for x, output in zip(states, outputs, strict=True)]
+    return continuations.best(logits, score, count, never)

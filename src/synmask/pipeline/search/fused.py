@@ -1,0 +1,57 @@
+"""A step of a decoder by few operators in C++, one for each layer and one for the end."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from synmask.pipeline.search import extension
+from synmask.pipeline.search.products import PANEL, Products
+from synmask.pipeline.search.slots import Paths
+
+WIDE = 16  # numbers that kernel.cpp adds up side by side
+
+
+def fuses(products: Products, layer: Any, states: Tensor) -> bool:
+    """Whether the operators are there and take a decoder layer with these states of the source (..., d)."""
+    d, heads = states.size(-1), {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
+    fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % WIDE == 0
+    return extension.FUSED and extension.serve(states) and products.rounded is None and fits
+
+
+class FusedLayer:
+    """A decoder layer of fairseq (post-norm, relu).
+
+    Args:
+        memory: (rows, n, 2d), the keys and values of the sources.
+        padding: (rows, n), True at pads.
+    """
+
+    def __init__(self, products: Products, layer: Any, memory: Tensor, padding: Tensor) -> None:
+        own, other, pack = layer.self_attn, layer.encoder_attn, products.panels
+        linear = (own.out_proj, other.q_proj, other.out_proj, layer.fc1, layer.fc2)
+        norms = (layer.self_attn_layer_norm, layer.encoder_attn_layer_norm, layer.final_layer_norm)
+        self.parts = [pack(own.q_proj, own.k_proj, own.v_proj), *map(pack, linear)]
+        self.parts += [part for norm in norms for part in (norm.weight, norm.bias)]
+        self.eps, self.heads = norms[0].eps, own.num_heads
+        more = -memory.size(1) % WIDE
+        self.source = F.pad(memory, (0, 0, 0, more))
+        self.keys = self.source[..., : memory.size(2) // 2].mT.contiguous()
+        self.bias = torch.zeros_like(F.pad(padding, (0, more)), dtype=memory.dtype)
+        self.bias.masked_fill_(F.pad(padding, (0, more), value=True), float("-inf"))
+        self.memory: Tensor | None = None
+
+    def __call__(self, x: Tensor, paths: Paths, bias: Tensor | None) -> Tensor:
+        """x (S, W, d) → same; paths, bias: as for `CachedSelfAttention`."""
+        self.memory = paths.roomy(self.memory, self.source)
+        source = self.keys, self.source, self.bias
+        where = self.heads, paths.rows, paths.slots, bias
+        return torch.ops.synmask.layer(x, self.parts, self.eps, self.memory, *source, *where)
+
+
+def best(
+    products: Products, output: nn.Linear, x: Tensor, score: Tensor, count: int, never: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`continuations.best` by the logits of the states x (S, W, d)."""
+    return torch.ops.synmask.best_after(x, products.panels(output), score, count, never)
