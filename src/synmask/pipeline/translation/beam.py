@@ -64,17 +64,20 @@ class BeamSearch:
         score = torch.zeros((sentences, 1), device=device)
         tokens = torch.full((sentences, 1, 1), self.eos, device=device)  # (S, W, t)
         paths = Paths.start(sentences, device)
+        never = self._never(device)
         for step in range(self.longest + 1):
             paths = paths.longer()
             # twice as many as go on, since one of each hypothesis ends at most
-            last, never = tokens[..., -1], self._never(step, device)
-            score, token, parent = best(decoders, last, paths, score, 2 * self.beam, never)
+            excluded = never[-1 if step == self.longest else min(step, 1)]
+            how = (score, 2 * self.beam, excluded)
+            score, token, parent = best(decoders, tokens[..., -1], paths, *how)
             ends = token.eq(self.eos) & (score > -math.inf)
             rows, ranks = ends[:, : self.beam].nonzero(as_tuple=True)
-            ended = self._ended(tokens[rows, parent[rows, ranks]], score[rows, ranks])
-            for row, one in zip(rows.tolist(), ended, strict=True):
-                if len(found[alive[row]]) < self.beam:
-                    found[alive[row]].append(one)
+            if len(rows):
+                ended = self._ended(tokens[rows, parent[rows, ranks]], score[rows, ranks])
+                for row, one in zip(rows.tolist(), ended, strict=True):
+                    if len(found[alive[row]]) < self.beam:
+                        found[alive[row]].append(one)
             on = [row for row, number in enumerate(alive) if len(found[number]) < self.beam]
             if not on or step == self.longest:
                 break
@@ -86,12 +89,11 @@ class BeamSearch:
             paths = paths.chosen(rows, parent)
         return found
 
-    def _never(self, step: int, device: torch.device) -> Tensor:
-        """(V,), True of tokens that must not come next: pads, `</s>` at first, and at last all others."""
+    def _never(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """(V,), True of tokens that must not come first, later, and last: pads, first `</s>`, last others."""
         tokens = torch.arange(self.vocabulary, device=device)
-        if step == self.longest:
-            return tokens != self.eos
-        return (tokens == self.pad) | ((tokens == self.eos) & (step == 0))
+        pads, ends = tokens == self.pad, tokens == self.eos
+        return pads | ends, pads, ~ends
 
     def _ended(self, tokens: Tensor, score: Tensor) -> list[Hypothesis]:
         """Finished hypotheses: `</s>` and their other tokens (N, t); score (N,)."""
