@@ -18,7 +18,9 @@ def built(corpus, settings_of):
     """A model of random weights with a guide, and its task. Its hypotheses are long."""
 
     def build(guide, seed=1, **options):
-        settings = typed(settings_of(guide, **options))
+        settings = settings_of(guide, **options)
+        wide = {"embed_dim": 32, "decoder_layers": 2}  # for search/fused.py
+        settings = typed(settings | {"model": settings["model"] | wide})
         cfg = translation_config(corpus / "bin", corpus / "unused", "de", "en", settings, seed)
         words = [read_dictionary(corpus / f"bin/dict.{language}.txt") for language in ("de", "en")]
         task = GuidedTranslation(cfg.task, *words, settings, seed, words[1])
@@ -31,9 +33,12 @@ def built(corpus, settings_of):
     return build
 
 
-@pytest.fixture(params=["C++", "PyTorch"])
+@pytest.fixture(params=["C++ for AVX-512", "C++", "PyTorch"])
 def implementation(request, monkeypatch):
-    monkeypatch.setattr(extension, "LOADED", request.param == "C++")
+    if request.param == "C++ for AVX-512" and not extension.FUSED:
+        pytest.skip("a processor without AVX-512")
+    monkeypatch.setattr(extension, "LOADED", request.param != "PyTorch")
+    monkeypatch.setattr(extension, "FUSED", request.param == "C++ for AVX-512")
 
 
 def batch_of(task, lines, templates=None):
@@ -66,7 +71,7 @@ def assert_same(theirs, ours):
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("length_penalty", [1.0, 0.0])
-def test_hypotheses_are_fairseqs(built, monkeypatch, size, length_penalty):
+def test_hypotheses_are_fairseqs(implementation, built, monkeypatch, size, length_penalty):
     monkeypatch.setattr(beam, "LONGEST", 40)
     model, task = built("none")
     theirs, ours = both([model], task, batch_of(task, LINES), size, length_penalty, 40)

@@ -1,0 +1,83 @@
+"""A decoder's step in one operator for each layer against the same by PyTorch."""
+
+import math
+from argparse import Namespace
+
+import pytest
+import torch
+from torch import nn
+
+from synmask.pipeline.search import continuations, extension, fused
+from synmask.pipeline.search.products import Products
+from synmask.pipeline.search.slots import Paths
+from synmask.pipeline.translation.steps import CrossAttention, LayerSteps
+
+pytestmark = pytest.mark.skipif(not extension.FUSED, reason="a processor without AVX-512")
+
+
+def attention(d, heads):
+    parts = {f"{name}_proj": nn.Linear(d, d) for name in ("q", "k", "v", "out")}
+    return Namespace(num_heads=heads, **parts)
+
+
+def layer_of(d, heads, ffn):
+    norms = [nn.LayerNorm(d) for _ in range(3)]
+    for norm in norms:
+        nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+    names = ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")
+    own, other = attention(d, heads), attention(d, heads)
+    fc = {"fc1": nn.Linear(d, ffn), "fc2": nn.Linear(ffn, d)}
+    return Namespace(self_attn=own, encoder_attn=other, **dict(zip(names, norms, strict=True)), **fc)
+
+
+@pytest.mark.parametrize(("d", "heads", "ffn"), [(32, 2, 40), (96, 3, 100)])
+@pytest.mark.parametrize(("sentences", "width"), [(1, 1), (7, 1), (45, 5), (3, 12)])
+@pytest.mark.parametrize("n", [1, 21])
+@torch.inference_mode()
+def test_layer(d, heads, ffn, sentences, width, n):
+    torch.manual_seed(1)
+    layer, products = layer_of(d, heads, ffn), Products()
+    states, padding = torch.randn(n, sentences + 2, d) * 3, torch.zeros(sentences + 2, n, dtype=torch.bool)
+    padding[1::2, n // 2 + 1 :] = True
+    cross = CrossAttention(products, layer.encoder_attn, states, padding)
+    assert fused.fuses(products, layer, states)
+    both = LayerSteps(products, layer, cross), fused.FusedLayer(products, layer, cross.memory, cross.padding)
+    paths = Paths.start(sentences + 2, states.device)
+    for step in range(5):
+        paths = paths.longer()
+        x = torch.randn(*paths.slots.shape[:2], d)
+        bias = torch.randn(len(x), heads, 1, step + 1) if step % 2 else None
+        expected, found = (one(x, paths, bias) for one in both)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        parents = torch.randint(paths.slots.size(1), (sentences, width))
+        on = torch.arange(len(x) - sentences, len(x)).flip(0)[:, None]  # the first two end
+        paths = paths.chosen(on, parents)
+
+
+@pytest.mark.parametrize(("sentences", "width", "vocabulary"), [(1, 1, 33), (30, 5, 64), (4, 7, 301)])
+@pytest.mark.parametrize("bias", [True, False])
+@torch.inference_mode()
+def test_best(sentences, width, vocabulary, bias):
+    torch.manual_seed(1)
+    output, products = nn.Linear(32, vocabulary, bias=bias), Products()
+    x, score = torch.randn(sentences, width, 32) * 4, -torch.rand(sentences, width) * 9
+    score[:, 1:2] = -math.inf
+    never = torch.zeros(vocabulary, dtype=torch.bool)
+    never[[1, 5]] = True
+    expected = continuations.best([output(x)], score, 10, never)
+    found = fused.best(products, output, x, score, 10, never)
+    torch.testing.assert_close(found[0], expected[0])
+    real = expected[0] > -math.inf
+    assert all(
+        torch.equal(one[real], other[real]) for one, other in zip(found[1:], expected[1:], strict=True)
+    )
+
+
+def test_what_is_not_fused(monkeypatch):
+    layer, states = layer_of(32, 2, 40), torch.randn(3, 2, 32)
+    assert fused.fuses(Products(), layer, states)
+    assert not fused.fuses(Products("bf16"), layer, states)
+    assert not fused.fuses(Products(), layer, states.double())
+    assert not fused.fuses(Products(), layer_of(32, 4, 40), states)  # 8 numbers of a head
+    monkeypatch.setattr(extension, "FUSED", False)
+    assert not fused.fuses(Products(), layer, states)
