@@ -25,6 +25,7 @@ from pathlib import Path
 
 import torch
 
+from synmask import bf16
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.files import read_lines
 from synmask.pipeline.training.operators import FASTER
@@ -36,7 +37,7 @@ from synmask.pipeline.translation.inputs import MAX_SENTENCES, encoded  # isort:
 from fairseq.sequence_generator import SequenceGenerator
 
 import machine
-from rivals import joey_copy, write_ctranslate2
+from rivals import joey_copy
 
 SLOWER = {faster: kind for kind, faster in FASTER.items()}
 
@@ -75,12 +76,14 @@ def joeynmts(model, task, beam):
     return search
 
 
-def ctranslate2s(model, task, beam, precision="float32"):
-    """CTranslate2's beam search, likewise, but only the best."""
+def ctranslate2s(model, task, beam, path, precision="float32"):
+    """CTranslate2's beam search with the model file `path`, likewise, but only the best."""
     from ctranslate2 import Translator
 
+    from synmask.pipeline.translation.ct2 import export_ctranslate2
+
     with tempfile.TemporaryDirectory() as folder:
-        write_ctranslate2(copy.deepcopy(model), task, folder)
+        export_ctranslate2(path, Path(folder))
         translator = Translator(
             folder, compute_type=precision, inter_threads=1, intra_threads=torch.get_num_threads()
         )
@@ -89,7 +92,8 @@ def ctranslate2s(model, task, beam, precision="float32"):
 
     def search(batch):
         tokens = batch["net_input"]["src_tokens"].tolist()
-        source = [[words[one] for one in row if one != task.src_dict.pad()] for row in tokens]
+        added = task.src_dict.pad(), task.src_dict.eos()
+        source = [[words[one] for one in row if one not in added] for row in tokens]
         found = translator.translate_batch(
             source, beam_size=beam, max_decoding_length=most, return_scores=True, batch_type="examples"
         )
@@ -119,10 +123,13 @@ def compare(path, lines, tokens, beam, turns):
     """A row of the table for each rival, with a model file; they are printed, too."""
     model, task, _ = load_model(path)
     guide, sentences = task.settings.system.guide, encoded(lines, model.encoder.max_positions(), task)
-    searches = {"ours": ours, "fairseq": fairseqs, "ours, bf16": partial(ours, precision="bf16")}
-    if guide == "none" and next(model.parameters()).device.type == "cpu":
-        searches["CTranslate2"] = ctranslate2s
-        searches["CTranslate2, int8"] = partial(ctranslate2s, precision="int8")
+    searches = {"ours": ours, "fairseq": fairseqs}
+    cpu = next(model.parameters()).device.type == "cpu"
+    if not cpu or bf16.has_instructions():
+        searches["ours, bf16"] = partial(ours, precision="bf16")
+    if guide == "none" and cpu and find_spec("ctranslate2"):
+        searches["CTranslate2"] = partial(ctranslate2s, path=path)
+        searches["CTranslate2, int8"] = partial(ctranslate2s, path=path, precision="int8")
     if guide == "none" and find_spec("joeynmt"):
         searches["joeynmt"] = joeynmts
     searches = {name: made(model, task, beam) for name, made in searches.items()}

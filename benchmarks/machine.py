@@ -1,6 +1,7 @@
-"""The machine of a measurement."""
+"""The machine of a measurement: `python benchmarks/machine.py` prints it, and the commit."""
 
 import platform
+import subprocess
 from importlib.metadata import version
 
 from synmask.pipeline.provenance import processor
@@ -19,3 +20,8 @@ def name(device: str) -> str:
 
         return torch.cuda.get_device_name()
     return processor()
+
+
+if __name__ == "__main__":
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
+    print(f"{described('torch', 'fairseq')}, commit {commit.strip()}")

@@ -1,8 +1,8 @@
 """Lines per second of each stage of preprocessing, beside the library that it calls, used directly.
 
-    python benchmarks/preprocessing.py --mirror FOLDER
+    python benchmarks/preprocessing.py --text train.de.gz train.en.gz
 
-FOLDER holds Multi30k's train.de.gz and train.en.gz. A line is one sentence in one language. Each stage reads
+The text is German and English, such as Multi30k's. A line is one sentence in one language. Each stage reads
 what the stage before it wrote. The libraries run in one process, as a plain loop over the lines of a file,
 and must write the same bytes as we do, but for tokens (see text/tokenise.py). One process is timed by its CPU
 time, to be fair on a busy machine, several by the clock; each time is the best of three, ours and the
@@ -197,15 +197,14 @@ def measure(stage, folder, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mirror", type=Path, required=True, help="folder with Multi30k's train.{de,en}.gz")
+    parser.add_argument("--text", type=Path, nargs=2, required=True, help="German and English, plain or .gz")
     parser.add_argument("--copies", type=int, default=6, help="how many times the text is repeated")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        inputs = [[args.mirror / f"train.{language}.gz"] for language in LANGUAGES]
-        (source, target), once = inputs, pair(folder, "once")
-        how = {"source_in": source, "target_in": target, "source_out": once[0], "target_out": once[1]}
+        (source, target), once = args.text, pair(folder, "once")
+        how = {"source_in": [source], "target_in": [target], "source_out": once[0], "target_out": once[1]}
         pairs = args.copies * write_pair(name="multi30k", **how)["pairs"]
         for once, raw in zip(pair(folder, "once"), pair(folder, "raw"), strict=True):
             write_lines(raw, list(read_lines(once)) * args.copies)

@@ -2,7 +2,7 @@
 
 For training.py `marian` and `joey` give a model and a criterion: (model, sample) → loss, what it is to be
 divided by, nothing. The embeddings of the target are tied to the output, as in all of them; fairseq's ids:
-pad 1, `</s>` 2. For decoding.py `joey_copy` gives a model alone, and `write_ctranslate2` writes a model.
+pad 1, `</s>` 2. For decoding.py `joey_copy` gives a model alone.
 """
 
 from types import SimpleNamespace
@@ -140,26 +140,3 @@ def _pairs(its, layer):
     forward = its.feed_forward
     yield from ((forward.pwff_layer[0], layer.fc1), (forward.pwff_layer[3], layer.fc2))
     yield forward.layer_norm, layer.final_layer_norm
-
-
-def write_ctranslate2(model, task, folder):
-    """Write an unguided model's weights as a model of CTranslate2, by its own converter for fairseq."""
-    from ctranslate2.converters import fairseq
-    from ctranslate2.specs import TransformerSpec
-
-    encoder, decoder = model.encoder, model.decoder
-    for side in (encoder, decoder):  # fairseq computes the table of positions when it is first needed
-        side.embed_positions(torch.full((1, side.max_positions()), 4))
-    heads = encoder.layers[0].self_attn.num_heads
-    spec = TransformerSpec.from_config((len(encoder.layers), len(decoder.layers)), heads, pre_norm=False)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.requires_grad_(False)
-        fairseq.set_transformer_encoder(spec.encoder, encoder)
-        fairseq.set_transformer_decoder(spec.decoder, decoder)
-    spec.register_source_vocabulary(list(task.src_dict.symbols))
-    spec.register_target_vocabulary(list(task.tgt_dict.symbols))
-    spec.config.decoder_start_token, spec.config.add_source_eos = spec.config.eos_token, False  # ids have it
-    spec.validate()
-    spec.optimize()
-    spec.save(str(folder))
