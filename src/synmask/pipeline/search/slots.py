@@ -13,6 +13,12 @@ from torch import Tensor
 ROOM = 32  # slots that a cache has at first
 
 
+def chosen(x: Tensor, sentences: Tensor, hypotheses: Tensor) -> Tensor:
+    """x[sentences, hypotheses], x (S, W, t), faster."""
+    places = sentences * x.size(1) + hypotheses
+    return x.flatten(0, 1).index_select(0, places.flatten()).unflatten(0, places.shape)
+
+
 class Paths(NamedTuple):
     """The paths of W hypotheses of t tokens for each of S unfinished sentences.
 
@@ -43,7 +49,8 @@ class Paths(NamedTuple):
 
     def chosen(self, sentences: Tensor, hypotheses: Tensor) -> Self:
         """These of the S sentences, (S', 1), each with these of its hypotheses, (S', W')."""
-        return type(self)(self.rows[sentences[:, 0]], self.slots[sentences, hypotheses], self.size)
+        slots = chosen(self.slots, sentences, hypotheses)
+        return type(self)(self.rows[sentences[:, 0]], slots, self.size)
 
     def last(self) -> tuple[Tensor, Tensor]:
         """The index of the last tokens in a cache (rows, slots, ...): (S, 1) and (S, W)."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.sections import Decoding
 from synmask.pipeline.search.products import Products
-from synmask.pipeline.search.slots import Paths
+from synmask.pipeline.search.slots import Paths, chosen
 from synmask.pipeline.translation.steps import DecoderSteps, best
 
 LONGEST = 200  # tokens of a hypothesis, without `</s>`: fairseq's default
@@ -83,9 +83,10 @@ class BeamSearch:
                 break
             alive = [alive[row] for row in on]
             rows = torch.tensor(on, device=device)[:, None]
-            going = ends[rows[:, 0]].byte().argsort(dim=1, stable=True)[:, : self.beam]  # ranks
-            score, token, parent = (values[rows, going] for values in (score, token, parent))
-            tokens = torch.cat([tokens[rows, parent], token[..., None]], dim=2)
+            ranks = ends[rows[:, 0]].byte().argsort(dim=1, stable=True)[:, : self.beam]
+            going = ranks + rows * ends.size(1)
+            score, token, parent = (values.take(going) for values in (score, token, parent))
+            tokens = torch.cat([chosen(tokens, rows, parent), token[..., None]], dim=2)
             paths = paths.chosen(rows, parent)
         return found
 
