@@ -40,7 +40,7 @@ def test_layer(d, heads, ffn, sentences, width, n):
     states, padding = torch.randn(n, sentences + 2, d) * 3, torch.zeros(sentences + 2, n, dtype=torch.bool)
     padding[1::2, n // 2 + 1 :] = True
     cross = CrossAttention(products, layer.encoder_attn, states, padding)
-    assert fused.fuses(products, layer, states)
+    assert fused.fuses(products, layer, cross.memory)
     both = LayerSteps(products, layer, cross), fused.FusedLayer(products, layer, cross.memory, cross.padding)
     paths = Paths.start(sentences + 2, states.device)
     for step in range(5):
@@ -74,10 +74,11 @@ def test_best(sentences, width, vocabulary, bias):
 
 
 def test_what_is_not_fused(monkeypatch):
-    layer, states = layer_of(32, 2, 40), torch.randn(3, 2, 32)
-    assert fused.fuses(Products(), layer, states)
-    assert not fused.fuses(Products("bf16"), layer, states)
-    assert not fused.fuses(Products(), layer, states.double())
-    assert not fused.fuses(Products(), layer_of(32, 4, 40), states)  # 8 numbers of a head
+    layer, memory = layer_of(32, 2, 40), torch.randn(3, 2, 64)
+    assert fused.fuses(Products(), layer, memory)
+    assert not fused.fuses(Products("bf16"), layer, memory)
+    assert not fused.fuses(Products(), layer, memory.double())
+    assert not fused.fuses(Products(), layer_of(32, 4, 40), memory)  # 8 numbers of a head
+    assert not fused.fuses(Products(), layer_of(16, 1, 40), memory[..., :32])  # half of a panel
     monkeypatch.setattr(extension, "FUSED", False)
-    assert not fused.fuses(Products(), layer, states)
+    assert not fused.fuses(Products(), layer, memory)

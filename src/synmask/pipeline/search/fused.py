@@ -13,11 +13,11 @@ from synmask.pipeline.search.slots import Paths
 WIDE = 16  # numbers that kernel.cpp adds up side by side
 
 
-def fuses(products: Products, layer: Any, states: Tensor) -> bool:
-    """Whether the operators are there and take a decoder layer with these states of the source (..., d)."""
-    d, heads = states.size(-1), {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
+def fuses(products: Products, layer: Any, memory: Tensor) -> bool:
+    """Whether the operators are there and take a layer; memory: as for `FusedLayer`."""
+    d, heads = memory.size(-1) // 2, {layer.self_attn.num_heads, layer.encoder_attn.num_heads}
     fits = d % PANEL == 0 and len(heads) == 1 and d // heads.pop() % WIDE == 0
-    return extension.FUSED and extension.serve(states) and products.rounded is None and fits
+    return extension.FUSED and extension.serve(memory) and products.rounded is None and fits
 
 
 class FusedLayer:
