@@ -313,7 +313,7 @@ def test_wrong_models_of_a_finetuning(change, made, refused, tmp_path):
     assert f"{tmp_path}/wrong.pt: " in refused(words)
 
 
-@pytest.mark.parametrize("verb", ["continue-pretraining", "finetune", "predict", "predict-test"])
+@pytest.mark.parametrize("verb", ["continue-pretraining", "finetune", "predict"])
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_wrong_weights(verb, kind, made, refused, tmp_path):
     copy = tmp_path / "weights"

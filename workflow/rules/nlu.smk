@@ -130,14 +130,14 @@ rule predict_test:
     resources:
         **USING,
     params:
-        code=JOBS.code("predict-test"),
+        code=JOBS.code("predict"),
         identity=JOBS.tuned_model,
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
         weights=JOBS.weights_folder,
     shell:
-        "synmask predict-test --task {wildcards.task} --valid {params.valid} --models {input.models:q}"
-        " --scores {input.scores:q} --weights {params.weights:q} --data {input.data:q} --output {output.answers:q}"
-        " --chosen {output.chosen:q} --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        "synmask predict --model {input.models:q} --scores {input.scores:q} --valid {params.valid}"
+        " --weights {params.weights:q} --data {input.data:q} --output {output.answers:q} --chosen {output.chosen:q}"
+        " --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule glue_submission:

@@ -23,18 +23,13 @@ class Examples:
 
 def check_label(task: Task, label: str, where: str) -> None:
     """Raise a UserError that begins with `where` unless `label` is one of the task's, or a score."""
-    if not _known(task, label):
+    try:
+        known = 0 <= task.number(label) <= 5  # like the place of a label
+    except ValueError:
+        known = False
+    if not known:
         allowed = ", ".join(task.labels) or "a number from 0 to 5"
         raise UserError(f"{where}: unknown label {label!r}; expected {allowed}")
-
-
-def _known(task: Task, label: str) -> bool:
-    if task.labels:
-        return label in task.labels
-    try:
-        return 0 <= float(label) <= 5
-    except ValueError:
-        return False
 
 
 def write_task(

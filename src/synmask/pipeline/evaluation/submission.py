@@ -6,47 +6,18 @@ as in the data, of STS-B a number from 0 to 5. The server takes all eleven files
 
 import io
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from synmask.pipeline.evaluation.records import made
-from synmask.pipeline.evaluation.task_scores import TASK_METRICS, read_predictions
+from synmask.pipeline.evaluation.task_scores import read_predictions
 from synmask.pipeline.files import UserError, all_writing, json_text, read_object
 from synmask.pipeline.options import CountOption, RunJson, Some, together
-from synmask.pipeline.tasks import SUBMISSION, TASKS, task_named
+from synmask.pipeline.tasks import SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
 WNLI, WNLI_ROWS, WNLI_LABELS = "WNLI.tsv", 146, ("0", "1")
 WNLI_ANSWER = "0"  # the most frequent label of its training set: no system here is trained on it
 HIGHEST = 5.0  # of STS-B
-
-
-def best_seed(task: str, part: str, scores: Sequence[Path]) -> dict[str, Any]:
-    """The run with the best score on a development set, the first of equal ones.
-
-    Args:
-        part: the part of `task` that chooses; scores: scores.json of each seed.
-
-    Returns:
-        {"task", "seed", "metric", "scores": seed → score in percent, "place": of the run in `scores`}.
-
-    Raises:
-        UserError: no such task; a file is missing, or is not a run's scores of this part.
-    """
-    task_named(task)
-    found: list[tuple[int, float]] = []
-    metric = TASK_METRICS[task][0]
-    for path in scores:
-        run = read_object(path)
-        try:
-            if run["task"] != task:
-                raise UserError(f"{path}: scores of {run['task']}, not of {task}")
-            found.append((int(run["seed"]), float(run["scores"][part][metric])))
-        except (KeyError, TypeError, ValueError):
-            raise UserError(f"{path}: no seed with {metric} of {task}'s {part}; score it again") from None
-    place = max(range(len(found)), key=lambda number: found[number][1])
-    return {"task": task, "seed": found[place][0], "metric": metric, "scores": dict(found), "place": place}
 
 
 def write_submission(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.options import GUIDES
+from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.files import UserError, all_writing
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
@@ -38,15 +39,21 @@ def check_exportable(path: Path, guide: str) -> None:
         raise UserError(f"{path}: {guide} reads {needed} of a parser, which would not go along")
 
 
-def guided_config(kind: str, guide: str, options: dict[str, Any], auto: str, model: str) -> dict[str, Any]:
-    """The keys of config.json that make transformers load the class `model` of modeling_KIND.py as `auto`."""
+def guided(kind: str, system: Guidance, auto: str, model: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What makes transformers load a guided model as `auto`, by the class `model` of modeling_KIND.py.
+
+    Returns:
+        keys for config.json; modeling_KIND.py and the files of the method behind it, name → text. Nothing of
+        both for a plain model.
+    """
+    if system.guide == "none":
+        return {}, {}
     names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
     named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
-    return named | {"guide": guide, "guide_options": options}
+    return named | {"guide": system.guide, "guide_options": system.options}, _code(kind, system.guide)
 
 
-def guided_code(kind: str, guide: str) -> dict[str, str]:
-    """modeling_KIND.py for models with this guide, and the files of the method behind it: name → text."""
+def _code(kind: str, guide: str) -> dict[str, str]:
     main = Path(__file__).with_name(f"modeling_{kind}.py").read_text("utf-8")
     own = f"synmask.guides.{guide} import {guide.capitalize()}Guide as OwnGuide"
     texts, waiting = {f"modeling_{kind}": main.replace(OWN_GUIDE, own)}, [f"modeling_{kind}"]

@@ -15,7 +15,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.pipeline.config.benchmarks import PretrainingRun, RobertaSize
+from synmask.pipeline.config.benchmarks import PretrainingRun
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.options import BY_HAND, Identity, Json, Some, TrainingOptions
 from synmask.pipeline.roberta.model import GuidedRoberta
@@ -55,6 +55,10 @@ class Pretraining(Stage):
     data: Path
     weights: Path
     identity: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> RobertaShape:
+        return RobertaShape(**dict(self.settings.model))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,9 +107,8 @@ class Pretraining(Stage):
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         task = MaskedLMTask(cfg.task, read_dictionary(self.weights / "dict.txt"))
-        model = self.settings.model
-        built = GuidedRoberta.build(_shape(model).settings(self.settings.training), task.dictionary)
-        _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
+        built = GuidedRoberta.build(self.shape.settings(self.settings.training), task.dictionary)
+        _widen(built, math.sqrt(BASE_WIDTH / self.shape.embed_dim))
         task.load_dataset("valid")
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
 
@@ -135,7 +138,7 @@ class Pretraining(Stage):
 
     def deliver(self, run: Path, history: History) -> None:
         model = epoch_model(run / "checkpoints" / self.final)
-        save_weights(self.weights, model, _shape(self.settings.model), self.weights, self.identity)
+        save_weights(self.weights, model, self.shape, self.weights, self.identity)
 
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
@@ -148,11 +151,6 @@ def _widen(model: GuidedRoberta, factor: float) -> None:
         for weight in model.parameters():
             if weight.dim() == 2:
                 weight.mul_(factor)
-
-
-def _shape(model: RobertaSize) -> RobertaShape:
-    sizes = model.model_dump()
-    return RobertaShape(encoder_layers=sizes.pop("layers"), **sizes)
 
 
 def _documents(paths: Sequence[Path]) -> list[str]:
