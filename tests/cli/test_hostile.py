@@ -153,7 +153,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("learn-bpe", "--codes", "folder", "folder: Is a directory"),
         ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero: a device that never ends; give a file"),
         (
-            "score-templates",
+            "score-run",
             "--train",
             "list.json",
             "list.json: expected keys and values, found [{'a': None}]",

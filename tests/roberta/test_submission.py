@@ -64,7 +64,6 @@ def answered(small_roberta, small_tuned, demo_lines, tmp_path_factory):
 
 def words(places, output, **changed):
     lists = {
-        "files": list(places),
         "rows": [ROWS[name] for name in places],
         "predicted": [place / "answers.txt" for place in places.values()],
         "chosen": [place / "chosen.json" for place in places.values()],
@@ -157,11 +156,18 @@ def test_a_test_set_is_no_data_to_train_on(answered, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (lambda p: {"files": [*[*p][:-1], "AX2.tsv"]}, "GLUE's server wants AX.tsv, too"),
+        (
+            lambda p: {
+                "rows": [3],
+                "predicted": [next(iter(p.values())) / "answers.txt"],
+                "chosen": [next(iter(p.values())) / "chosen.json"],
+            },
+            "GLUE's server wants CoLA.tsv, SST-2.tsv,",
+        ),
         (lambda p: {"rows": [9] * len(p)}, "answers.txt: 3 predictions for 9 examples"),
         (lambda p: {"predicted": [place / "1.json" for place in p.values()]}, "predictions for"),
         (lambda p: {"chosen": ["nowhere.json"] * len(p)}, "nowhere.json: no such file"),
-        (lambda p: {"rows": [9]}, "these options need equally many values: --files 10, --rows 1"),
+        (lambda p: {"rows": [9]}, "these options need equally many values: --rows 1, --predicted 10"),
     ],
 )
 def test_what_is_missing_is_one_line_and_no_zip(answered, tmp_path, changed, said, capsys):

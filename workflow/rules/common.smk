@@ -13,7 +13,6 @@ from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.targets import Targets

@@ -152,11 +152,10 @@ rule glue_submission:
     localrule: True
     params:
         code=JOBS.code("glue-submission"),
-        files=list(SUBMISSION),
         rows=JOBS.submitted_rows,
         run=lambda wildcards: as_json({"corpus": wildcards.benchmark, "system": wildcards.system}),
     shell:
-        "synmask glue-submission --files {params.files} --rows {params.rows} --predicted {input.answers:q}"
+        "synmask glue-submission --rows {params.rows} --predicted {input.answers:q}"
         " --chosen {input.chosen:q} --run {params.run:q} --output {output.packed:q} --summary {output.summary:q}"
         " 2> {log:q}"
 

@@ -62,7 +62,6 @@ STEPS = {
     },
     "Tests and tables": {
         "score-run": "evaluation.score_run:score_run",
-        "score-templates": "evaluation.template_scores:score_splits",
         "table": "reporting.tables:write_table",
         "parse-table": "reporting.parse_tables:write_parse_table",
     },

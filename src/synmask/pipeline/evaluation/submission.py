@@ -15,14 +15,13 @@ from synmask.pipeline.options import CountOption, RunJson, Some, together
 from synmask.pipeline.tasks import SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
-WNLI, WNLI_ROWS, WNLI_LABELS = "WNLI.tsv", 146, ("0", "1")
+WNLI, WNLI_ROWS = "WNLI.tsv", 146
 WNLI_ANSWER = "0"  # the most frequent label of its training set: no system here is trained on it
 HIGHEST = 5.0  # of STS-B
 
 
 def write_submission(
     *,
-    files: Some[str],
     rows: Some[CountOption],
     predicted: Some[Path],
     chosen: Some[Path],
@@ -33,25 +32,24 @@ def write_submission(
     """Pack the answers to GLUE's test sets as its server takes them.
 
     Args:
-        files: Files of the zip, such as CoLA.tsv.
-        rows: Number of examples of each file.
-        predicted: Predictions for each file: outputs of `predict-test`.
-        chosen: The seed that predicted each file: outputs of `predict-test`.
+        rows: Number of examples of each test set, in the order of `SUBMISSION`.
+        predicted: Predictions for each: outputs of `predict`.
+        chosen: The seed that predicted each: outputs of `predict`.
         run: The run: the benchmark, as corpus, and the system.
         output: NAME.zip.
         summary: Output: which seeds answered, as JSON.
 
     Raises:
-        UserError: a file of `SUBMISSION` is not given, or something is missing, malformed or out of range.
+        UserError: a test set is not given, or something is missing, malformed or out of range.
     """
-    given = together(files=files, rows=rows, predicted=predicted, chosen=chosen)
-    if missing := [name for name in SUBMISSION if name not in files]:
-        raise UserError(f"GLUE's server wants {', '.join(missing)}, too; give predictions for all test sets")
-    entries = {name: entry for name, *entry in given}
-    sizes = {name: count for name, (count, *_) in entries.items()}
-    columns = {name: _column(name, entries[name][1], sizes[name]) for name in SUBMISSION}
+    given = together(rows=rows, predicted=predicted, chosen=chosen)
+    if len(given) != len(SUBMISSION):
+        raise UserError(f"GLUE's server wants {', '.join(SUBMISSION)}; give predictions for all of these")
+    columns, told = {}, {}
+    for name, (count, answers, seed) in zip(SUBMISSION, given, strict=True):
+        columns[name] = _column(name, answers, count)
+        told[name] = read_object(seed) | {"rows": count}
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
-    told = {name: read_object(entries[name][2]) | {"rows": sizes[name]} for name in SUBMISSION}
     told[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -77,7 +77,6 @@ class Targets:
         files = self.target_tables(target)
         for name in self.config.own_experiments(target):
             files += [*self.figures(name), *self._pages(name), *self.run_files(name, "average.pt")]
-            files += self.run_files(name, "template/scores.json", self._templated(name))
         return files
 
     def page(self, target: str) -> list[str]:
