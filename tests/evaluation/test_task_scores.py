@@ -5,6 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn import metrics
 
 from synmask.pipeline.cli import main
 from synmask.pipeline.corpora.tasks import Examples, write_task
@@ -62,6 +64,30 @@ def test_published_examples_and_what_is_not_defined(task, gold, predicted, expec
     assert found == pytest.approx(expected)
     assert list(found) == list(TASKS[task].metrics)
     assert all(type(value) is float for value in found.values())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_scores_are_those_of_scikit_learn_and_scipy(task):
+    theirs = {
+        "matthews": metrics.matthews_corrcoef,
+        "accuracy": metrics.accuracy_score,
+        "f1": lambda gold, given: metrics.f1_score(gold, given, pos_label="1"),
+        "pearson": lambda gold, given: stats.pearsonr(gold, given).statistic,
+        "spearman": lambda gold, given: stats.spearmanr(gold, given).statistic,
+    }
+    draw, labels = random.Random(1), TASKS[task].labels
+    for count in (5, 50, 500):
+        gold, given = (
+            [draw.choice(labels) if labels else f"{draw.randint(0, 50) / 10}" for _ in range(count)]
+            for _ in range(2)
+        )
+        sides = (gold, given) if labels else ([*map(float, gold)], [*map(float, given)])
+        expected = {metric: 100 * theirs[metric](*sides) for metric in TASKS[task].metrics}
+        assert score(task, gold, given) == pytest.approx(expected, rel=1e-12)
+    if not labels:  # nearly constant answers
+        given = [f"{2.5 + number % 7 * 1e-4:.4f}" for number in range(500)]
+        expected = 100 * stats.pearsonr(sides[0], [*map(float, given)]).statistic
+        assert score(task, gold, given)["pearson"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_scores_need_as_many_predictions_as_labels():

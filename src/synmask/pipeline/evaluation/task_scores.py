@@ -1,7 +1,4 @@
-"""Scores of language understanding tasks, by scikit-learn and SciPy.
-
-Both libraries are imported where they are used: to load them takes 2 s, and most steps use neither.
-"""
+"""Scores of language understanding tasks, from sums over examples."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,28 +24,23 @@ def score(task: str, gold: Sequence[str], predicted: Sequence[str]) -> dict[str,
     """
     if not gold or len(gold) != len(predicted):
         raise ValueError(f"predicted: {len(predicted)} given for {len(gold)} gold labels")
-    compute = _of_labels if TASKS[task].labels else _correlation
-    return {metric: 100 * float(compute(metric, gold, predicted)) for metric in TASKS[task].metrics}
+    sides, found = [_numbers(task, side) for side in (gold, predicted)], {}
+    for metric in TASKS[task].metrics:
+        truth, given = map(_ranks, sides) if metric == "spearman" else sides
+        if not TASKS[task].labels:
+            truth, given = truth - truth.mean(), given - given.mean()  # more exact
+        found[metric] = float(_of_sums(metric, np.sum(_parts(truth, given), axis=1)))
+    return found
 
 
-def _of_labels(metric: str, gold: Sequence[str], predicted: Sequence[str]) -> float:
-    from sklearn import metrics
-
-    if metric == "matthews":
-        constant = 1 in (len({*gold}), len({*predicted}))
-        return 0.0 if constant else metrics.matthews_corrcoef(gold, predicted)
-    if metric == "f1":
-        return metrics.f1_score(gold, predicted, pos_label="1", zero_division=0)
-    return metrics.accuracy_score(gold, predicted)
+def _numbers(task: str, labels: Iterable[str]) -> np.ndarray:
+    return np.array([*map(TASKS[task].number, labels)], dtype=float)
 
 
-def _correlation(metric: str, gold: Sequence[str], predicted: Sequence[str]) -> float:
-    from scipy import stats
-
-    sides = [np.array(side, dtype=np.float64) for side in (gold, predicted)]
-    if any(np.ptp(side) == 0 for side in sides):
-        return 0.0
-    return (stats.pearsonr if metric == "pearson" else stats.spearmanr)(*sides).statistic
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """The rank of each value, from 1; equal ones share the mean of theirs."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 def contributions(task: str, gold: Iterable[str], answers: Iterable[str]) -> list[np.ndarray]:
@@ -57,25 +49,29 @@ def contributions(task: str, gold: Iterable[str], answers: Iterable[str]) -> lis
     These are 1, whether the answer is right, answer, gold, their squares and their product; labels count as
     their places, so "1" as 1.
     """
-    given, truth = (np.array([*map(TASKS[task].number, side)], dtype=float) for side in (answers, gold))
-    right = (given == truth).astype(float)
-    return [np.ones(len(right)), right, given, truth, given**2, truth**2, given * truth]
+    return _parts(_numbers(task, gold), _numbers(task, answers))
+
+
+def _parts(truth: np.ndarray, given: np.ndarray) -> list[np.ndarray]:
+    return [np.ones(len(truth)), truth == given, given, truth, given**2, truth**2, given * truth]
 
 
 def of_sums(task: str, sums: np.ndarray) -> np.ndarray:
     """The task's own score in percent, as `score`, from sums (..., 7) of `contributions` over examples."""
+    return _of_sums(TASKS[task].metrics[0], sums)
+
+
+def _of_sums(metric: str, sums: np.ndarray) -> np.ndarray:
     count, right, given, truth, given_squared, truth_squared, both = np.moveaxis(sums, -1, 0)
-    match TASKS[task].metrics[0]:
-        case "accuracy":
-            return 100 * right / count
-        case "f1":
-            return 200 * both / np.maximum(given + truth, 1)  # 0 if neither has the label
-        case "matthews" | "pearson":  # Matthews' is Pearson's correlation of labels 0 and 1
-            spreads = [count * given_squared - given**2, count * truth_squared - truth**2]
-            constant = (spreads[0] <= 1e-9 * given_squared) | (spreads[1] <= 1e-9 * truth_squared)
-            spread = np.where(constant, 1, spreads[0] * spreads[1])
-            return np.where(constant, 0, 100 * (count * both - given * truth) / np.sqrt(spread))
-    raise ValueError(f"no test of {TASKS[task].metrics[0]}")
+    if metric == "accuracy":
+        return 100 * right / count
+    if metric == "f1":
+        return 200 * both / np.maximum(given + truth, 1)  # 0 if neither has the label
+    # Matthews' is Pearson's correlation of labels 0 and 1, Spearman's that of ranks
+    spreads = [count * given_squared - given**2, count * truth_squared - truth**2]
+    constant = (spreads[0] <= 1e-9 * given_squared) | (spreads[1] <= 1e-9 * truth_squared)
+    spread = np.where(constant, 1, spreads[0] * spreads[1])
+    return np.where(constant, 0, 100 * (count * both - given * truth) / np.sqrt(spread))
 
 
 def counts_of_examples(path: Path, task: str, part: str) -> list[np.ndarray]:

@@ -167,7 +167,7 @@ class Continuing(SentenceStage):
             )
             for split, encoded, syntax in self.examples()
         }
-        task = SentenceTask(weights, datasets)
+        task = SentenceTask(datasets, weights.shape.max_positions)
         model = ContrastiveRoberta.continued(weights, weights.shape.settings(training))
         return Trainer(cfg, task, model, ContrastiveLoss(task))
 

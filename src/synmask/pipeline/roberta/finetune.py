@@ -76,7 +76,7 @@ class FineTuning(SentenceStage):
                 order = np.random.default_rng(self.seed).permutation(len(encoded))
                 how = {"order": order, "mask_rate": system.mask_rate, "seed": self.seed}
             datasets[split] = Sentences(encoded, weights.dictionary, syntax=syntax, **how)
-        task = SentenceTask(weights, datasets)
+        task = SentenceTask(datasets, weights.shape.max_positions)
         loss = SentenceLoss(task, system.mlm_weight)
         return Trainer(cfg, task, new_model(self.settings, weights), loss)
 
@@ -95,14 +95,10 @@ class FineTuning(SentenceStage):
     def judged(self, row: Mapping[str, Any]) -> str:
         return f"{self.metric} {row[self.metric]:.2f}"
 
-    def best(self, history: History) -> int | None:
+    def models(self, history: History) -> list[int]:
         """The first epoch with the best score."""
         scores = [row[self.metric] for row in history]
-        return scores.index(max(scores)) + 1 if scores else None
-
-    def models(self, history: History) -> list[int]:
-        best = self.best(history)
-        return [best] if best else []
+        return [scores.index(max(scores)) + 1] if scores else []
 
     @property
     def final(self) -> str:
@@ -110,7 +106,7 @@ class FineTuning(SentenceStage):
 
     def summary(self, history: History) -> dict[str, Any]:
         """The best epoch; and whether its answers are no better than always the most frequent label's."""
-        best = self.best(history)
+        [best] = self.models(history)
         constant = round(majority(self.task, *map(self._labels, ("train", self.valid)))[self.metric], 4)
         reached = history[best - 1][self.metric]
         told = f"{self.metric} {reached:.2f}, one constant answer has {constant:.2f}"
@@ -121,7 +117,7 @@ class FineTuning(SentenceStage):
         return [*map(TASKS[self.task].label, targets.tolist())]
 
     def deliver(self, run: Path, history: History) -> None:
-        folder, best = run / "checkpoints", self.best(history)
+        folder, [best] = run / "checkpoints", self.models(history)
         path = folder / f"epoch{best}.pt"
         model = epoch_model(path) if path.exists() else load(folder / BEST)["model"]
         whose = owned(self.identity)

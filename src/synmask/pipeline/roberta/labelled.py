@@ -25,7 +25,7 @@ from synmask.pipeline.roberta.encoded import (
     syntax_file,
 )
 from synmask.pipeline.roberta.model import HEAD
-from synmask.pipeline.roberta.weights import MASK, Weights, load_weights
+from synmask.pipeline.roberta.weights import MASK, load_weights
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.masking import collate_masked, draw_mask
 from synmask.pipeline.training.stage import Stage
@@ -117,23 +117,19 @@ class Sentences(FairseqDataset):
 
 
 class SentenceTask(FairseqTask):
-    """fairseq's task for the datasets "train" and "valid" of sentences, encoded for `weights`."""
+    """fairseq's task for the datasets "train" and "valid", whose examples have at most `longest` tokens."""
 
-    def __init__(self, weights: Weights, datasets: Mapping[str, Sentences]) -> None:
+    source_dictionary = target_dictionary = None  # none of fairseq's code reads them here
+
+    def __init__(self, datasets: Mapping[str, Sentences], longest: int) -> None:
         super().__init__(Namespace())
-        self.weights, self.datasets = weights, {**datasets}
+        self.datasets, self.longest = {**datasets}, longest
 
     def load_dataset(self, split: str, **kwargs: Any) -> None:
         """They are here."""
 
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.weights.dictionary
-
-    target_dictionary = source_dictionary
-
     def max_positions(self) -> int:
-        return self.weights.shape.max_positions
+        return self.longest
 
 
 @dataclass(frozen=True)

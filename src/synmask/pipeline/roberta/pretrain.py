@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
-from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.trainer import Trainer
@@ -25,23 +24,17 @@ from synmask.pipeline.training.binarise import counted, read_binary, read_dictio
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.stage import History, Stage, valid_means
 from synmask.pipeline.training.trainer import fairseq_config
 
-LN2 = math.log(2)  # fairseq's own loss is in bits
 BASE_WIDTH = 768  # of the RoBERTa that fairseq's initialisation is made for
 
 
-class _MaskedLoss(MaskedLmLoss):
-    """fairseq's loss, which also logs the number of tokens."""
+class _MaskedLoss(LoggedLoss, MaskedLmLoss):
+    """fairseq's loss, logged in nats."""
 
-    @staticmethod
-    def reduce_metrics(logging_outputs: list[dict]) -> None:
-        if sum(log["sample_size"] for log in logging_outputs):
-            MaskedLmLoss.reduce_metrics(logging_outputs)
-        else:  # no token is masked, and the mean of none is not a number
-            metrics.log_scalar("loss", 0.0, 0)
-        metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
+    losses = ("loss",)
 
 
 @dataclass(frozen=True)
@@ -113,9 +106,9 @@ class Pretraining(Stage):
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        valid = float(valid_means(trainer)["loss"]) * LN2
+        valid = float(valid_means(trainer)["loss"])
         return {
-            "train_loss": round(float(train["loss"]) * LN2, 5),
+            "train_loss": round(float(train["loss"]), 5),
             "valid_loss": round(valid, 5),
             "valid_ppl": round(math.exp(min(valid, 50)), 4),
         }
