@@ -20,7 +20,7 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.options import TrainingOptions
-from synmask.pipeline.roberta.encode import encode, encode_examples
+from synmask.pipeline.roberta.encode import encode_examples, joined
 from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded
 from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
@@ -181,8 +181,7 @@ def test_pairs_are_marked_and_long_ones_lose_the_end_of_the_longer_sentence(weig
     ids = {piece: 4 + number for number, piece in enumerate(pieces)}
 
     def row(*sentences, most=20):
-        encoded = encode([[[pieces[i] for i in sentence] for sentence in sentences]], dictionary, most, [0])
-        return encoded[0].tolist()
+        return joined([[ids[pieces[i]] for i in sentence] for sentence in sentences], most)
 
     def of(*numbers):
         return [ids[pieces[number]] for number in numbers]

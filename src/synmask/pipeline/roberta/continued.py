@@ -93,7 +93,8 @@ class ContrastiveRoberta(GuidedRoberta):
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
         model.encoder.sentence_encoder.guide = _Watch(guided_shape(weights))
-        model.contrast = synclm.TreeHead(args.encoder_embed_dim)
+        d = args.encoder_embed_dim
+        model.contrast = nn.Sequential(nn.Linear(d, d), nn.GELU(), nn.LayerNorm(d), nn.Linear(d, d))
         return model
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, masked: Tensor) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,8 @@ from synmask.pipeline.syntax.pieces import Parsed, annotate, read_parsed
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text import gpt2
 
-END = Dictionary().eos()  # `</s>`, the same in all dictionaries
-Pieces = Sequence[Sequence[int]]  # GPT-2's BPE ids of each sentence
+BEGIN, END = Dictionary().bos(), Dictionary().eos()  # `<s>` and `</s>`, the same in all dictionaries
+Texts = Sequence[Sequence[str]]  # one or two sentences per example
 
 
 def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: CountOption, output: Path) -> None:
@@ -33,44 +34,38 @@ def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: Count
 
 
 def encode_examples(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set.
-
-    Of the folder `weights` only the vocabulary is read.
-    """
-    pieces = iter(gpt2.encode([sentence for example in examples.texts for sentence in example], weights))
-    texts = [[next(pieces) for _ in example] for example in examples.texts]
-    targets = [*map(TASKS[task].number, examples.labels)] or [math.nan] * len(texts)
-    return encode(texts, load_dictionary(weights), most, targets)
+    """A task's examples as RoBERTa's input (`encode`); targets are NaN in a test set."""
+    targets = [*map(TASKS[task].number, examples.labels)] or [math.nan] * len(examples.texts)
+    return encode(examples.texts, targets, weights, most)
 
 
-def encode(texts: Sequence[Pieces], dictionary: Dictionary, most: int, targets: Sequence[float]) -> Encoded:
-    """RoBERTa's input for each example, one or two sentences: `<s> a </s>`, or `<s> a </s> </s> b </s>`.
-
-    An example with more than `most` tokens, special ones included, is truncated: the longer sentence loses
-    its last token until the example fits (as in BERT).
-    """
+def encode(texts: Texts, targets: Sequence[float], weights: Path, most: int) -> Encoded:
+    """RoBERTa's input for examples, at most `most` tokens each; of `weights` only the vocabulary is read."""
+    dictionary = load_dictionary(weights)
+    pieces = iter(gpt2.encode([sentence for example in texts for sentence in example], weights))
     rows = [
-        _row([[dictionary.index(str(piece)) for piece in sentence] for sentence in example], dictionary, most)
+        joined([[dictionary.index(str(piece)) for piece in next(pieces)] for _ in example], most)
         for example in texts
     ]
-    return Encoded(
-        np.concatenate(rows).astype(np.int32),
-        np.cumsum([0, *map(len, rows)]),
-        np.asarray(targets, dtype=np.float32),
-    )
+    tokens, starts = np.fromiter(chain.from_iterable(rows), np.int32), np.cumsum([0, *map(len, rows)])
+    return Encoded(tokens, starts, np.array(targets, dtype=np.float32))
 
 
-def _row(sentences: list[list[int]], dictionary: Dictionary, most: int) -> np.ndarray:
+def joined(sentences: list[list[int]], most: int) -> list[int]:
+    """One or two sentences as ids, `<s> a </s>` or `<s> a </s> </s> b </s>`.
+
+    If these are more than `most`, the longer sentence loses its last token until they fit (as in BERT).
+    """
     room = most - 2 * len(sentences)
     if room < len(sentences):
         raise UserError(f"max_tokens {most}: too few for a token of each sentence and the marks; give more")
     while sum(map(len, sentences)) > room:
         max(sentences, key=len).pop()
-    begin, end = [dictionary.bos()], [dictionary.eos()]
-    row = begin + sentences[0] + end
-    for other in sentences[1:]:
-        row += end + other + end
-    return np.array(row)
+    first, *others = sentences
+    row = [BEGIN, *first, END]
+    for other in others:
+        row += [END, *other, END]
+    return row
 
 
 def annotate_task(
@@ -100,7 +95,7 @@ def annotate_task(
     sentences = [text for example in examples.texts for text in example]
     if missing := next((text for text in sentences if text not in known), None):
         raise UserError(f"{input}: no parse of {missing!r:.60}; parse the task again")
-    return _write_syntax(data, encoded, examples.texts, gpt2.encode(sentences, weights), weights, known)
+    return _write_syntax(data, encoded, examples.texts, weights, known)
 
 
 def encode_parses(
@@ -123,23 +118,18 @@ def encode_parses(
     known = {text: parsed for text, parsed in read_parsed(parses) if text.strip()}
     if not known:
         raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
-    dictionary = load_dictionary(weights)
-    pieces = gpt2.encode([*known], weights)
-    encoded = encode([[sentence] for sentence in pieces], dictionary, max_tokens, [0.0] * len(known))
+    texts = [(text,) for text in known]
+    encoded = encode(texts, [0.0] * len(texts), weights, max_tokens)
     write_encoded(output, encoded)
-    return _write_syntax(output, encoded, [(text,) for text in known], pieces, weights, known)
+    return _write_syntax(output, encoded, texts, weights, known)
 
 
 def _write_syntax(
-    part: Path,
-    encoded: Encoded,
-    texts: Sequence[Sequence[str]],
-    pieces: Pieces,
-    weights: Path,
-    known: Mapping[str, Parsed | None],
+    part: Path, encoded: Encoded, texts: Texts, weights: Path, known: Mapping[str, Parsed | None]
 ) -> dict[str, int]:
-    """Write the syntax of examples, `texts`, in whose sentences are these `pieces`; the counts."""
-    lengths, lost = iter(gpt2.lengths(pieces, weights)), 0
+    """Write the syntax of examples, whose sentences are in `known`; the counts."""
+    sentences = [text for example in texts for text in example]
+    lengths, lost = iter(gpt2.lengths(gpt2.encode(sentences, weights), weights)), 0
     table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
     for index, example in enumerate(texts):
         rows = encoded.part(table, index)
@@ -149,7 +139,6 @@ def _write_syntax(
             places[places != NONE] += start
             rows[start:end] = np.insert(found, 2, number, axis=1)
             lost += missed
-    sentences = [text for example in texts for text in example]
     counts = {
         "sentences": len(sentences),
         "empty": sum(not text.strip() for text in sentences),

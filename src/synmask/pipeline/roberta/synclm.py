@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 NONE = -1
 TEMPERATURE = 0.1
@@ -156,13 +156,6 @@ def _divergence(one: Tensor, other: Tensor) -> Tensor:
     return (towards_middle(one) + towards_middle(other)) / 2
 
 
-class TreeHead(nn.Sequential):
-    """States (B, n, d) → features for the tree loss, (B, n, d)."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width), nn.Linear(width, width))
-
-
 def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
     """Mean of −log(e^(c+/t) / (e^(c+/t) + Σ e^(c-/t))), c the cosine between a head and a span.
 
@@ -170,7 +163,7 @@ def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: T
     sum is over the HARDEST negatives.
 
     Args:
-        features: (B, n, d), of `TreeHead`.
+        features: (B, n, d).
         anchors, positives, negatives: of `joined`.
     """
     tokens = features.flatten(0, 1)
