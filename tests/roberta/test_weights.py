@@ -189,8 +189,8 @@ def test_another_architecture(folder, change, settings, message):
         (lambda lines: [*lines, "madeupword0000 0"], "both must be of one vocabulary"),
         (lambda lines: ["the 7", *lines[1:]], "dict.txt has 'the', which is no id of encoder.json"),
         (lambda lines: ["9999 7", *lines[1:]], "'9999', which is no id of encoder.json"),
-        (lambda lines: ["13", *lines[1:]], "no fairseq dictionary"),
-        (lambda lines: [lines[1], *lines[1:]], "no fairseq dictionary"),
+        (lambda lines: ["13", *lines[1:]], "not a fairseq dictionary"),
+        (lambda lines: [lines[1], *lines[1:]], "not a fairseq dictionary"),
     ],
 )
 def test_a_dictionary_of_another_vocabulary(folder, lines, message):

@@ -123,9 +123,8 @@ def _theirs(name: str) -> list[str]:
 
 def _check_tokenizer(source: Path) -> None:
     """Raise a UserError if the tokenizer changes text before it splits it, which GPT-2's BPE does not do."""
-    named = [path for path in (source / "tokenizer_config.json", source / "tokenizer.json") if path.is_file()]
-    for path in named:
-        saved = read_object(path)
+    for path in (source / "tokenizer_config.json", source / "tokenizer.json"):
+        saved = read_object(path) if path.is_file() else {}
         before = saved.get("pre_tokenizer") or {}
         steps = (saved, before, *before.get("pretokenizers", ()))
         changes = {

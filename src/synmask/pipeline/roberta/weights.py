@@ -21,6 +21,7 @@ from synmask.pipeline.config.faults import one_line
 from synmask.pipeline.files import UserError, all_renamed
 from synmask.pipeline.owner import owned
 from synmask.pipeline.text.gpt2 import read_encoder
+from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.training.checkpoints import load, save
 
 VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
@@ -120,14 +121,7 @@ def load_dictionary(folder: Path) -> Dictionary:
     Raises:
         UserError: as for `load_weights`.
     """
-    encoder, path = read_encoder(folder / "encoder.json"), folder / "dict.txt"
-    if not path.is_file():
-        raise UserError(f"{folder}: has no dict.txt; it comes with model.pt")
-    try:
-        dictionary = Dictionary.load(str(path))
-    except Exception as error:  # fairseq raises plain exceptions, too
-        told = " ".join(str(error).split())
-        raise UserError(f"{folder}: dict.txt is no fairseq dictionary ({told})") from None
+    encoder, dictionary = read_encoder(folder / "encoder.json"), read_dictionary(folder / "dict.txt")
     dictionary.add_symbol(MASK)
     known = set(map(str, encoder.values())) | {MASK}
     for symbol in dictionary.symbols[dictionary.nspecial :]:
