@@ -52,12 +52,11 @@ def write_submission(
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
     told[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed, "w") as archive:
         for name, column in columns.items():
             lines = [HEADER, *(f"{index}\t{answer}" for index, answer in enumerate(column))]
             entry = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, "".join(f"{line}\n" for line in lines))
+            archive.writestr(entry, "".join(f"{line}\n" for line in lines), zipfile.ZIP_DEFLATED)
     with all_writing([output, summary], "wb") as (archive, text):
         archive.write(packed.getbuffer())
         text.write(json_text({**run, "files": told} | made()).encode())

@@ -33,6 +33,7 @@ from synmask.pipeline.training.stage import History, valid_means
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
 
+@dataclass(eq=False)
 class ParsedSentences(Sentences):
     """Sentences with BERT's masking and, for contrastive `losses`, their samples.
 
@@ -40,9 +41,7 @@ class ParsedSentences(Sentences):
     sentence; for validation, on seed and sentence only.
     """
 
-    def __init__(self, *args: Any, losses: Sequence[str], **how: Any) -> None:
-        super().__init__(*args, **how)
-        self.losses = losses
+    losses: Sequence[str] = ()
 
     def drawn(
         self, random: np.random.Generator, index: int, tokens: Tensor, masked: Tensor

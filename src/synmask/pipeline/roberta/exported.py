@@ -11,10 +11,10 @@ from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.export.card import model_card
 from synmask.pipeline.export.code import check_exportable, guided, write_folder
 from synmask.pipeline.files import json_text
-from synmask.pipeline.roberta.huggingface import FIXED, OFFSET, SIZES, SPECIAL, TYPES, their_name
+from synmask.pipeline.roberta.huggingface import FIXED, OFFSET, SPECIAL, TYPES, their_name
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.predict import read_tuned
-from synmask.pipeline.roberta.weights import MASK, Weights
+from synmask.pipeline.roberta.weights import MASK, SIZES, Weights
 from synmask.pipeline.tasks import TASKS
 from synmask.pipeline.text.gpt2 import HEAD as MERGES_HEAD
 from synmask.pipeline.text.gpt2 import read_encoder, read_merges
@@ -66,7 +66,7 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
 def _config(loaded: Weights, settings: FinetuningSettings) -> dict[str, Any]:
     training, labels = settings.training, TASKS[settings.task].labels
     names = labels or (settings.task,)
-    sizes = {theirs: getattr(loaded.shape, ours) for ours, theirs in SIZES.items()}
+    sizes = {theirs: getattr(loaded.shape, ours) for ours, (_, theirs) in SIZES.items()}
     return FIXED | {
         "architectures": ["RobertaForSequenceClassification"],
         "dtype": "float32",

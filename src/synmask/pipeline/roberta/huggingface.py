@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from synmask.pipeline.files import UserError, read_json, read_object, write_json, write_lines
-from synmask.pipeline.roberta.weights import MASK, RobertaShape, save_weights
+from synmask.pipeline.roberta.weights import MASK, SIZES, RobertaShape, save_weights
 from synmask.pipeline.text.gpt2 import HEAD, read_encoder, read_merges, tokenizer
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq gives them the first rows, in this order
@@ -22,13 +22,6 @@ DEFAULTS = {
     "is_decoder": False,
 }
 FIXED = {**DEFAULTS, "model_type": "roberta", "hidden_act": "gelu", "layer_norm_eps": 1e-5}
-SIZES = {  # here, in transformers
-    "layers": "num_hidden_layers",
-    "embed_dim": "hidden_size",
-    "ffn_dim": "intermediate_size",
-    "heads": "num_attention_heads",
-    "max_positions": "max_position_embeddings",
-}
 OFFSET = 2  # rows before the first position, which transformers counts
 POSITIONS = "encoder.sentence_encoder.embed_positions.weight"
 TYPES = "roberta.embeddings.token_type_embeddings.weight"
@@ -81,10 +74,10 @@ def _shape(path: Path) -> tuple[RobertaShape, int]:
     for key, value in FIXED.items():
         if config.get(key) != value:
             raise UserError(f"{path}: {key} is {config.get(key)!r}; fairseq's RoBERTa has {value!r}")
-    for key in (*SIZES.values(), "vocab_size"):
+    for key in (*(theirs for _, theirs in SIZES.values()), "vocab_size"):
         if type(config.get(key)) is not int or config[key] < 1:
             raise UserError(f"{path}: has no {key}; is it a config.json of transformers?")
-    sizes = {ours: config[theirs] for ours, theirs in SIZES.items()}
+    sizes = {ours: config[theirs] for ours, (_, theirs) in SIZES.items()}
     sizes["max_positions"] -= OFFSET
     return RobertaShape.of(sizes, str(path)), config["vocab_size"]
 

@@ -38,10 +38,11 @@ def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
     return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
 
 
+@dataclass(eq=False)
 class Sentences(FairseqDataset):
     """Examples as batches, padded on the right.
 
-    Args:
+    Attributes:
         syntax: annotations (T, 4) of the examples' tokens, added to `net_input` (`batched`).
         mask_rate: share of tokens, special ones excepted, replaced by `<mask>`. `net_input` then contains
             `masked` (m,), positions in the flattened (B, n), and the batch `masked_target` (m,), the original
@@ -49,19 +50,17 @@ class Sentences(FairseqDataset):
         order: of the examples before batching; default: short ones first.
     """
 
-    def __init__(
-        self,
-        encoded: Encoded,
-        dictionary: Dictionary,
-        *,
-        syntax: np.ndarray | None = None,
-        mask_rate: float = 0.0,
-        seed: int = 1,
-        order: np.ndarray | None = None,
-    ) -> None:
-        self.encoded, self.dictionary, self.syntax, self.sizes = encoded, dictionary, syntax, encoded.sizes
-        self.mask_rate, self.seed, self.epoch = mask_rate, seed, 1
-        self.order = np.argsort(self.sizes, kind="stable") if order is None else order
+    encoded: Encoded
+    dictionary: Dictionary
+    syntax: np.ndarray | None = None
+    mask_rate: float = 0.0
+    seed: int = 1
+    order: np.ndarray | None = None
+    epoch: int = 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.encoded.sizes
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -113,7 +112,7 @@ class Sentences(FairseqDataset):
         return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
-        return self.order
+        return np.argsort(self.sizes, kind="stable") if self.order is None else self.order
 
 
 class SentenceTask(FairseqTask):

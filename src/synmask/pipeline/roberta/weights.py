@@ -27,12 +27,12 @@ from synmask.pipeline.training.checkpoints import load, save
 VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
 MASK = "<mask>"
 TOKENS = "encoder.sentence_encoder.embed_tokens.weight"
-SETTINGS = {  # fairseq's names of the sizes
-    "layers": "encoder_layers",
-    "embed_dim": "encoder_embed_dim",
-    "ffn_dim": "encoder_ffn_embed_dim",
-    "heads": "encoder_attention_heads",
-    "max_positions": "max_positions",
+SIZES = {  # here: in fairseq, in transformers
+    "layers": ("encoder_layers", "num_hidden_layers"),
+    "embed_dim": ("encoder_embed_dim", "hidden_size"),
+    "ffn_dim": ("encoder_ffn_embed_dim", "intermediate_size"),
+    "heads": ("encoder_attention_heads", "num_attention_heads"),
+    "max_positions": ("max_positions", "max_position_embeddings"),
 }
 
 
@@ -54,7 +54,7 @@ class RobertaShape(RobertaSize):
     def settings(self, training: RobertaTraining | None = None) -> Namespace:
         """The sizes, and the dropout of a training, under the names that fairseq's `roberta` reads."""
         rates = training.model_dump(include={"dropout", "attention_dropout"}) if training else {}
-        sizes = {theirs: getattr(self, ours) for ours, theirs in SETTINGS.items()}
+        sizes = {theirs: getattr(self, ours) for ours, (theirs, _) in SIZES.items()}
         return Namespace(arch="roberta", task="masked_lm", activation_fn="gelu", **sizes, **rates)
 
     def parameters(self, words: int) -> dict[str, tuple[int, ...]]:
@@ -105,7 +105,7 @@ def load_weights(folder: Path) -> Weights:
     state = saved.get("model")
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise UserError(f"{folder}: model.pt holds no model; make the weights again")
-    sizes = {ours: getattr(saved.get("args"), theirs, None) for ours, theirs in SETTINGS.items()}
+    sizes = {ours: getattr(saved.get("args"), theirs, None) for ours, (theirs, _) in SIZES.items()}
     shape = RobertaShape.of(sizes, f"{folder}: the settings in model.pt")
     if shape.layers > len(state):  # before all their parameters are listed
         raise UserError(f"{folder}: model.pt has too few parameters for {shape.layers} layers")
