@@ -26,28 +26,26 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
             handle.write(content.encode() if isinstance(content, str) else content)
 
 
-def check_exportable(path: Path, guide: str) -> None:
-    """Raise a UserError unless the model in `path`, guided by `guide`, can be used without a parser."""
-    if guide == "none":
-        return
-    if guide not in GUIDES:
-        raise UserError(
-            f"{path}: reads templates of a second model ({guide}), so it cannot be exported alone"
-        )
-    if (options := GUIDES[guide]).reads and not options.parses_itself:
-        needed = " and ".join(sorted(options.reads))
-        raise UserError(f"{path}: {guide} reads {needed} of a parser, which would not go along")
-
-
-def guided(kind: str, system: Guidance, auto: str, model: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """What makes transformers load a guided model as `auto`, by the class `model` of modeling_KIND.py.
+def guided(
+    path: Path, system: Guidance, kind: str, auto: str, model: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What makes transformers load the model in `path` as `auto`, by the class `model` of modeling_KIND.py.
 
     Returns:
         keys for config.json; modeling_KIND.py and the files of the method behind it, name → text. Nothing of
         both for a plain model.
+
+    Raises:
+        UserError: the model reads what a parser or another model gives.
     """
     if system.guide == "none":
         return {}, {}
+    if system.guide not in GUIDES:
+        what = f"templates of a second model ({system.guide})"
+        raise UserError(f"{path}: reads {what}, so it cannot be exported alone")
+    if (options := GUIDES[system.guide]).reads and not options.parses_itself:
+        needed = " and ".join(sorted(options.reads))
+        raise UserError(f"{path}: {system.guide} reads {needed} of a parser, which would not go along")
     names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
     named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
     return named | {"guide": system.guide, "guide_options": system.options}, _code(kind, system.guide)
@@ -62,12 +60,11 @@ def _code(kind: str, guide: str) -> dict[str, str]:
             if module not in texts:
                 texts[module] = Path(find_spec(module).origin).read_text("utf-8")
                 waiting.append(module)
-    return {f"{_flat(name)}.py": IMPORT.sub(_relative, text) for name, text in texts.items()}
+    return {
+        f"{_flat(name)}.py": IMPORT.sub(lambda found: f"from .{_flat(found[1])} import", text)
+        for name, text in texts.items()
+    }
 
 
 def _flat(module: str) -> str:
     return module.replace(".", "_")
-
-
-def _relative(found: re.Match) -> str:
-    return f"from .{_flat(found[1])} import"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.export.code import check_exportable, guided, write_folder
+from synmask.pipeline.export.code import guided, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.roberta.huggingface import FIXED, OFFSET, SPECIAL, TYPES, their_name
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
@@ -41,8 +41,7 @@ def export_roberta(path: Path, weights: Path, folder: Path) -> None:
     """
     model, settings, loaded = read_tuned(path, weights)
     system, longest = settings.system, settings.training.max_tokens
-    check_exportable(path, system.guide)
-    keys, code = guided("roberta", system, "AutoModelForSequenceClassification", "GuidedRoberta")
+    keys, code = guided(path, system, "roberta", "AutoModelForSequenceClassification", "GuidedRoberta")
     files = {
         "config.json": json_text(_config(loaded, settings) | keys),
         "model.safetensors": packed(_state(model), {"format": "pt"}),

@@ -126,9 +126,6 @@ class Pretraining(Stage):
             "diverged": diverged(perplexities, unigram, len(history)),
         }
 
-    def judged(self, row: Mapping[str, Any]) -> str:
-        return f"perplexity {row['valid_ppl']:.2f}"
-
     def deliver(self, run: Path, history: History) -> None:
         model = epoch_model(run / "checkpoints" / self.final)
         save_weights(self.weights, model, self.shape, self.weights, self.identity)

@@ -112,7 +112,7 @@ def load_weights(folder: Path) -> Weights:
     _check(state, shape, len(dictionary), folder)
     state = {name: value.float() for name, value in state.items()}
     state["encoder.lm_head.weight"] = state[TOKENS]
-    return Weights(shape, dictionary, state, {key: saved[key] for key in ("run",) if key in saved})
+    return Weights(shape, dictionary, state, {"run": saved.get("run")})
 
 
 def load_dictionary(folder: Path) -> Dictionary:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.sections import Guidance, ModelText
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.export.code import TOKENIZER, check_exportable, guided, write_folder
+from synmask.pipeline.export.code import TOKENIZER, guided, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.text.tokenise import moses_code
 from synmask.pipeline.translation.average import load_model
@@ -51,9 +51,8 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """
     model, task, text = load_model(path)
     system = task.settings.system
-    check_exportable(path, system.guide)
+    keys, code = guided(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
     languages = [moses_code(language) for language in (text.source, text.target)]
-    keys, code = guided("translation", system, "AutoModelForSeq2SeqLM", "GuidedTransformer")
     files = {
         "config.json": json_text(_config(model, languages) | keys),
         "generation_config.json": json_text(_generation()),
