@@ -127,9 +127,8 @@ def _check_tokenizer(source: Path) -> None:
             "lower-cases text (do_lower_case)": saved.get("do_lower_case"),
             "normalises text (normalizer)": saved.get("normalizer"),
         }
-        for change, wrong in changes.items():
-            if wrong:
-                raise UserError(f"{path}: it {change}, which fairseq's RoBERTa does not; take another model")
+        if wrong := [change for change, made in changes.items() if made]:
+            raise UserError(f"{path}: it {wrong[0]}, which fairseq's RoBERTa does not; take another model")
 
 
 def _vocabulary(source: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:

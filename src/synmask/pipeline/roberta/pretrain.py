@@ -143,10 +143,12 @@ def _widen(model: GuidedRoberta, factor: float) -> None:
                 weight.mul_(factor)
 
 
-def _documents(paths: Sequence[Path]) -> list[str]:
+def _documents(paths: Sequence[Path], split: str) -> list[str]:
     """The lines of all files, with one empty line between two documents."""
     lines = (line for path in paths for line in (*read_lines(path), ""))
     documents = [list(group) for full, group in groupby(lines, lambda line: bool(line.strip())) if full]
+    if not documents:
+        raise UserError(f"{' '.join(map(str, paths))}: no text; give --{split} a file with some")
     return [line for document in documents for line in ("", *document)][1:]
 
 
@@ -165,17 +167,12 @@ def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: 
     Raises:
         UserError: a split has no text.
     """
-    files = {"train": train, "valid": valid}
     dictionary = read_dictionary(weights / "dict.txt")
-    texts = {split: _documents(paths) for split, paths in files.items()}
-    names = {split: " ".join(map(str, paths)) for split, paths in files.items()}
-    for split, lines in texts.items():
-        if not any(lines):
-            raise UserError(f"{names[split]}: no text; give --{split} a file with some")
+    texts = {"train": _documents(train, "train"), "valid": _documents(valid, "valid")}
     for split, lines in texts.items():
         pieces = gpt2.encode(lines, weights)
         rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
-        write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
+        write_binary(output / split, map(torch.tensor, rows), len(dictionary), split)
 
 
 def pretrain(

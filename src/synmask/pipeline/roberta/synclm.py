@@ -35,7 +35,7 @@ def token_heads(words: np.ndarray) -> np.ndarray:
     is its first token.
 
     Args:
-        words: (n, 4), annotations of an example (roberta/task_syntax.py).
+        words: (n, 4), annotations of an example (roberta/encoded.py).
     """
     places, own = np.arange(len(words)), words[:, 0].astype(np.int64)
     return np.where(own == NONE, NONE, np.where(own == places, words[:, 1], own))
