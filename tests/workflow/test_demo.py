@@ -199,9 +199,10 @@ def test_a_system_that_reads_templates_has_a_model_that_predicts_them(built, res
     files = ("scores.json", "template/average.pt")
     wanted = [f"{RUNS}/st-nmt/seed1/{name}" for name in files]
     built.snakemake(*wanted)
-    gold = [(run.parent / f"templates/{split}.en").read_text().splitlines() for split in ("train", "test")]
+    gold = [(run.parent / f"templates/{split}.en").read_text().splitlines() for split in ("train", "valid")]
     assert [len(lines) for lines in gold] == [
-        len((built.folder / RUNS / f"bpe/{split}.en").read_text().splitlines()) for split in ("train", "test")
+        len((built.folder / RUNS / f"bpe/{split}.en").read_text().splitlines())
+        for split in ("train", "valid")
     ]
     assert all("[" in line for line in gold[0])
     first, second = (json.loads((run / name).read_text()) for name in ("template/train.json", "scores.json"))

@@ -29,7 +29,7 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
 def guided(
     path: Path, system: Guidance, kind: str, auto: str, model: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What makes transformers load the model in `path` as `auto`, by the class `model` of modeling_KIND.py.
+    """The settings and the code by which transformers loads the model in `path` as `auto`: its own `model`.
 
     Returns:
         keys for config.json; modeling_KIND.py and the files of the method behind it, name → text. Nothing of

@@ -81,7 +81,7 @@ class Sentences(FairseqDataset):
     def drawn(
         self, random: np.random.Generator, index: int, tokens: Tensor, masked: Tensor
     ) -> dict[str, Any]:
-        """What an example shows in place of its `masked` tokens."""
+        """The tokens of an example with `<mask>` in place of the `masked` ones."""
         return {"tokens": tokens.masked_fill(masked, self.dictionary.index(MASK))}
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
