@@ -220,7 +220,10 @@ def test_sentences_that_nobody_parsed_are_left_out(files):
             "((the dogs) (bark very) .)\n",
             r"predicted, line 1: .* shares .*; or, if trees have no labels, give one per line with as many words",
         ),
-        ("((the cats) (bark (very loudly)) .)\n", 'predicted: line 1: word 2 is "cats", not "dogs" as in the gold tree'),
+        (
+            "((the cats) (bark (very loudly)) .)\n",
+            'predicted: line 1: word 2 is "cats", not "dogs" as in the gold tree',
+        ),
         (
             "(X (X the) (X (X do@@) (X gs)))\n",
             'predicted, tree 1: "do@@" is a piece of a word; give trees over',

@@ -122,7 +122,7 @@ def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTree
         if len(words) != len(gold.leaves()):
             raise ValueError(f"induced: {len(words)} words, but the gold tree has {len(gold.leaves())}")
         keep = counted_words(gold)
-        expected = set(restricted_spans(gold, keep))
+        expected = restricted_spans(gold, keep)
         drawings["gold"] = Drawing(gold.leaves(), words, _connected(_gold_spans(gold, words), words))
     pieces = [(position, position + 1) for position in range(len(tokens))]
     for title, parse in induced.items():
