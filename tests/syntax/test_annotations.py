@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from synmask.pipeline.files import UserError, write_lines
-from synmask.pipeline.syntax.annotations import Annotations, annotate, annotate_file, tree_distances
+from synmask.pipeline.syntax.annotations import Annotations, annotate, annotate_file
+from synmask.pipeline.syntax.tree import tree_distances
 from synmask.pipeline.syntax.treebank import Tree, read_trees
 
 

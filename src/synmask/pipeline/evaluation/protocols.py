@@ -12,14 +12,13 @@ from itertools import pairwise
 import numpy as np
 
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import counted_words, spans_of_forest, word_starts
+from synmask.pipeline.syntax.tree import counted_words, spans_of_forest, tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import Tree, words_of
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
-# Gold distances of the protocol `paper`: a gap between words has minus the number of the constituent that it
-# splits, numbered from the root down; these constants are below and above all such distances.
-INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = -1e18, 1.0, 2.0
+# Gold distances of the protocol `paper`, below and above those of trees (`tree_distances`)
+INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = 0.0, 1e17, 1e18
 SENTENCE_ENDS = frozenset(".!?。！？")  # words after which a line is cut into parts
 
 
@@ -106,8 +105,8 @@ class ParsedCorpus:
         self.predicted = None
         if not any(parse.spans is None for parse in parses):
             self.predicted, self.predicted_labels = self._flat([parse.spans for parse in parses])
-        self.owners = _owners(self.spans, self.lengths)
-        self.binary = right_factored(self.spans, self.lengths, self.owners)
+        self.gold_distances = _joined([tree_distances(tree) for tree in trees])
+        self.binary = spans_of_forest(self.gold_distances)[np.isfinite(self.gold_distances)]
         self.pieces = np.array([len(parse.tokens) for parse in parses])
         first = np.array([start for parse in parses for start in word_starts(parse.tokens)], dtype=bool)
         self.piece_start = np.flatnonzero(first)  # of each word
@@ -211,47 +210,18 @@ def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
     """
     begin = 0
     for words in corpus.words:
-        owners = corpus.owners[begin : begin + len(words)].tolist()
+        distances = corpus.gold_distances[begin : begin + len(words)].tolist()
         begin += len(words)
         ends = [place for place, word in enumerate(words, start=1) if word in SENTENCE_ENDS]
         slots: list[float] = []
         for start, end in pairwise(sorted({0, *ends, len(words)})):
             kept = [place for place in range(start, end) if "&" not in words[place]]
             if len(kept) > 1:
-                splits = {one: -float(min(owners[one:other])) for one, other in pairwise(kept)}
+                splits = {one: max(distances[one:other]) for one, other in pairwise(kept)}
                 slots += [splits.get(place, INSIDE_WORD) for place in range(start, end - 1)]
             slots.append(BETWEEN_PARTS)
         slots[-1:] = [BEFORE_END]
         yield slots + [INSIDE_WORD] * (len(words) - len(slots))
-
-
-def _owners(spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(W,) for the gap after each word, the number of the lowest constituent that contains both words.
-
-    Spans of a sentence are ordered from the root down. Values after a sentence's last word are undefined.
-    """
-    owners = np.zeros(lengths.sum(), dtype=np.int64)
-    for number, (start, end) in enumerate(spans.tolist()):
-        owners[start : end - 1] = number
-    return owners
-
-
-def right_factored(spans: np.ndarray, lengths: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    """n-ary trees → binary ones, A B C D → A (B (C D)); unary chains become one constituent.
-
-    Args:
-        spans: (S, 2) constituents of all sentences, those of a sentence from the root down.
-        lengths: (N,) leaves of the sentences.
-        owners: `_owners` of them.
-    Returns:
-        (sum of n-1 over the sentences, 2): the binary trees' spans of two leaves or more.
-    """
-    gaps = np.setdiff1d(np.arange(len(owners)), np.cumsum(lengths) - 1)
-    gaps = gaps[np.argsort(owners[gaps], kind="stable")]
-    split = owners[gaps]
-    first = np.diff(split, prepend=-1) != 0  # split of its constituent: the part begins where that begins
-    begin = np.where(first, spans[split, 0], np.roll(gaps, 1) + 1)  # or after the previous split
-    return np.stack((begin, spans[split, 1]), axis=1)
 
 
 def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:

@@ -12,35 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from synmask.pipeline.files import UserError, read_lines, write_json, writing
-from synmask.pipeline.syntax.tree import word_starts
+from synmask.pipeline.syntax.tree import tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 
 NONE = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
 BEFORE_END = 2000  # the distance before </s>: above that of any tree
-
-
-def tree_distances(tree: Tree) -> list[int]:
-    """The distance of each gap between the m words of a tree: (m-1), as in Distance-Transformer.
-
-    The tree is binarised from the right, A (B (C D)); unary chains count as one node. The depth of a word is
-    1, that of a constituent 1 more than its deeper part's; the distance between two parts is the larger of
-    their depths.
-    """
-    done: list[tuple[int, list[int]]] = []  # depth and distances of the subtrees whose parent is still open
-    for node, opens in tree.walk():
-        if node.is_preterminal():
-            done.append((1, []))
-        elif not opens:
-            parts = done[-len(node.children) :]
-            del done[-len(node.children) :]
-            depth, distances = parts.pop()
-            while parts:
-                left_depth, left = parts.pop()
-                higher = max(left_depth, depth)
-                depth, distances = higher + 1, [*left, higher, *distances]
-            done.append((depth, distances))
-    return done[0][1]
 
 
 def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | None) -> np.ndarray:

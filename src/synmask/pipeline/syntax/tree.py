@@ -70,6 +70,29 @@ def spans_of_forest(slots: np.ndarray) -> np.ndarray:
     return np.array((start, end), dtype=np.int64).T
 
 
+def tree_distances(tree: Tree) -> list[int]:
+    """The distance of each gap between the m words of a tree: (m-1), as in Distance-Transformer.
+
+    The tree is binarised from the right, A (B (C D)); unary chains count as one node. The depth of a word is
+    1, that of a constituent 1 more than its deeper part's; the distance between two parts is the larger of
+    their depths.
+    """
+    done: list[tuple[int, list[int]]] = []  # depth and distances of the subtrees whose parent is still open
+    for node, opens in tree.walk():
+        if node.is_preterminal():
+            done.append((1, []))
+        elif not opens:
+            parts = done[-len(node.children) :]
+            del done[-len(node.children) :]
+            depth, distances = parts.pop()
+            while parts:
+                left_depth, left = parts.pop()
+                higher = max(left_depth, depth)
+                depth, distances = higher + 1, [*left, higher, *distances]
+            done.append((depth, distances))
+    return done[0][1]
+
+
 def ties(distances: Sequence[float]) -> int:
     """How many of the n-1 splits only the rule for equal distances decides."""
     above = spans_of_distances(distances)[:, 0] - 1  # the gap above the part to its right
