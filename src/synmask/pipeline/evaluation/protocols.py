@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import counted_words, spans_of_forest, tree_distances, word_starts
+from synmask.pipeline.syntax.tree import counted_words, slots_of, spans_of_forest, tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import Tree, words_of
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
@@ -38,9 +38,9 @@ class View:
 
     Attributes:
         lengths: (N,) the leaves of each sentence, over which trees are built.
-        slots: (L,) the induced distances (`syntax.tree.spans_of_forest`).
         keep: (L,) bool; other leaves are removed from the trees before spans are compared.
         spans: (S, 2) all gold constituents.
+        induced: (P, 2) all induced constituents.
         oracle: (O, 2) the spans of the gold tree as a binary tree.
         trivial: whether spans of one leaf and of the whole sentence count.
         doubled: whether equal spans of one tree count each time.
@@ -48,20 +48,18 @@ class View:
         high: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the top;
             None if punctuation is not among the leaves.
         labels: (S,) of the gold constituents; None if not needed.
-        predicted: (P, 2) the predicted constituents; None if they follow from `slots`.
     """
 
     lengths: np.ndarray
-    slots: np.ndarray
     keep: np.ndarray
     spans: np.ndarray
+    induced: np.ndarray
     oracle: np.ndarray
     trivial: bool
     doubled: bool = False
     extra: int = 0
     high: np.ndarray | None = None
     labels: np.ndarray | None = None
-    predicted: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self._sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
@@ -105,13 +103,13 @@ class ParsedCorpus:
         self.predicted = None
         if not any(parse.spans is None for parse in parses):
             self.predicted, self.predicted_labels = self._flat([parse.spans for parse in parses])
-        self.gold_distances = _joined([tree_distances(tree) for tree in trees])
-        self.binary = spans_of_forest(self.gold_distances)[np.isfinite(self.gold_distances)]
+        self.gold_distances = slots_of([tree_distances(tree) for tree in trees])
+        self.binary = spans_of_forest(self.gold_distances)
         self.pieces = np.array([len(parse.tokens) for parse in parses])
         first = np.array([start for parse in parses for start in word_starts(parse.tokens)], dtype=bool)
         self.piece_start = np.flatnonzero(first)  # of each word
         self.piece_end = np.append(self.piece_start[1:], len(first))
-        self.distances = _joined([parse.distances for parse in parses])
+        self.distances = slots_of([parse.distances for parse in parses])
         self.eos_distances = np.array([parse.eos_distance for parse in parses], dtype=np.float64)
 
     def _flat(self, trees: Sequence[Sequence[tuple[int, int, str]]]) -> tuple[np.ndarray, np.ndarray]:
@@ -137,24 +135,22 @@ def words(corpus: ParsedCorpus) -> View:
     sentence = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
     lengths = np.bincount(sentence[corpus.counted], minlength=len(corpus.lengths))
     counted = np.flatnonzero(corpus.counted)
-    slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
     position = np.concatenate(([0], np.cumsum(corpus.counted)))
-    spans, binary = position[corpus.spans], position[corpus.binary]
-    some = spans[:, 0] < spans[:, 1]
-    predicted = None
+
+    def among_counted(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The spans in words that count, and which of `spans` have such a word."""
+        spans = position[spans]
+        some = spans[:, 0] < spans[:, 1]
+        return spans[some], some
+
+    spans, some = among_counted(corpus.spans)
     if corpus.predicted is not None:
-        predicted = position[corpus.predicted]
-        predicted = predicted[predicted[:, 0] < predicted[:, 1]]
-    return View(
-        lengths,
-        slots,
-        np.ones(len(counted), dtype=bool),
-        spans[some],
-        binary[binary[:, 0] < binary[:, 1]],
-        trivial=False,
-        labels=corpus.labels[some],
-        predicted=predicted,
-    )
+        induced, _ = among_counted(corpus.predicted)
+    else:
+        slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
+        induced = spans_of_forest(slots)
+    keep, (oracle, _) = np.ones(len(counted), dtype=bool), among_counted(corpus.binary)
+    return View(lengths, keep, spans, induced, oracle, trivial=False, labels=corpus.labels[some])
 
 
 def evalb(corpus: ParsedCorpus) -> View:
@@ -168,13 +164,12 @@ def evalb(corpus: ParsedCorpus) -> View:
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
     high = _final_punctuation(corpus.counted, corpus.lengths)
-    predicted = corpus.predicted
-    if predicted is not None:
-        predicted = predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
-    return View(
-        corpus.lengths, corpus.word_slots, keep, spans, corpus.binary,
-        trivial=True, doubled=True, high=high, predicted=predicted,
-    )  # fmt: skip
+    if corpus.predicted is None:
+        induced = spans_of_forest(corpus.word_slots)
+    else:
+        induced = corpus.predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
+    how = {"trivial": True, "doubled": True, "high": high}
+    return View(corpus.lengths, keep, spans, induced, corpus.binary, **how)
 
 
 def paper(corpus: ParsedCorpus) -> View:
@@ -194,10 +189,11 @@ def paper(corpus: ParsedCorpus) -> View:
     gold = np.full(top[-1], INSIDE_WORD)
     gold[corpus.piece_end - 1 + shift] = np.concatenate([*_published_slots(corpus)])
     gold[top - 1] = np.inf
-    spans = spans_of_forest(gold)[np.isfinite(gold)]
+    spans = spans_of_forest(gold)
     counts = np.repeat(corpus.counted, corpus.piece_end - corpus.piece_start)
     high = 1 + _final_punctuation(counts, pieces)
-    return View(lengths, slots, np.ones(top[-1], bool), spans, spans, trivial=True, extra=1, high=high)
+    keep, induced = np.ones(top[-1], dtype=bool), spans_of_forest(slots)
+    return View(lengths, keep, spans, induced, spans, trivial=True, extra=1, high=high)
 
 
 def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
@@ -222,15 +218,6 @@ def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
             slots.append(BETWEEN_PARTS)
         slots[-1:] = [BEFORE_END]
         yield slots + [INSIDE_WORD] * (len(words) - len(slots))
-
-
-def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:
-    """Slots: each sentence's distances, followed by +inf; infinite distances become the largest number."""
-    largest = np.finfo(np.float64).max
-    closed = [value for line in distances for value in (*line, np.nan)]
-    slots = np.clip(np.array(closed, dtype=np.float64), -largest, largest)
-    slots[np.isnan(slots)] = np.inf
-    return slots
 
 
 def _final_punctuation(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

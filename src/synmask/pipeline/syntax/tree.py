@@ -45,19 +45,29 @@ def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
     values = np.asarray(distances, dtype=np.float64)
     if values.ndim != 1 or np.isnan(values).any():
         raise ValueError(f"distances must be one-dimensional, without NaN; got shape {values.shape}")
+    return spans_of_forest(slots_of([values]))
+
+
+def slots_of(distances: Sequence[Sequence[float]]) -> np.ndarray:
+    """(L), one for each leaf of all sentences: the distance from it to the next one, +inf after the last.
+
+    Infinite distances become the largest number.
+    """
     largest = np.finfo(np.float64).max
-    return spans_of_forest(np.append(np.clip(values, -largest, largest), np.inf))[:-1]
+    closed = [value for line in distances for value in (*line, np.nan)]
+    slots = np.clip(np.array(closed, dtype=np.float64), -largest, largest)
+    slots[np.isnan(slots)] = np.inf
+    return slots
 
 
 def spans_of_forest(slots: np.ndarray) -> np.ndarray:
     """`spans_of_distances` for many concatenated sentences at once.
 
     Args:
-        slots: (L), one for each of the L leaves of all sentences: the distance from it to the next leaf, and
-            +inf after the last leaf of a sentence. No distance inside a sentence is infinite.
+        slots: (L), as `slots_of` gives them.
     Returns:
-        (L, 2) int; row g is the constituent that the gap after leaf g splits, in leaves numbered across all
-        sentences. Rows of last leaves are undefined.
+        (L - sentences, 2) int, one row per gap: the constituent that it splits, in leaves numbered across all
+        sentences.
     """
     start, end = [], [0] * len(slots)
     values = slots.tolist()
@@ -67,7 +77,7 @@ def spans_of_forest(slots: np.ndarray) -> np.ndarray:
             end[open_gaps.pop()] = gap + 1
         start.append(open_gaps[-1] + 1 if open_gaps else 0)
         open_gaps.append(gap)
-    return np.array((start, end), dtype=np.int64).T
+    return np.array((start, end), dtype=np.int64).T[np.isfinite(slots)]
 
 
 def tree_distances(tree: Tree) -> list[int]:
@@ -93,11 +103,10 @@ def tree_distances(tree: Tree) -> list[int]:
     return done[0][1]
 
 
-def ties(distances: Sequence[float]) -> int:
-    """How many of the n-1 splits only the rule for equal distances decides."""
-    above = spans_of_distances(distances)[:, 0] - 1  # the gap above the part to its right
-    values = np.asarray(distances, dtype=np.float64)
-    return int(((above >= 0) & (values[above] == values)).sum()) if len(values) else 0
+def ties(slots: np.ndarray) -> int:
+    """How many splits of the trees of `slots_of` only the rule for equal distances decides."""
+    above = spans_of_forest(slots)[:, 0] - 1  # the gap above the part to its right
+    return int(((above >= 0) & (slots[above] == slots[np.isfinite(slots)])).sum())
 
 
 def word_starts(tokens: Sequence[str]) -> list[bool]:
