@@ -31,7 +31,7 @@ def read_probabilities(path: str | Path, sentences: int) -> np.ndarray:
     rows = read_csv(path, PROBABILITY, advice, dtype=np.float64)
     if len(rows) != sentences:
         raise UserError(f"{path}: {len(rows)} log-probabilities for {sentences} references; {advice}")
-    return rows[PROBABILITY].to_numpy()
+    return np.ascontiguousarray(rows[PROBABILITY])  # sums then add row after row
 
 
 def perplexity(sums: np.ndarray) -> np.ndarray:
