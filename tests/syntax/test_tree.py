@@ -166,11 +166,6 @@ def test_brackets_are_read_back_as_the_same_tree(tmp_path_factory, distances):
     assert {(start, end) for start, end, _ in tree.spans()} == span_set(distances)
 
 
-def test_brackets_need_one_distance_a_gap():
-    with pytest.raises(ValueError, match="words"):
-        bracketed([1.0], ["a"])
-
-
 def test_distances_inside_words_and_escapes_are_dropped():
     tokens = ["un@@", "glaub@@", "lich", "&apos;s", "&amp;nbsp;", "&nbsp;", "x@@"]
     distances, words = over_words(tokens, [9.0, 8.0, 1.0, 2.0, 3.0, 4.0])

@@ -27,11 +27,6 @@ def keys_of(spans: np.ndarray) -> np.ndarray:
     return (spans[:, 0] << 32) | spans[:, 1]
 
 
-def spans_of_keys(keys: np.ndarray) -> np.ndarray:
-    """The inverse of `keys_of`."""
-    return np.stack((keys >> 32, keys & 0xFFFFFFFF), axis=1)
-
-
 @dataclass
 class View:
     """A corpus of N sentences under one protocol.
@@ -82,7 +77,7 @@ class View:
 
     def per_sentence(self, keys: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(N,) number of spans, each counted `times`, in each sentence."""
-        sentence = np.searchsorted(np.cumsum(self.kept), spans_of_keys(keys)[:, 0], side="right")
+        sentence = np.searchsorted(np.cumsum(self.kept), keys >> 32, side="right")
         return np.bincount(sentence, times, minlength=len(self.lengths)).astype(np.int64)
 
 

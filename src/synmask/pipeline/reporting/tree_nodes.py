@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.tree import (
-    check_fit,
     counted_words,
     restricted_spans,
     spans_of_distances,
@@ -126,7 +125,6 @@ def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTree
         drawings["gold"] = Drawing(gold.leaves(), words, _connected(_gold_spans(gold, words), words))
     pieces = [(position, position + 1) for position in range(len(tokens))]
     for title, parse in induced.items():
-        check_fit(parse.distances, tokens, "tokens")
         spans = _induced_spans(parse.distances, words, keep, expected or set())
         drawings[title] = Drawing(tokens, pieces, _connected(spans, pieces))
     return SentenceTrees(tokens, words, drawings, expected, sum(keep))

@@ -200,14 +200,9 @@ def balanced(words: int) -> list[float]:
 
 
 def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
-    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) without words.
-
-    Raises:
-        ValueError: the numbers of distances and words do not match.
-    """
+    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) if empty."""
     if not words:
         return f"({FLAT})"
-    check_fit(distances, words, "words")
     spans = spans_of_distances(distances)
     opened = np.bincount(spans[:, 0], minlength=len(words))
     closed = np.bincount(spans[:, 1] - 1, minlength=len(words))
@@ -215,9 +210,3 @@ def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
     for word, before, after in zip(words, opened.tolist(), closed.tolist(), strict=True):
         parts.append("(X " * before + f"(X {escaped(word)})" + ")" * after)
     return " ".join(parts)
-
-
-def check_fit(distances: Sequence[float], leaves: Sequence, name: str) -> None:
-    """Raise a ValueError unless there is one distance per gap between the leaves."""
-    if len(distances) != max(len(leaves) - 1, 0):
-        raise ValueError(f"distances: {len(distances)} given for {len(leaves)} {name}; one per gap is needed")
