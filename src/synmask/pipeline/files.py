@@ -292,14 +292,9 @@ def read_aligned(paths: Sequence[str | Path], advice: str) -> list[list[str]]:
     return sides
 
 
-def write_lines(path: str | Path, lines: Iterable[str]) -> int:
-    """Write `lines`, each with a line end, as a whole or not at all; return how many there were."""
-    count = 0
-    with writing(path) as handle:
-        for line in lines:
-            handle.write(line + "\n")
-            count += 1
-    return count
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Write `lines`, each with a line end, as a whole or not at all."""
+    write_all_lines({Path(path): lines})
 
 
 def write_all_lines(files: Mapping[Path, Iterable[str]]) -> None:

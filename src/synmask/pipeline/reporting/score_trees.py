@@ -24,7 +24,7 @@ def parseval(
     For example: `synmask parseval valid.mrg trees.jsonl`, `synmask parseval wsj/23 predicted.txt`
 
     Args:
-        gold: A bracketed treebank, one or more lines per tree; or a folder or .zip of .mrg files.
+        gold: A bracketed treebank, one or more lines per tree; or a folder of .mrg files.
         predicted: Output of `parse`; or any parser's bracketed trees, with labels, or without labels and one
             per line: (the (dog barks)).
         heads: Gold dependency heads, one sentence per line.
