@@ -13,7 +13,6 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from synmask.pipeline.config.base import sides
@@ -29,7 +28,7 @@ from synmask.pipeline.reporting.entries import (
     summary,
 )
 from synmask.pipeline.reporting.examples import Example, Name, examples
-from synmask.pipeline.reporting.html import part, policy
+from synmask.pipeline.reporting.html import part, render
 from synmask.pipeline.reporting.layout import arrow, probability, read_tables, signed
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
@@ -70,19 +69,13 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
     experiments = [_experiment(entry, captions) for entry in plan["experiments"]]
-    environment = Environment(
-        loader=PackageLoader("synmask.pipeline.reporting", "page"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= {
+    filters = {
         "arrow": arrow,
         "cards": lambda runs: [
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
         ],
         "code": lambda text: re.split(r"`([^`]+)`", text),
+        "costs": lambda table: any(head[-1] in COST for head in table.heads),
         "heading": _heading,
         "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
@@ -93,12 +86,14 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         "sides": sides,
         "signed": signed,
     }
-    environment.tests["cost"] = lambda table: any(head[-1] in COST for head in table.heads)
     runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
-    page = environment.get_template("page.html").render(
+    script = part("page.js")
+    page = render(
+        "page.html",
+        [script, part("tree_page.js")],
+        filters,
         title=plan["title"],
-        policy=policy(part("page.js"), part("tree_page.js")),
-        script=Markup(part("page.js")),
+        script=Markup(script),
         figures=_figures(plan["figures"], "", captions),
         absent_figures=_absent(plan["figures"]),
         experiments=experiments,
