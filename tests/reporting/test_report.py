@@ -460,7 +460,6 @@ def test_a_tasks_own_score_stands_on_the_page(tmp_path, monkeypatch):
         "seeds": [1],
         "tables": [],
         "figures": [],
-        "columns": {"MRPC": "mrpc"},
         "metrics": {"dev": "dev"},
     }
     page = tmp_path / "page.html"

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.contrasts import Found, Runs, compare_all
-from synmask.pipeline.reporting.entries import TrainingRun
+from synmask.pipeline.reporting.entries import ExperimentPlan, PagePlan, TrainingRun
 from synmask.pipeline.reporting.layout import arrow, probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {"sacrebleu": METRICS["sacrebleu"].label, "f1_words": "F1 of trees (words)"}
 

@@ -22,6 +22,8 @@ from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import (
     RESULTS,
     TRANSLATION_SCORES,
+    ExperimentPlan,
+    PagePlan,
     TrainingRun,
     read_runs,
     settings,
@@ -31,7 +33,6 @@ from synmask.pipeline.reporting.examples import Example, Name, examples
 from synmask.pipeline.reporting.html import part, render
 from synmask.pipeline.reporting.layout import arrow, probability, read_tables, signed
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {
     "curves": "Training and validation loss",
@@ -104,35 +105,26 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         handle.write(page)
 
 
-def _experiment(entry: ExperimentPlan, captions: Path) -> dict[str, Any]:
+def _experiment(plan: ExperimentPlan, captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
-    entry = {**entry, "systems": dict(entry["systems"])}
-    translates = "columns" not in entry
-    runs = read_runs(entry)
-    numbers = [Path(path).with_suffix(".json") for path in entry["tables"]]
-    tables = [(path, read_tables(path)) for path in numbers if path.exists()]
-    pages = entry.get("pages", [])
-    translations = {
-        direction: _examples(RESULTS / entry["corpus"] / direction, direction, runs)
-        for direction in (entry["directions"] if translates else ())
-    }
+    runs = read_runs(plan)
+    numbers = [Path(path).with_suffix(".json") for path in plan["tables"]]
+    pages = plan.get("pages", [])
+    translations = {} if "metrics" in plan else _translations(plan, runs)
     return {
-        "name": entry["name"],
-        "title": entry["title"],
-        "corpus": entry["corpus"],
-        "directions": entry["directions"],
-        "systems": entry["systems"],
-        "metrics": entry.get("metrics", TRANSLATION_SCORES),
-        "kind": "Direction" if translates else "Task",
+        "metrics": TRANSLATION_SCORES,
+        **plan,
+        "systems": dict(plan["systems"]),
+        "kind": "Task" if "metrics" in plan else "Direction",
         "runs": [run for run in runs if run.there],
         "missing": [run for run in runs if not run.there],
         "summary": summary(runs),
         "settings": settings(runs),
-        "tables": tables,
-        "figures": _figures(entry["figures"], entry["name"], captions),
+        "tables": [(path, read_tables(path)) for path in numbers if path.exists()],
+        "figures": _figures(plan["figures"], plan["name"], captions),
         "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
-        "absent": _absent([*entry["tables"], *entry["figures"], *(path for _, path in pages)]),
-        "translations": {direction: found for direction, found in translations.items() if found},
+        "absent": _absent([*plan["tables"], *plan["figures"], *(path for _, path in pages)]),
+        "translations": translations,
     }
 
 
@@ -170,18 +162,21 @@ def _body(page: Path) -> Markup:
     return Markup(re.sub(r"</?main>|<h1.*?</h1>", "", body[1], flags=re.DOTALL))
 
 
-def _examples(
-    folder: Path, direction: str, runs: Iterable[TrainingRun]
-) -> tuple[list[Name], list[Example]] | None:
-    """The runs that translate a direction, the baseline's first, and sentences that they translate."""
-    source, target = sides(direction)
-    translated = [
-        run for run in runs if run.direction == direction and (run.folder / "hypothesis.test.txt").exists()
-    ]
-    texts = [folder / "text" / f"test.{language}" for language in (source, target)]
-    if not translated or not all(path.exists() for path in texts):
-        return None
-    hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
-    signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
-    found = examples(*texts, hypotheses, lowercase="case:lc" in signature)
-    return (list(hypotheses), found) if found else None
+def _translations(
+    plan: ExperimentPlan, runs: Iterable[TrainingRun]
+) -> dict[str, tuple[list[Name], list[Example]]]:
+    """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
+    found = {}
+    for direction in plan["directions"]:
+        source, target = sides(direction)
+        translated = [
+            run for run in runs if run.direction == direction and (run.folder / "hypothesis.test.txt").exists()
+        ]
+        folder = RESULTS / plan["corpus"] / direction / "text"
+        texts = [folder / f"test.{language}" for language in (source, target)]
+        if translated and all(path.exists() for path in texts):
+            hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
+            signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
+            if shown := examples(*texts, hypotheses, lowercase="case:lc" in signature):
+                found[direction] = [*hypotheses], shown
+    return found
