@@ -171,7 +171,8 @@ def _groups(references: list[str], train: Path | None) -> dict[str, dict[str, np
             [sum(counted[word] <= RARE for word in line) for line in words], -1, SEVERAL,
         ),
     }  # fmt: skip
-    return {
-        what: pd.Series(values).groupby(pd.cut(values, [low, *ends.values()], labels=[*ends]), observed=True).indices
-        for what, (values, low, ends) in numbers.items()
-    }
+    groups = {}
+    for what, (values, low, ends) in numbers.items():
+        names = pd.cut(values, [low, *ends.values()], labels=[*ends])
+        groups[what] = pd.Series(values).groupby(names, observed=True).indices
+    return groups

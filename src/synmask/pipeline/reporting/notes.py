@@ -2,22 +2,25 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import Plan, asked_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
-from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
+
+if TYPE_CHECKING:
+    from synmask.pipeline.reporting.tables import Cell
 
 
 def notes(
     plan: Plan,
     published: Published,
-    cells: Sequence[Cell],
+    cells: Sequence["Cell"],
     runs: pd.DataFrame,
     make: str,
 ) -> list[str]:
@@ -41,7 +44,7 @@ def notes(
     return [part for part in parts if part]
 
 
-def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
+def _how_to_read(plan: Plan, cells: Sequence["Cell"]) -> str:
     parts = []
     runs = [seeds for column in plan["columns"] for seeds in column["runs"].values()]
     if chosen := {tuple(seeds) for seeds in runs if seeds != [0]}:  # 0: a trivial baseline
@@ -65,7 +68,7 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
+def _marks(plan: Plan, cells: Sequence["Cell"]) -> str:
     tested = [cell for cell in cells if cell.p is not None]
     if not tested:
         return ""
@@ -86,14 +89,14 @@ def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
     return f"No difference from {label} is significant (p < {SIGNIFICANT}) {text}."
 
 
-def _untested(cells: Sequence[Cell]) -> str:
+def _untested(cells: Sequence["Cell"]) -> str:
     names = dict.fromkeys(
         f"{cell.label} {arrow(cell.column)}" for cell in cells if cell.baseline and cell.p is None
     )
     return f"Not tested, for want of counts by sentence (score again): {', '.join(names)}." if names else ""
 
 
-def _published(published: Published, cells: Sequence[Cell]) -> str:
+def _published(published: Published, cells: Sequence["Cell"]) -> str:
     """The papers that print the numbers, and the origin of quoted ones."""
     printed = [cell for cell in cells if cell.paper]
     papers = dict.fromkeys(cell.paper for cell in printed)

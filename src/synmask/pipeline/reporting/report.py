@@ -40,6 +40,7 @@ TITLES = {
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
 }
+TRANSLATED = "hypothesis.test.txt"
 COST = {metric.label for metric in METRICS.values() if not metric.contest}
 
 
@@ -168,15 +169,12 @@ def _translations(
     """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
     found = {}
     for direction in plan["directions"]:
-        source, target = sides(direction)
-        translated = [
-            run for run in runs if run.direction == direction and (run.folder / "hypothesis.test.txt").exists()
-        ]
+        made = [run for run in runs if run.direction == direction and (run.folder / TRANSLATED).exists()]
+        hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in made}
         folder = RESULTS / plan["corpus"] / direction / "text"
-        texts = [folder / f"test.{language}" for language in (source, target)]
-        if translated and all(path.exists() for path in texts):
-            hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
-            signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
+        texts = [folder / f"test.{language}" for language in sides(direction)]
+        if hypotheses and all(path.exists() for path in texts):
+            signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")
             if shown := examples(*texts, hypotheses, lowercase="case:lc" in signature):
                 found[direction] = [*hypotheses], shown
     return found

@@ -24,6 +24,7 @@ from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_S
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
+SIGNATURES = [f"signature_{metric}" for metric in SCORES]
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit", "diverged"]
 OUTPUTS = ["model", "answers"]  # checksums: of weights; of the test set's translations, or a part's answers
@@ -173,7 +174,7 @@ def check_alike(runs: pd.DataFrame) -> None:
     """
     check_once(runs)
     for _, column in runs.groupby(["corpus", "direction"], sort=False):
-        for key in ("decoding", *(f"signature_{metric}" for metric in SCORES)):
+        for key in ("decoding", *SIGNATURES):
             _same(column, key)
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
         _same(cell, "settings")
