@@ -67,8 +67,8 @@ def test_they_are_the_contrasts_of_the_runs_that_exist(project):
 
 
 def test_without_runs_there_are_none(project):
-    assert panels(PLAN, []) == []
-    assert panels({**PLAN, "contrasts": []}, read_runs(EXPERIMENT)) == []
+    assert [*panels(PLAN, [])] == []
+    assert [*panels({**PLAN, "contrasts": []}, read_runs(EXPERIMENT))] == []
 
 
 def test_a_browser_draws_them_to_scale_and_a_row_unfolds(project, open_page):

@@ -99,7 +99,7 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         figures=_figures(plan["figures"], "", captions),
         absent_figures=_absent(plan["figures"]),
         experiments=experiments,
-        panels=panels(plan, runs),
+        panels=[*panels(plan, runs)],
         summary=summary(runs),
     )
     with writing(output) as handle:

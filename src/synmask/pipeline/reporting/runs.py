@@ -78,7 +78,7 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
     run = read_json(path)
     with _complete(path):
         head = {key: run[key] for key in RUN}
-        parts = [(name, one.get("sentences"), one, PARSE_SCORES) for name, one in run["protocols"].items()]
+        parts = [(name, one["sentences"], one, PARSE_SCORES) for name, one in run["protocols"].items()]
         if heads := run.get("dependencies"):
             parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
         for protocol, counted, part, keys in parts:
@@ -87,20 +87,20 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield head | where | {key: _finite(scores[key]) for key in keys}
 
 
-def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
-    """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree."""
-    found = {}
+def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[str, Counts]]]:
+    """Read parse_counts.json files: (direction, system, protocol) → of each run, counts per kind of tree."""
+    found: dict[tuple[str, str, str], list[dict[str, Counts]]] = {}
     for path in paths:
         run = read_json(path)
         with _complete(path):
             for name, protocol in run["counts"].items():
                 itemgetter("gold", "induced", "right-branching")(protocol)  # all there
-                gold = np.array(protocol["gold"])
-                found[run["direction"], run["system"], run["seed"], name] = {
+                gold = np.array(protocol.pop("gold"))
+                counts = {
                     tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
                     for tree, spans in protocol.items()
-                    if tree != "gold"
                 }
+                found.setdefault((run["direction"], run["system"], name), []).append(counts)
     return found
 
 
