@@ -158,17 +158,19 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[Found]:
     for direction in runs.directions():
         ours, theirs = _sides(contrast, runs.scores, direction)
         if ours and theirs:
-            rival_mean, rival_seeds = fmean(theirs), 0 if contrast.trivial else len(theirs)
+            rival_mean = fmean(theirs)
+            rival_seeds = 0 if contrast.trivial else len(theirs)
             theirs = rival_mean if contrast.trivial else theirs
             difference, low, high, _ = over_seeds(ours, theirs)
-            test = partial(
-                _tests, contrast, direction, ours, theirs, *_sides(contrast, runs.counts, direction)
-            )
+            counts = _sides(contrast, runs.counts, direction)
+            test = partial(_tests, contrast, direction, ours, theirs, *counts)
             gain = contrast.gain.get(direction)
-            p_gain = (None, None) if gain is None else test(gain)
+            p, p_gain = test(0.0), (None, None) if gain is None else test(gain)
             yield Found(
-                direction, contrast.system, contrast.rival, contrast.metric, len(ours), rival_seeds, fmean(ours),
-                rival_mean, difference, low, high, *test(0.0), gain, *p_gain, ours=ours, theirs=theirs,
+                direction, contrast.system, contrast.rival, contrast.metric,
+                seeds=len(ours), rival_seeds=rival_seeds, mean=fmean(ours), rival_mean=rival_mean,
+                difference=difference, low=low, high=high, p_test_set=p[0], p_seeds=p[1],
+                gain=gain, p_gain_test_set=p_gain[0], p_gain_seeds=p_gain[1], ours=ours, theirs=theirs,
             )  # fmt: skip
 
 

@@ -23,8 +23,13 @@ from synmask.pipeline.reporting.layout import (
     write_csv,
     write_tables,
 )
-from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
-from synmask.pipeline.reporting.parse_text import LABELS, PROTOCOLS
+from synmask.pipeline.reporting.metrics import (
+    ATTACHMENT,
+    DEPENDENCIES,
+    PARSE_LABELS,
+    PARSE_SCORES,
+    PROTOCOLS,
+)
 from synmask.pipeline.reporting.runs import check_once, parse_rows, read_counts
 
 TREES = [
@@ -87,7 +92,7 @@ def _check_alike(runs: pd.DataFrame) -> None:
     """Check that no run is given twice and that the trivial trees, so the sentences, of all are alike."""
     check_once(runs, "protocol", "tree")
     by_tree = runs[runs["tree"] != "induced"].groupby(["direction", "protocol", "tree"], sort=False)
-    values = by_tree[["corpus", *(key for key in LABELS if key in runs), "counted"]].nunique()
+    values = by_tree[["corpus", *(key for key in PARSE_LABELS if key in runs), "counted"]].nunique()
     for value in values:
         for direction, protocol, _ in values.index[values[value] > 1]:
             where = f"{direction}, protocol {protocol}"
@@ -107,7 +112,7 @@ def _table(
     table = Layout(
         f"{title}, protocol “{protocol}”",
         ["Trees"],
-        [(arrow(direction), LABELS[metric]) for direction in directions for metric in metrics],
+        [(arrow(direction), PARSE_LABELS[metric]) for direction in directions for metric in metrics],
         [([label], []) for label in (*labels.values(), *trivial)],
         [_how_to_read(runs, protocol), *_missing(runs, labels, directions)],
         baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),

@@ -6,10 +6,17 @@ from html import escape
 from pathlib import Path
 
 from synmask.pipeline.config.base import Line
-from synmask.pipeline.files import writing
+from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.options import Some
 from synmask.pipeline.reporting.html import part, policy, spread
-from synmask.pipeline.reporting.tree_files import Gold, Names, Parses, by_label, read_sentences
-from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
+from synmask.pipeline.reporting.tree_nodes import (
+    Drawing,
+    SentenceTrees,
+    bars,
+    branches,
+    read_sentences,
+    sentence_of,
+)
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
@@ -39,14 +46,23 @@ CONTROLS = (
 )
 
 
-def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
+def tree_page(*, gold: Path, trees: Some[Path], labels: Some[Line], title: Line, output: Path) -> None:
     """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
 
     Args:
+        gold: Bracketed gold trees, one per line.
+        trees: Output of `parse`, one file per system.
+        labels: A different name for each system.
         title: Heading of the page.
         output: The page, .html.
+
+    Raises:
+        UserError: with equal labels, or the label "gold", trees would hide each other; a file is damaged, or
+            has other sentences.
     """
-    top, induced = read_sentences(gold, by_label(labels, trees))
+    if len({"gold", *labels}) != len(labels) + 1 or len(labels) != len(trees):
+        raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
+    top, induced = read_sentences(gold, dict(zip(labels, trees, strict=True)))
     with writing(output) as handle:
         handle.write(page(title, section(top, induced)))
 
