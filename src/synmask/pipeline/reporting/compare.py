@@ -112,7 +112,7 @@ def compare(
     }
     hypotheses = {(one.name, seed): path for one in read for seed, path in enumerate(one.files, start=1)}
     page = render(
-        "compare.html", [], {},
+        "compare.html", [],
         systems=names,
         heads=heads,
         rows=cells,

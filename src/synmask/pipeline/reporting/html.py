@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 T = TypeVar("T")
+NONE: Mapping[str, Callable] = {}
 
 
-def render(template: str, scripts: Sequence[str], filters: Mapping[str, Callable], **variables: Any) -> str:
+def render(
+    template: str, scripts: Sequence[str], filters: Mapping[str, Callable] = NONE, **variables: Any
+) -> str:
     """The page that a template of the folder `page` makes; of scripts, these alone run."""
     environment = Environment(
         loader=PackageLoader("synmask.pipeline.reporting", "page"),

@@ -157,10 +157,10 @@ def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figu
 
 def _body(page: Path) -> Markup:
     """The body of an HTML page without its heading."""
-    body = re.search(r"<body[^>]*>(.*)</body>", page.read_text(encoding="utf-8"), re.DOTALL)
+    body = re.search(r"<main><h1>.*?</h1>(.*)</main>", page.read_text(encoding="utf-8"), re.DOTALL)
     if body is None:
         raise UserError(f"{page}: not a whole HTML page; delete it and rerun")
-    return Markup(re.sub(r"</?main>|<h1.*?</h1>", "", body[1], flags=re.DOTALL))
+    return Markup(body[1])
 
 
 def _translations(

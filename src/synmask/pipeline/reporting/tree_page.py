@@ -1,14 +1,17 @@
 """A page to browse trees sentence by sentence, gold and induced ones side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.options import Some
-from synmask.pipeline.reporting.html import part, policy, spread
+from synmask.pipeline.reporting.html import part, render, spread
 from synmask.pipeline.reporting.tree_nodes import (
     Drawing,
     SentenceTrees,
@@ -25,25 +28,6 @@ FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels per level
 BAR = 26  # pixels of the largest height or distance
-STYLE = (
-    ":root{color-scheme:light dark}"
-    "body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:90rem}"
-    "h1{font-size:1.4rem}"
-)
-KEY = (
-    '<p class="tree-key">Green: constituents that the gold tree has. '
-    '<span class="tree-key-split">Underlined</span>: pieces of one word. '
-    'Bars: <span class="tree-key-height">heights</span> and '
-    '<span class="tree-key-distance">distances</span> to the next sub-word, from the least to '
-    "the largest of the sentence. Point at a word, or tab to it, to see its likely parents by "
-    "P<sub>D</sub>; an arrow to the right edge means the root.</p>"
-)
-
-
-CONTROLS = (
-    '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
-    '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output></form>'
-)
 
 
 def tree_page(*, gold: Path, trees: Some[Path], labels: Some[Line], title: Line, output: Path) -> None:
@@ -64,7 +48,12 @@ def tree_page(*, gold: Path, trees: Some[Path], labels: Some[Line], title: Line,
         raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
     top, induced = read_sentences(gold, dict(zip(labels, trees, strict=True)))
     with writing(output) as handle:
-        handle.write(page(title, section(top, induced)))
+        handle.write(page(title, top, induced))
+
+
+def page(title: str, gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
+    """A whole page around `section`."""
+    return render("trees.html", [part("tree_page.js")], title=title, sentences=_sentences(gold, induced))
 
 
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
@@ -78,40 +67,24 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str
         gold: the gold trees of N sentences.
         induced: label → the N parses of one run.
     """
+    return render("tree_section.html", [], sentences=_sentences(gold, induced))
+
+
+def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> Iterator[dict[str, Any]]:
     lengths = [len(tree.leaves()) for tree in gold]  # 0: an empty line, or a failed parse
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
     chosen = spread(order[lengths.count(0) :], SHOWN)
-    sentences = []
     for place, number in enumerate(chosen):
         parses = {label: of_run[number] for label, of_run in induced.items()}
         sentence = sentence_of(gold[number], parses)
-        sentences.append(_sentence(number + 1, sentence, parses, shown=place == len(chosen) // 2))
-    return "\n".join(
-        [
-            '<div class="tree-section">',
-            f"<style>{part('tree_page.css')}</style>",
-            CONTROLS,
-            KEY,
-            *sentences,
-            f"<script>{part('tree_page.js')}</script>",
-            "</div>",
-        ]
-    )
-
-
-def page(title: str, fragment: str) -> str:
-    """A whole page around `section`."""
-    return f"""<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy(part("tree_page.js"))}">
-<title>{escape(title)}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>{STYLE}</style></head>
-<body><main><h1>{escape(title)}</h1>
-{fragment}
-</main></body></html>
-"""
+        trees = []
+        for title, drawing in sentence.drawings.items():
+            how = f"F1 {sentence.f1(title):.1f}"
+            drawn = _drawn(drawing, sentence, parses.get(title))
+            trees.append((Markup(escape(sentence.heading(title, how))), drawn))
+        text = Markup(escape(" ".join(gold[number].leaves())))
+        shown = place == len(chosen) // 2
+        yield {"number": number + 1, "text": text, "trees": trees, "shown": shown}
 
 
 def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
@@ -136,32 +109,7 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
     )
 
 
-def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse], *, shown: bool) -> str:
-    headings = {"gold": sentence.heading("gold", "")}
-    headings |= {label: sentence.heading(label, f"F1 {sentence.f1(label):.1f}") for label in parses}
-    drawn = "".join(
-        _figure(drawing, sentence, parses.get(title), headings[title])
-        for title, drawing in sentence.drawings.items()
-    )
-    text = escape(" ".join(sentence.drawings["gold"].leaves))
-    return (
-        f'<details class="tree-sentence"{" open" * shown}>'
-        f'<summary class="tree-text">{number}. {text}</summary><div class="tree-row">{drawn}</div></details>'
-    )
-
-
-def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
-    """One tree with its name."""
-    content, width, height = _drawn(drawing, sentence, parse)
-    return (
-        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
-        f"<figcaption>{escape(name)}</figcaption>"
-        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
-        f'role="group" aria-label="{escape(name, quote=True)}">{content}</svg></figure>'
-    )
-
-
-def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[str, float, int]:
+def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[Markup, float, int]:
     """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
@@ -188,7 +136,7 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
         f'<path class="tree-split" d="{"".join(marks)}"/>{more}'
         f"{''.join(labels)}{''.join(words)}"
     )
-    return content, width, height
+    return Markup(content), width, height
 
 
 def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:
