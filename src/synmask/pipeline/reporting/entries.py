@@ -3,12 +3,13 @@
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NotRequired
 
+import pandas as pd
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
@@ -97,10 +98,6 @@ class TrainingRun:
     when: datetime | None
 
     @property
-    def there(self) -> bool:
-        return bool(self.scores)
-
-    @property
     def target(self) -> str:
         """The Snakemake target that makes the run."""
         return str(self.folder / "scores.json")
@@ -167,7 +164,7 @@ def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
     Of a package that runs have in several versions, all are named.
     """
     runs = [*runs]
-    there = [run for run in runs if run.there]
+    there = [run for run in runs if run.scores]
     times = [run.when for run in there if run.when]
     versions: dict[str, dict[str, None]] = {}
     for run in there:
@@ -190,23 +187,20 @@ def _all(runs: Iterable[TrainingRun], key: str) -> list[str]:
 
 
 def settings(runs: Iterable[TrainingRun]) -> dict[str, Any]:
-    """Settings by dotted name, of each system's first run that exists.
+    """Settings by dotted name, of the first run of each system that exists.
 
     Returns:
         {"systems": their labels, "shared": setting → value, "differing": setting → a value per system,
-        "–" if it has no such setting}.
+        "–" if it has no such setting}; {} without runs.
     """
-    found: dict[str, Mapping[str, Any]] = {}
-    for run in runs:
-        if run.there and run.label not in found:
-            parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
-            found[run.label] = flat(parts)
-    shared, differing = {}, {}
-    for key in sorted({key for one in found.values() for key in one}):
-        values = [one.get(key, "–") for one in found.values()]
-        texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
-        if len({*texts}) == 1:
-            shared[key] = texts[0]
-        else:
-            differing[key] = texts
-    return {"systems": [*found], "shared": shared, "differing": differing}
+    found: dict[str, dict[str, str]] = {}
+    for run in (run for run in runs if run.scores):
+        parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
+        texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flat(parts).items())
+        found.setdefault(run.label, dict(texts))
+    if not found:
+        return {}
+    table = pd.DataFrame(found).fillna("–").sort_index()
+    alike = table.nunique(axis="columns") == 1
+    shared, differing = table[alike].iloc[:, 0].to_dict(), table[~alike].T.to_dict("list")
+    return {"systems": [*table], "shared": shared, "differing": differing}

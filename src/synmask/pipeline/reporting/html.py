@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 T = TypeVar("T")
-NONE: Mapping[str, Callable] = {}
 
 
 def render(
-    template: str, scripts: Sequence[str], filters: Mapping[str, Callable] = NONE, **variables: Any
+    template: str, scripts: Sequence[str], filters: Mapping[str, Callable] | None = None, **variables: Any
 ) -> str:
     """The page that a template of the folder `page` makes; of scripts, these alone run."""
     environment = Environment(
@@ -23,7 +22,7 @@ def render(
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= filters
+    environment.filters |= filters or {}
     return environment.get_template(template).render(policy=policy(*scripts), **variables)
 
 

@@ -72,7 +72,6 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
     """
     experiments = [_experiment(entry, captions) for entry in plan["experiments"]]
     filters = {
-        "arrow": arrow,
         "cards": lambda runs: [
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
         ],
@@ -83,11 +82,8 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
         "link": partial(relpath, start=output.parent),
         "number": lambda value, digits=2: "–" if value is None else f"{value:,.{digits}f}",
-        "probability": probability,
         "shell": lambda words: shlex.join(map(str, words)),
-        "sides": sides,
-        "signed": signed,
-    }
+    } | {function.__name__: function for function in (arrow, probability, sides, signed)}
     runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
     script = part("page.js")
     page = render(
@@ -117,8 +113,8 @@ def _experiment(plan: ExperimentPlan, captions: Path) -> dict[str, Any]:
         **plan,
         "systems": dict(plan["systems"]),
         "kind": "Task" if "metrics" in plan else "Direction",
-        "runs": [run for run in runs if run.there],
-        "missing": [run for run in runs if not run.there],
+        "runs": [run for run in runs if run.scores],
+        "missing": [run for run in runs if not run.scores],
         "summary": summary(runs),
         "settings": settings(runs),
         "tables": [(path, read_tables(path)) for path in numbers if path.exists()],
