@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, Any
@@ -30,12 +31,9 @@ RARE = 2  # a word is rare if the text has it so often at most
 
 def _by_option(_: Any, tokens: Sequence[Any]) -> tuple[tuple[str, ...], ...]:
     """The words behind each `--system`."""
-    found: list[list[str]] = []
-    for token in tokens:
-        if token.index == 0:
-            found.append([])
-        found[-1].append(token.value)
-    return tuple(map(tuple, found))
+    starts = [place for place, token in enumerate(tokens) if token.index == 0]
+    groups = pairwise([*starts, len(tokens)])
+    return tuple(tuple(token.value for token in tokens[start:end]) for start, end in groups)
 
 
 Systems = Annotated[tuple[tuple[str, ...], ...], Parameter(converter=_by_option, name="--system")]

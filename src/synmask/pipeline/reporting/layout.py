@@ -6,15 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import DIRECTION, sides
 from synmask.pipeline.files import UserError, read_json, write_lines, writing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WIDEST = 8  # columns of numbers
 LATEX = {
@@ -172,7 +169,7 @@ def write_tables(out: Path, tables: Sequence[Layout]) -> None:
         handle.write(TABLES.dump_json([*tables]))
 
 
-def write_csv(out: str | Path, data: "pd.DataFrame") -> None:
+def write_csv(out: str | Path, data: pd.DataFrame) -> None:
     """Write OUT.csv."""
     with writing(f"{out}.csv") as handle:
         data.to_csv(handle, index=False, lineterminator="\n")
@@ -248,8 +245,6 @@ def _latex(table: Layout) -> list[str]:
 
 def _tabular(table: Layout) -> list[str]:
     """By pandas: each level of heads above its columns; levels without any text are left out."""
-    import pandas as pd
-
     levels = [level for level in range(len(table.heads[0])) if any(head[level] for head in table.heads)]
     stubs = [(*[""] * (len(levels) - 1), escape(stub)) for stub in table.stubs]
     heads = [*stubs, *(tuple(escape(head[level]) for level in levels) for head in table.heads)]

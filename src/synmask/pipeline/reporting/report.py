@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -42,16 +41,6 @@ TITLES = {
 }
 TRANSLATED = "hypothesis.test.txt"
 COST = {metric.label for metric in METRICS.values() if not metric.contest}
-
-
-@dataclass
-class Figure:
-    """A figure of the page: its heading and an inline image."""
-
-    title: str
-    stem: Path
-    caption: str
-    image: str
 
 
 def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
@@ -136,8 +125,8 @@ def _absent(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if not Path(path.replace(".md", ".json")).exists()]
 
 
-def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figure]:
-    """The figures that exist, as images, so that their ids and styles do not clash."""
+def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[dict[str, Any]]:
+    """The figures that exist, as inline images, so that their ids and styles do not clash."""
     figures = []
     for path in map(Path, paths):
         if path.exists():
@@ -146,8 +135,15 @@ def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figu
             text = captions / f"{kind}.rst"
             caption = " ".join(read_lines(text)).strip() if text.exists() else ""
             title = ", ".join(filter(None, [TITLES.get(kind, kind), arrow(direction)]))
-            image = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
-            figures.append(Figure(title, path.with_suffix(""), caption, image))
+            image = base64.b64encode(path.read_bytes()).decode("ascii")
+            figures.append(
+                {
+                    "title": title,
+                    "stem": path.with_suffix(""),
+                    "caption": caption,
+                    "image": f"data:image/svg+xml;base64,{image}",
+                }
+            )
     return figures
 
 

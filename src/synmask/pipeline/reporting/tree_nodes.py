@@ -1,6 +1,6 @@
 """The trees of sentences as nodes to draw: each with its span, label, gold match and children."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -70,21 +70,6 @@ class SentenceTrees:
         """An induced tree's F1 in this sentence, in percent, by the protocol `words`."""
         both = max(self.counted - 2, 0) + len(self.expected or ())
         return 200 * self.found(title) / both if both else 100.0
-
-
-def branches(
-    drawing: Drawing, places: Sequence[float]
-) -> Iterator[tuple[Node, float, list[tuple[float, int]]]]:
-    """Each node, children first, with its x and the x and level of each child.
-
-    Args:
-        places: x of each leaf.
-    """
-    tops: list[tuple[float, int]] = []
-    for node in drawing.nodes:
-        below = [tops[child] if child >= 0 else (places[~child], 0) for child in node.children]
-        tops.append(((below[0][0] + below[-1][0]) / 2, node.level))
-        yield node, tops[-1][0], below
 
 
 def bars(parse: Parse) -> dict[str, list[float]]:

@@ -12,14 +12,7 @@ from synmask.pipeline.config.base import Line
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.options import Some
 from synmask.pipeline.reporting.html import part, render, spread
-from synmask.pipeline.reporting.tree_nodes import (
-    Drawing,
-    SentenceTrees,
-    bars,
-    branches,
-    read_sentences,
-    sentence_of,
-)
+from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, read_sentences, sentence_of
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
@@ -114,9 +107,12 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
+    tops: list[tuple[float, int]] = []  # x and level of each node
     labels = []
-    for node, middle, below in branches(drawing, places):
-        y = base - STEP * node.level
+    for node in drawing.nodes:
+        below = [tops[child] if child >= 0 else (places[~child], 0) for child in node.children]
+        middle, y = (below[0][0] + below[-1][0]) / 2, base - STEP * node.level
+        tops.append((middle, node.level))
         down = "".join(f"M{x:.1f} {y}V{base - STEP * level}" for x, level in below)
         lines[node.hit is not None].append(f"M{below[0][0]:.1f} {y}H{below[-1][0]:.1f}{down}")
         if node.label:
