@@ -38,6 +38,13 @@ def draw_curves(histories, out, labels=LABELS):
     )
 
 
+def draw_map(tokens, matrix, out, title="P_D"):
+    path = out.with_name("p_d.json")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"sentence": 1, "tokens": tokens, "distribution": matrix.tolist()}))
+    figures.distribution_figure(distribution=path, title=title, output=out)
+
+
 def draw_sweep(folder, out, setting="system.options.bpe_dim"):
     figures.sweep_figure(inputs=swept(folder), setting=setting, output=out)
 
@@ -65,9 +72,9 @@ def draw(histories, tmp_path):
     return {
         "curves": lambda out: draw_curves(histories, out),
         "sweep": lambda out: draw_sweep(tmp_path, out),
-        "distribution": lambda out: figures.heat_map(TOKENS, matrix, out, "P_D"),
-        "large": lambda out: figures.heat_map(long, np.full((22, 22), 1 / 22), out, "P_D"),
-        "small": lambda out: figures.heat_map(["a", "b"], np.eye(2), out, "A heading wider than the map"),
+        "distribution": lambda out: draw_map(TOKENS, matrix, out, "P_D"),
+        "large": lambda out: draw_map(long, np.full((22, 22), 1 / 22), out, "P_D"),
+        "small": lambda out: draw_map(["a", "b"], np.eye(2), out, "A heading wider than the map"),
     }
 
 
@@ -163,13 +170,13 @@ def test_histories_that_cannot_be_read_are_named(tmp_path):
 
 def test_heat_map_has_a_row_a_token_and_a_column_a_parent(drawn, tmp_path):
     matrix = np.array([[0.0, 0.7, 0.3], [0.04, 0.0, 0.96], [0.2, 0.8, 0.0]])
-    figures.heat_map(["a", "b@@", "c"], matrix, tmp_path / "map", "P_D")
+    draw_map(["a", "b@@", "c"], matrix, tmp_path / "map", "P_D")
     axes = drawn[0].axes[0]
     assert axes.images[0].get_array().tolist() == matrix.tolist()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b@@", "c"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Parent", "Token")
     assert axes.images[0].get_clim() == (0, 1)
-    figures.heat_map(["a", "b"], np.array([[0, 0.11], [0.02, 0]]), tmp_path / "pale", "P_D")
+    draw_map(["a", "b"], np.array([[0, 0.11], [0.02, 0]]), tmp_path / "pale", "P_D")
     assert drawn[1].axes[0].images[0].get_clim() == (0, 0.2)  # the scale fits the values
     shown = {text.get_unitless_position(): text.get_text() for text in axes.texts}
     assert shown == {(1, 0): ".7", (2, 0): ".3", (2, 1): "1.0", (0, 2): ".2", (1, 2): ".8"}

@@ -3,7 +3,6 @@
 The same data gives the same bytes.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +137,9 @@ def _setting(path: Path, key: str) -> float:
     return value
 
 
+@in_style
 def distribution_figure(*, distribution: Path, title: Line, output: Place) -> None:
-    """Draw P_D of one sentence as a heat map.
+    """Draw P_D of one sentence as a heat map: row i is token i, column j its parent.
 
     Args:
         distribution: Output of `parse`.
@@ -148,17 +148,7 @@ def distribution_figure(*, distribution: Path, title: Line, output: Place) -> No
     shown = read_distribution(distribution)
     if not shown.tokens:
         raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")
-    heat_map(shown.tokens, np.array(shown.distribution), output, title)
-
-
-@in_style
-def heat_map(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -> None:
-    """P_D of one sentence as a heat map: row i is token i, column j its parent.
-
-    Args:
-        tokens, matrix: n tokens; (n, n), rows sum to 1, or to less if the diagonal was set to 0.
-    """
-    count = len(tokens)
+    tokens, matrix, count = shown.tokens, np.array(shown.distribution), len(shown.tokens)
     figure = Figure(figsize=(0.32 * count + 3, 0.32 * count + 2), layout="constrained")
     axes = figure.subplots()
     top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
@@ -185,7 +175,7 @@ def heat_map(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -
         for column, parent in enumerate(tokens)
     ]
     heads = ["token_position", "token", "parent_position", "parent", "probability"]
-    save(figure, out, pd.DataFrame(rows, columns=heads))
+    save(figure, output, pd.DataFrame(rows, columns=heads))
 
 
 def panels(columns: int, *, width: float, height: float) -> tuple[Figure, np.ndarray]:
