@@ -9,7 +9,7 @@ import pytest
 from synmask.pipeline.evaluation.parseval import evaluate, evaluate_files
 from synmask.pipeline.evaluation.protocols import ParsedCorpus
 from synmask.pipeline.files import UserError, write_lines
-from synmask.pipeline.reporting.parse_text import as_text
+from synmask.pipeline.reporting.score_trees import as_text
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.tree import bracketed, counted_words, over_words, spans_of_distances
 

@@ -13,7 +13,7 @@ from synmask.pipeline.config import Config, check_named, laid_over
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.options import CountOption
-from synmask.pipeline.reporting.tree_files import numbered
+from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
 
@@ -47,7 +47,6 @@ def tree(
         model: A model file to use instead of a system; may be repeated.
         output: The figure, .svg.
     """
-    from synmask.pipeline.reporting.tree_nodes import sentence_of
     from synmask.pipeline.reporting.tree_page import figure
     from synmask.pipeline.reporting.tree_text import draw
     from synmask.pipeline.syntax.tree import slots_of, ties
