@@ -380,21 +380,6 @@ def test_faulty_yaml(tmp_path, text, said):
         read_yaml(tmp_path / "mine.yaml")
 
 
-def test_every_key_is_explained_in_the_projects_files():
-    text = "".join(Path(file).read_text() for file in FILES)
-    named = {name for section in Config.__subclasses__() for name in section.model_fields} | set(
-        Config.model_fields
-    )
-    from synmask.pipeline.config import sections as module
-    from synmask.pipeline.config.guides import GUIDES
-
-    for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.Corpus, module.Experiment, module.Sweep, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
-        named |= set(section.model_fields) - {"download"}
-    missing = {name for name in named if name not in text}
-    assert not missing
-
-
 @pytest.mark.parametrize("code", ["ko", "kor"])
 def test_a_target_that_cannot_be_scored_here(values, monkeypatch, code):
     training = {"mlm_weight": 0.3}

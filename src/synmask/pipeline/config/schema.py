@@ -21,6 +21,7 @@ from synmask.pipeline.config.base import (
     Seed,
     SystemName,
     distinct,
+    key,
     merge,
 )
 from synmask.pipeline.config.benchmarks import (
@@ -56,23 +57,31 @@ HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
+Group = Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]
+
+
 class Config(Section):
-    targets: Distinct[Name] = Field(min_length=1)
-    data_dir: PathText = "data"
-    mirrors: dict[Name, Mirror] = {}
-    seeds: Distinct[Seed] = Field(min_length=1)
-    training: Training = Field(default_factory=Training)
-    decoding: Decoding = Field(default_factory=Decoding)
-    resources: Resources = Field(default_factory=Resources)
-    corenlp: CoreNLP = Field(default_factory=CoreNLP)
-    systems: dict[SystemName, System]
-    corpora: dict[Name, Corpus]
-    weights: dict[Name, WeightsSource] = {}
-    benchmarks: dict[Name, Benchmark] = {}
-    experiments: dict[Name, Experiment | Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]]
-    tables: dict[Name, Table] = {}
-    published: PathText = "workflow/published.yaml"
-    partial: bool = False
+    """Every key of config.yaml, of config/*.yaml, and of files that are laid over them."""
+
+    targets: Distinct[Name] = key("experiments and tables that `snakemake` builds", min_length=1)
+    data_dir: PathText = key("the folder of downloads, apart from results/", "data")
+    mirrors: dict[Name, Mirror] = key(
+        "download: a folder or URL that has its files under the same names, such as multi30k: /data/multi30k",
+        {},
+    )
+    seeds: Distinct[Seed] = key("of initial weights, batches, dropout and masking", min_length=1)
+    training: Training = key("of all corpora, which override key by key", Training)
+    decoding: Decoding = key("likewise", Decoding)
+    resources: Resources = key("likewise", Resources)
+    corenlp: CoreNLP = key("the parser behind `trees: corenlp`", CoreNLP)
+    systems: dict[SystemName, System] = key("the rows of tables")
+    corpora: dict[Name, Corpus] = key("parallel text, and how it is prepared and trained on")
+    weights: dict[Name, WeightsSource] = key("RoBERTas to fine-tune (docs/nlu.md)", {})
+    benchmarks: dict[Name, Benchmark] = key("tasks of language understanding (docs/nlu.md)", {})
+    experiments: dict[Name, Experiment | Group] = key("targets; a list of experiments and tables is one, too")
+    tables: dict[Name, Table] = key("targets that read the runs of several experiments, or benchmarks", {})
+    published: PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
+    partial: bool = key("build only tables, from the runs that exist", False)
 
     @model_validator(mode="after")
     def _rows(self) -> "Config":
@@ -385,11 +394,11 @@ class Config(Section):
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as one mapping with dotted keys."""
     values: dict[str, Any] = {}
-    for key, value in settings.items():
+    for name, value in settings.items():
         if isinstance(value, dict):
-            values |= flat(value, f"{prefix}{key}.")
+            values |= flat(value, f"{prefix}{name}.")
         else:
-            values[prefix + key] = tuple(value) if isinstance(value, list) else value
+            values[prefix + name] = tuple(value) if isinstance(value, list) else value
     return values
 
 
