@@ -9,7 +9,7 @@ from synmask.pipeline.config import read_yaml
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
-import configuration
+import configuration  # noqa: E402
 
 SCHEMA = configuration.schema()
 FILES = [

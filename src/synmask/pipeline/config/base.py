@@ -218,7 +218,7 @@ Heads = Annotated[Count, Field(description="attention heads, which share the wid
 Epochs = Annotated[Count, Field(description="passes over the training set, at most")]
 # from about 1 on, nothing is learned: a slip
 LearningRate = Annotated[float, Field(gt=0, le=10, description="peak of the learning rate"), NUMBER]
-Warmup = Annotated[Natural, Field(description="updates until this peak")]
+Warmup = Annotated[int, Field(ge=0, lt=2**63, description="updates until this peak"), NUMBER]
 Decay = Annotated[Weight, Field(description="weight decay of Adam")]
 Dropout = Annotated[Rate, Field(description="dropout of embeddings and layers")]
 AttentionDropout = Annotated[Rate, Field(description="dropout of attention weights")]

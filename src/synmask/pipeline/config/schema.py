@@ -5,11 +5,12 @@ Slices are JSON with sorted keys, so that a change reruns only the steps that it
 
 import itertools
 import json
+import os
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from synmask.pipeline.config.base import (
     WITH_JARS,
@@ -82,18 +83,6 @@ class Config(Section):
     tables: dict[Name, Table] = key("targets that read the runs of several experiments, or benchmarks", {})
     published: PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
     partial: bool = key("build only tables, from the runs that exist", False)
-
-    @model_validator(mode="after")
-    def _rows(self) -> "Config":
-        """A table without systems shows those of its experiments."""
-        for name, table in self.tables.items():
-            if table.systems is None:
-                entries = (self.experiments.get(one) for one in table.experiments)
-                rows = dict.fromkeys(
-                    system for one in entries if isinstance(one, Experiment) for system in one.systems
-                )
-                self.tables[name] = table.model_copy(update={"systems": tuple(rows)})
-        return self
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:
@@ -171,7 +160,7 @@ class Config(Section):
         if entry.folder is not None:
             return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
         urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
-        return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in urls]
+        return [f"{self.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
 
     def task_sentences(self, benchmark: str, task: str, *, test: bool = False) -> int:
         """The number of sentences in all parts of a task, or in its test sets, duplicates counted."""
@@ -206,17 +195,41 @@ class Config(Section):
         """The codes of all corpora's languages."""
         return {language for corpus in self.corpora.values() for language in corpus.languages}
 
+    @cached_property
+    def origins(self) -> dict[str, dict[str, str | None]]:
+        """Download → its files and their URLs (None: licensed, from a folder of the user's)."""
+
+        def below(folder: str | None, files: Iterable[str]) -> dict[str, str | None]:
+            return {file: folder and f"{folder}/{file}" for file in files}
+
+        found = {"corenlp": below(self.corenlp.url, self.corenlp.sha256)}
+        for name, weights in self.weights.items():
+            found[name] = below(weights.url, HUGGINGFACE if weights.url else ())
+        for name, entry in self.benchmarks.items():
+            urls = (url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls))
+            found[name] = {os.path.basename(url): url for url in urls}
+        for name, corpus in self.corpora.items():  # those with one download have one URL
+            files = map(os.path.basename, self.downloads(name, corpus.languages))
+            found.setdefault(corpus.download, {}).update(below(corpus.url, files))
+        return {name: files for name, files in found.items() if files or name == "corenlp"}
+
+    def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
+        """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
+        entries = [self.corenlp] if download == "corenlp" else []
+        entries += [part[download] for part in (self.weights, self.benchmarks) if download in part]
+        entries += [corpus for corpus in self.corpora.values() if corpus.download == download]
+        sums = (entry.sha256[file] for entry in entries if file in entry.sha256)
+        return self.origins[download].get(file), next(sums, None)
+
     @property
     def downloaded(self) -> set[str]:
         """Names under which files are downloaded: of corpora, benchmarks and weights, and CoreNLP's."""
-        corpora = {c.download for c in self.corpora.values() if c.url or c.format}
-        tasks = {name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())}
-        return {"corenlp"} | corpora | tasks | {name for name, entry in self.weights.items() if entry.url}
+        return {*self.origins}
 
-    @cached_property
-    def all_tables(self) -> dict[str, Table]:
-        """The entries of `tables`, and for each benchmark table one table per task, named TABLE-TASK."""
-        single = {
+    @property
+    def single_tables(self) -> dict[str, Table]:
+        """For each benchmark table one table per task, named TABLE-TASK."""
+        return {
             f"{name}-{task}": table.model_copy(
                 update={"tasks": (task,), "title": f"{table.title}: {entry.column}"}
             )
@@ -224,7 +237,11 @@ class Config(Section):
             if table.benchmark in self.benchmarks
             for task, entry in self.tasks_of(table).items()
         }
-        return {**self.tables, **single}
+
+    @cached_property
+    def all_tables(self) -> dict[str, Table]:
+        """The entries of `tables`, and those of single tasks."""
+        return self.tables | self.single_tables
 
     def tasks_of(self, table: Table) -> dict[str, NluTask]:
         """The tasks that a table shows, in their order."""
@@ -238,22 +255,6 @@ class Config(Section):
         training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
         return FinetuningSettings(task=task, training=training, system=guidance)
 
-    def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
-        """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
-        if download in self.benchmarks:
-            entry = self.benchmarks[download]
-            urls = [url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls)]
-        elif download == "corenlp":
-            return f"{self.corenlp.url}/{file}" if self.corenlp.url else None, self.corenlp.sha256[file]
-        elif download in self.weights:
-            entry = self.weights[download]
-            urls = [f"{entry.url}/{file}"]
-        else:
-            sharing = [entry for entry in self.corpora.values() if entry.download == download]
-            entry = next((one for one in sharing if file in one.sha256), sharing[0])
-            urls = [f"{entry.url}/{file}"] if entry.url else []
-        return next((url for url in urls if _file(url) == file), None), entry.sha256.get(file)
-
     def tokeniser_jars(self, tokeniser: str) -> list[str]:
         """Paths of CoreNLP's jars that a tokeniser needs."""
         if tokeniser not in WITH_JARS:
@@ -263,16 +264,14 @@ class Config(Section):
 
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
-        entry = self.corpora[corpus]
-        if split == "train":
-            return None
-        if entry.generate is not None:
-            return f"{self.raw_files(corpus, split, language)[0]}.trees"
-        if entry.trees == "corenlp":
-            pair = self.parsed_pair(corpus, language)
-            return filled(f"{PAIR}/syntax/{split}.{language}.trees", pair, corpus=corpus) if pair else None
-        template = entry.trees.get(split)
-        return template.replace("{language}", language) if template else None
+        trees = self.corpora[corpus].trees
+        if isinstance(trees, dict) and split in trees:
+            return trees[split].replace("{language}", language)
+        return self.parses(corpus, split, language).get("trees") if split != "train" else None
+
+    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the gold dependency heads of a split, None where the corpus has none."""
+        return self.parses(corpus, split, language).get("heads") if split != "train" else None
 
     def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
         """Paths of a split's "trees" and "heads", which guides can read; {} if there are none.
@@ -292,13 +291,6 @@ class Config(Section):
         over = self.corpora[corpus].options.get(system, {}).get(direction, {})
         row = self.systems[system]
         return row.kind.model_validate({**row.options, **over})
-
-    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
-        """Path of the gold dependency heads of a split, None where the corpus has none."""
-        trees = self.gold_trees(corpus, split, language)
-        if trees is None or self.corpora[corpus].trees not in ({}, "corenlp"):
-            return None
-        return trees.removesuffix(".trees") + ".heads"
 
     def parsed_pair(self, corpus: str, language: str) -> str | None:
         """The language pair in whose folder CoreNLP parses a language, once for all directions.
@@ -400,10 +392,6 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             values[prefix + name] = tuple(value) if isinstance(value, list) else value
     return values
-
-
-def _file(url: str) -> str:
-    return url.rpartition("/")[2]
 
 
 def as_json(settings: Any) -> str:
