@@ -284,7 +284,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["training"].update(checkpoint="last"), "training.checkpoint: must be 'average', 'best' or 'best-bleu' (given: 'last')"),
         (lambda v: v["systems"]["grammar"]["options"].update(bpe_dims=2), "systems.grammar.options.bpe_dims: unknown key 'bpe_dims'; did you mean 'bpe_dim'?"),
         (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: must be 'none', 'add' or 'concatenate' (given: 'ad')"),
-        (lambda v: v["systems"].update(x={"options": {"bpe": "add"}}), "--config: systems.x: options need a guide"),
+        (lambda v: v["systems"].update(x={"options": {"bpe": "add"}}), "--config: systems.x.options: options need a guide"),
         (lambda v: v["systems"]["pascal"].update(guide="pascla"), "systems.pascal.guide: unknown guide 'pascla'; did you mean 'pascal'?"),
         (lambda v: v["systems"]["pascal"]["options"].update(sigma=0), "systems.pascal.options.sigma: must be above 0 (given: 0)"),
         (lambda v: v["systems"]["grammar"]["options"].update(relations=["child", "child"]), "systems.grammar.options: relations must be one or two different ones"),

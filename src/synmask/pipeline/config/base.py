@@ -4,7 +4,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -42,15 +42,15 @@ def distinct(values: Sequence[T]) -> Sequence[T]:
     return values
 
 
-def matching(pattern: str, what: str) -> Callable[[str], str]:
-    """A check that the whole text matches `pattern`; `what` describes valid text in the message."""
+def matching(pattern: str, what: str) -> AfterValidator:
+    """A check of a type that the whole text matches `pattern`; `what` describes valid text in the message."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise ValueError(f"must be {what}")
         return text
 
-    return check
+    return AfterValidator(check)
 
 
 def number(value: Any) -> Any:
@@ -157,23 +157,18 @@ Url = Annotated[Line, AfterValidator(_plain_url)]
 Mirror = Annotated[Line, AfterValidator(_mirror)]
 Language = Annotated[
     str,
-    AfterValidator(
-        matching(
-            LANGUAGE,
-            "a language code of two or three lower-case letters, perhaps with a region: de, deu, pt_BR",
-        )
+    matching(
+        LANGUAGE, "a language code of two or three lower-case letters, perhaps with a region: de, deu, pt_BR"
     ),
     AfterValidator(checked),
 ]
-Direction = Annotated[
-    str, AfterValidator(matching(DIRECTION, "two language codes and a hyphen, such as de-en"))
-]
+Direction = Annotated[str, matching(DIRECTION, "two language codes and a hyphen, such as de-en")]
 Split = Literal["train", "valid", "test"]
 Format = Literal["iwslt14", "nc11", "aspec"]  # of archives: a module of synmask.pipeline.corpora each
 FileName = Annotated[
-    str, AfterValidator(matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -"))
+    str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -")
 ]
-Checksum = Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f"))]
+Checksum = Annotated[str, matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f")]
 Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
 ONLY = {"stanford": "zh", "juman": "ja"}  # tokenisers of one language
 WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
@@ -262,9 +257,7 @@ class Optimisation(Section):
     weight_decay: Decay
     adam_betas: tuple[Rate, Rate] = key("Adam's β₁ and β₂", (0.9, 0.98))
     clip_norm: Weight = key("gradients are clipped to this norm; 0: they are not", 0.0)
-    precision: Literal["fp32", "fp16", "bf16"] = key(
-        "bf16 is faster on GPUs, and on CPUs with instructions for it; fp16 needs a GPU", "fp32"
-    )
+    precision: Literal["fp32", "fp16", "bf16"] = key("bf16 is faster on GPUs; fp16 needs one", "fp32")
 
 
 def merge(base: Mapping, over: Mapping) -> dict:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from synmask.pipeline.config import base
+from synmask.pipeline.config.base import key
 from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
@@ -17,7 +18,7 @@ class RobertaTraining(base.Optimisation):
     """Settings that all trainings of a RoBERTa have."""
 
     max_epochs: base.Epochs = 10
-    adam_eps: base.Positive = base.key("Adam's ε", 1e-6)
+    adam_eps: base.Positive = key("Adam's ε", 1e-6)
     dropout: base.Dropout = 0.1
     attention_dropout: base.AttentionDropout = 0.1
 
@@ -41,10 +42,10 @@ class DecayingTraining(RobertaTraining):
 class Finetuning(DecayingTraining):
     """How RoBERTa is fine-tuned; a task overrides key by key."""
 
-    sentences: base.Count = base.key("examples per batch", 16)
+    sentences: base.Count = key("examples per batch", 16)
     lr: base.LearningRate = 1e-5
     weight_decay: base.Decay = 0.1
-    max_tokens: Least3 = base.key("longer examples are cut", 512)
+    max_tokens: Least3 = key("longer examples are cut", 512)
 
 
 def _known_task(name: str) -> str:
@@ -68,18 +69,18 @@ class FinetuningSettings(base.Section):
         return system
 
 
+Part = Literal["train", "dev", "dev_matched", "dev_mismatched"]
+TestPart = Literal["test", "test_matched", "test_mismatched", "ax"]
+
+
 class NluTask(Finetuning):
     """A task of language understanding: its source and its training."""
 
-    column: base.Line = base.key("its heading in tables")
-    urls: base.Distinct[base.Url] = base.key("its downloads", ())
-    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], base.Count] = base.key(
-        "how many its parts must have", min_length=2
-    )
-    test_urls: base.Distinct[base.Url] = base.key("downloads of test sets", ())
-    test_rows: dict[Literal["test", "test_matched", "test_mismatched", "ax"], base.Count] = base.key(
-        "rows of test sets, for TABLE-submission; ax: GLUE's diagnostic set", {}
-    )
+    column: base.Line = key("its heading in tables")
+    urls: base.Distinct[base.Url] = key("its downloads", ())
+    rows: dict[Part, base.Count] = key("how many its parts must have", min_length=2)
+    test_urls: base.Distinct[base.Url] = key("downloads of test sets", ())
+    test_rows: dict[TestPart, base.Count] = key("of test sets, for TABLE-submission; ax: diagnostic", {})
 
     @property
     def parts(self) -> list[str]:
@@ -104,18 +105,16 @@ class GenerateTask(base.Section):
 class Benchmark(base.Section):
     """Tasks of language understanding, and the RoBERTa that is fine-tuned on them."""
 
-    title: base.Line = base.key("of the benchmark, in pages")
-    weights: base.Name = base.key("what is fine-tuned: one of `weights`")
-    weights_of: dict[base.Name, base.Name] = base.key("system: other weights", {})
-    generate: base.Seed | None = base.key("generate the demo's tasks, by this seed", None)
-    folder: base.PathText | None = base.key(
-        "a folder of yours with the tasks: CoLA/train.tsv (or .tsv.gz), …", None
-    )
+    title: base.Line = key("of the benchmark, in pages")
+    weights: base.Name = key("what is fine-tuned: one of `weights`")
+    weights_of: dict[base.Name, base.Name] = key("system: other weights", {})
+    generate: base.Seed | None = key("generate the demo's tasks, by this seed", None)
+    folder: base.PathText | None = key("your folder of the tasks: CoLA/train.tsv (or .tsv.gz), …", None)
     sha256: base.Checksums = {}
     seeds: base.Seeds = None
-    finetuning: dict[str, Any] = base.key("keys that all tasks share", {})
-    tasks: dict[base.Name, NluTask] = base.key("GLUE's, or the demo's", min_length=1)
-    resources: Resources = base.key("over the common resources", Resources)
+    finetuning: dict[str, Any] = key("keys that all tasks share", {})
+    tasks: dict[base.Name, NluTask] = key("GLUE's, or the demo's", min_length=1)
+    resources: Resources = key("over the common resources", Resources)
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Benchmark":
@@ -127,51 +126,49 @@ class Benchmark(base.Section):
 class RobertaSize(base.Shape):
     """Sizes of a RoBERTa."""
 
-    layers: base.Count = base.key("layers of the encoder", 12)
+    layers: base.Count = key("layers of the encoder", 12)
     embed_dim: base.Width = 768
     ffn_dim: base.FeedForward = 3072
     heads: base.Heads = 12
-    max_positions: Least3 = base.key("tokens, with <s> and </s>", 512)
+    max_positions: Least3 = key("tokens, with <s> and </s>", 512)
 
 
 class PretrainingSettings(RobertaTraining):
     """Pre-training by masked language modelling, until `max_epochs`."""
 
-    batch: Batch = base.key("the size of an update", lambda: Batch(gpus=1))
+    batch: Batch = key("the size of an update", lambda: Batch(gpus=1))
     lr: base.LearningRate = 5e-4
     warmup_updates: Annotated[base.Warmup, Field(gt=0)] = 4000
     weight_decay: base.Decay = 0.01
     mask_rate: base.MaskRate = 0.15
 
 
-Files = Annotated[base.Distinct[base.PathText], Field(min_length=1)]
+Texts = dict[Literal["train", "valid"], Annotated[base.Distinct[base.PathText], Field(min_length=1)]]
 
 
 class PretrainingRun(base.Section):
     """All that a pre-training depends on besides its data and seed."""
 
-    model: RobertaSize = base.key("its sizes", RobertaSize)
-    training: PretrainingSettings = base.key("how it is trained", PretrainingSettings)
+    model: RobertaSize = key("its sizes", RobertaSize)
+    training: PretrainingSettings = key("how it is trained", PretrainingSettings)
 
 
 class GenerateText(base.Section):
     """Numbers of documents and seed of generated text."""
 
     seed: base.OneSeed = 1
-    train: base.Count = base.key("training documents")
-    valid: base.Count = base.key("validation documents")
+    train: base.Count = key("training documents")
+    valid: base.Count = key("validation documents")
 
 
 class Pretrain(PretrainingRun):
     """A RoBERTa that is trained here: its text, sub-words, size and training."""
 
-    text: dict[Literal["train", "valid"], Files] = base.key(
-        "files of plain text, one sentence per line, an empty line after each document", {}
-    )
-    generate: GenerateText | None = base.key("instead: text from the demo's grammar", None)
-    merges: base.Count = base.key("operations of its byte-level BPE", 10000)
+    text: Texts = key("plain text: one sentence per line, an empty line after each document", {})
+    generate: GenerateText | None = key("instead: text from the demo's grammar", None)
+    merges: base.Count = key("operations of its byte-level BPE", 10000)
     seed: base.OneSeed = 1
-    resources: Resources = base.key("what its training asks for", Resources)
+    resources: Resources = key("what its training asks for", Resources)
 
     @model_validator(mode="after")
     def _one_text(self) -> "Pretrain":
@@ -183,7 +180,7 @@ class Pretrain(PretrainingRun):
 class Continuation(DecayingTraining):
     """Continued pre-training. The defaults are SynCLM's; its paper does not give `max_epochs`."""
 
-    batch: Batch = base.key("the size of an update", lambda: Batch(gpus=1, tokens=6250))
+    batch: Batch = key("the size of an update", lambda: Batch(gpus=1, tokens=6250))
     lr: base.LearningRate = 3e-5
     total_updates: TotalUpdates = 3_000_000
     warmup_updates: base.Warmup = 24_000
@@ -194,32 +191,28 @@ class Continuation(DecayingTraining):
 class ContinuedRun(base.Section):
     """All that continued pre-training depends on besides its data, weights and seed."""
 
-    losses: base.Distinct[Literal["phrase", "tree"]] = base.key("SynCLM's; []: a control", ("phrase", "tree"))
-    training: Continuation = base.key("how they are trained", Continuation)
+    losses: base.Distinct[Literal["phrase", "tree"]] = key("SynCLM's; []: a control", ("phrase", "tree"))
+    training: Continuation = key("how they are trained", Continuation)
 
 
 class Continued(ContinuedRun):
     """Weights that are pre-trained further on parsed sentences."""
 
-    weights: base.Name = base.key("those to start from: one of `weights`")
-    parses: dict[Literal["train", "valid"], Files] = base.key(
-        "parsed sentences: prefixes of .text, .tokens, .trees and .heads", min_length=2
-    )
-    max_tokens: base.Count = base.key("of a sentence", 512)
+    weights: base.Name = key("those to start from: one of `weights`")
+    parses: Texts = key("parsed: prefixes of .text, .tokens, .trees and .heads", min_length=2)
+    max_tokens: base.Count = key("of a sentence", 512)
     seed: base.OneSeed = 1
-    resources: Resources = base.key("what their training asks for", Resources)
+    resources: Resources = key("what their training asks for", Resources)
 
 
 class WeightsSource(base.Section):
     """Where a pre-trained RoBERTa comes from: one of four."""
 
-    url: base.Url | None = base.key("where a RoBERTa in Hugging Face's format is downloaded from", None)
+    url: base.Url | None = key("where a RoBERTa in Hugging Face's format is downloaded from", None)
     sha256: base.Checksums = {}
-    huggingface: base.PathText | None = base.key(
-        "your folder: config.json, model.safetensors, vocab.json, merges.txt", None
-    )
-    pretrain: Pretrain | None = base.key("your own, trained on plain text", None)
-    continued: Continued | None = base.key("other weights, trained further on parsed sentences", None)
+    huggingface: base.PathText | None = key("a folder of yours in this format (docs/nlu.md)", None)
+    pretrain: Pretrain | None = key("your own, trained on plain text", None)
+    continued: Continued | None = key("other weights, trained further on parsed sentences", None)
 
     @model_validator(mode="after")
     def _one_origin(self) -> "WeightsSource":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.pipeline.config.base import merge
-from synmask.pipeline.config.faults import MISSING, Fault, at
+from synmask.pipeline.config.faults import MISSING, Fault, value_at
 from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 
@@ -48,13 +48,13 @@ def _dotted(path: tuple) -> str:
 
 def _file_of(path: tuple, values: Values, sources: Mapping[str, Values]) -> str:
     """The last file that has the value in force at `path`, or else its section; "--config" if none has it."""
-    while path and at(values, path) is MISSING:
+    while path and value_at(values, path) is MISSING:
         path = path[:-1]
     if not path:  # no file has it: the one that people change
         return next(iter(sources), "--config")
-    given = at(values, path)
+    given = value_at(values, path)
     for file, own in reversed(sources.items()):
-        there = at(own, path)
+        there = value_at(own, path)
         if repr(there) == repr(given) or (isinstance(given, Mapping) and there is not MISSING):
             return file
     return "--config"
@@ -65,7 +65,7 @@ def _written(path: tuple, values: Values) -> tuple:
     for place in _origins(path, values):
         # of an item that a list lacks, the list
         item = len(place) > 1 and isinstance(place[-1], int)
-        if at(values, place[:-1] if item else place) is not MISSING:
+        if value_at(values, place[:-1] if item else place) is not MISSING:
             return place
     return path
 
@@ -75,7 +75,7 @@ def _origins(path: tuple, values: Values) -> Iterator[tuple]:
     yield path
     kind, names, rest = path[:1], path[1:2], path[2:]
     base, seen = (*kind, *names, "based_on"), set()
-    while rest and base not in seen and isinstance(name := at(values, base), str):
+    while rest and base not in seen and isinstance(name := value_at(values, base), str):
         seen.add(base)
         yield (*kind, name, *rest)
         base = (*kind, name, "based_on")

@@ -59,7 +59,7 @@ def check_known(path: tuple, kind: str, name: object, known: Iterable[str]) -> N
         raise Fault(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
 
 
-def at(values: Any, path: Iterable) -> Any:
+def value_at(values: Any, path: Iterable) -> Any:
     """The value at `path` in nested mappings and lists; `MISSING` if there is none."""
     for part in path:
         there = range(len(values)) if isinstance(values, list | tuple) else values
@@ -134,7 +134,7 @@ def _path(fault: Mapping[str, Any], values: Any) -> tuple:
     """Where a fault lies, without pydantic's own names for branches of a union and for keys."""
     path: tuple = ()
     for part in fault["loc"]:
-        if at(values, (*path, part)) is not MISSING:
+        if value_at(values, (*path, part)) is not MISSING:
             path = (*path, part)
     return (*path, fault["loc"][-1]) if fault["type"] == "missing" else path
 

@@ -12,41 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from synmask.pipeline.config.base import (
-    WITH_JARS,
-    Distinct,
-    Mirror,
-    Name,
-    PathText,
-    Section,
-    Seed,
-    SystemName,
-    distinct,
-    key,
-    merge,
-)
-from synmask.pipeline.config.benchmarks import (
-    Benchmark,
-    Finetuning,
-    FinetuningSettings,
-    NluTask,
-    WeightsSource,
-)
+from synmask.pipeline.config import base, sections
+from synmask.pipeline.config import benchmarks as nlu
+from synmask.pipeline.config.base import key
 from synmask.pipeline.config.guides import GuideOptions, TemplateCut
-from synmask.pipeline.config.sections import (
-    SPLITS,
-    CoreNLP,
-    Corpus,
-    Decoding,
-    Experiment,
-    Model,
-    ParserSettings,
-    Resources,
-    RunSettings,
-    System,
-    Table,
-    Training,
-)
+from synmask.pipeline.config.sections import SPLITS, Experiment, Table
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
@@ -58,30 +28,33 @@ HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
-Group = Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]
+Group = Annotated[list[base.Name], AfterValidator(base.distinct), Field(min_length=1)]
 
 
-class Config(Section):
+class Config(base.Section):
     """Every key of config.yaml, of config/*.yaml, and of files that are laid over them."""
 
-    targets: Distinct[Name] = key("experiments and tables that `snakemake` builds", min_length=1)
-    data_dir: PathText = key("the folder of downloads, apart from results/", "data")
-    mirrors: dict[Name, Mirror] = key(
-        "download: a folder or URL that has its files under the same names, such as multi30k: /data/multi30k",
-        {},
+    targets: base.Distinct[base.Name] = key("experiments and tables that `snakemake` builds", min_length=1)
+    data_dir: base.PathText = key("the folder of downloads, apart from results/", "data")
+    mirrors: dict[base.Name, base.Mirror] = key(
+        "download: a folder or URL with its files, {multi30k: /data/multi30k}", {}
     )
-    seeds: Distinct[Seed] = key("of initial weights, batches, dropout and masking", min_length=1)
-    training: Training = key("of all corpora, which override key by key", Training)
-    decoding: Decoding = key("likewise", Decoding)
-    resources: Resources = key("likewise", Resources)
-    corenlp: CoreNLP = key("the parser behind `trees: corenlp`", CoreNLP)
-    systems: dict[SystemName, System] = key("the rows of tables")
-    corpora: dict[Name, Corpus] = key("parallel text, and how it is prepared and trained on")
-    weights: dict[Name, WeightsSource] = key("RoBERTas to fine-tune (docs/nlu.md)", {})
-    benchmarks: dict[Name, Benchmark] = key("tasks of language understanding (docs/nlu.md)", {})
-    experiments: dict[Name, Experiment | Group] = key("targets; a list of experiments and tables is one, too")
-    tables: dict[Name, Table] = key("targets that read the runs of several experiments, or benchmarks", {})
-    published: PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
+    seeds: base.Distinct[base.Seed] = key("of initial weights, batches, dropout and masking", min_length=1)
+    training: sections.Training = key("of all corpora, which override key by key", sections.Training)
+    decoding: sections.Decoding = key("likewise", sections.Decoding)
+    resources: sections.Resources = key("likewise", sections.Resources)
+    corenlp: sections.CoreNLP = key("the parser behind `trees: corenlp`", sections.CoreNLP)
+    systems: dict[base.SystemName, sections.System] = key("the rows of tables")
+    corpora: dict[base.Name, sections.Corpus] = key("parallel text, and how it is prepared and trained on")
+    weights: dict[base.Name, nlu.WeightsSource] = key("RoBERTas to fine-tune (docs/nlu.md)", {})
+    benchmarks: dict[base.Name, nlu.Benchmark] = key("tasks of language understanding (docs/nlu.md)", {})
+    experiments: dict[base.Name, Experiment | Group] = key(
+        "targets; a list of experiments and tables is one, too"
+    )
+    tables: dict[base.Name, Table] = key(
+        "targets that read the runs of several experiments, or benchmarks", {}
+    )
+    published: base.PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
     partial: bool = key("build only tables, from the runs that exist", False)
 
     @cached_property
@@ -243,21 +216,21 @@ class Config(Section):
         """The entries of `tables`, and those of single tasks."""
         return self.tables | self.single_tables
 
-    def tasks_of(self, table: Table) -> dict[str, NluTask]:
+    def tasks_of(self, table: Table) -> dict[str, nlu.NluTask]:
         """The tasks that a table shows, in their order."""
         tasks = self.benchmarks[table.benchmark].tasks
         return {name: task for name, task in tasks.items() if table.tasks is None or name in table.tasks}
 
-    def nlu_settings(self, benchmark: str, task: str, system: str) -> FinetuningSettings:
+    def nlu_settings(self, benchmark: str, task: str, system: str) -> nlu.FinetuningSettings:
         """The settings of a fine-tuning: the task's training, and the system."""
         row, entry = self.systems[system], self.benchmarks[benchmark].tasks[task]
         guidance = row.guidance(row.guide_options, row.mlm_weight)
-        training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
-        return FinetuningSettings(task=task, training=training, system=guidance)
+        training = nlu.Finetuning.model_validate(entry.model_dump(include={*nlu.Finetuning.model_fields}))
+        return nlu.FinetuningSettings(task=task, training=training, system=guidance)
 
     def tokeniser_jars(self, tokeniser: str) -> list[str]:
         """Paths of CoreNLP's jars that a tokeniser needs."""
-        if tokeniser not in WITH_JARS:
+        if tokeniser not in base.WITH_JARS:
             return []
         chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
         return [f"{self.data_dir}/corenlp/{jar}" for jar in chosen]
@@ -313,26 +286,26 @@ class Config(Section):
         models = self.corenlp.languages[self.parser_code(language)]
         return [f"{self.data_dir}/corenlp/{jar}" for jar in self.corenlp.jars | models.jars]
 
-    def corenlp_settings(self, language: str) -> ParserSettings:
+    def corenlp_settings(self, language: str) -> sections.ParserSettings:
         """CoreNLP's models for a language, and its limit."""
         models = self.corenlp.languages[self.parser_code(language)].model_dump(exclude={"jars"})
-        return ParserSettings(**models, max_words=self.corenlp.max_words)
+        return sections.ParserSettings(**models, max_words=self.corenlp.max_words)
 
-    def training_of(self, corpus: str, system: str) -> Training:
+    def training_of(self, corpus: str, system: str) -> sections.Training:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
         over = self.systems[system].training.model_dump(exclude_unset=True)
-        return Training.model_validate(merge(self.corpora[corpus].training.model_dump(), over))
+        return sections.Training.model_validate(base.merge(self.corpora[corpus].training.model_dump(), over))
 
-    def model_of(self, corpus: str, system: str) -> Model:
+    def model_of(self, corpus: str, system: str) -> sections.Model:
         """A system's sizes on a corpus: the corpus', overridden by the system's.
 
         Raises:
             ValidationError: they do not fit each other; `load` has asked for each that an experiment has.
         """
         over = self.systems[system].model.model_dump(exclude_unset=True)
-        return Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
+        return sections.Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
 
-    def run_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
+    def run_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
         """The settings of a training: the corpus', overridden by the system's.
 
         Raises:
@@ -348,14 +321,14 @@ class Config(Section):
                 weight = weight[direction]
         guidance = row.guidance(self.options(corpus, direction, system), weight)
         training = self.training_of(corpus, system)
-        return RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
+        return sections.RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
 
     def template_cut(self, corpus: str, direction: str, system: str) -> TemplateCut:
         """How the trees of a system that reads templates are cut."""
         options = self.options(corpus, direction, system)
         return TemplateCut.model_validate(options.model_dump(include={*TemplateCut.model_fields}))
 
-    def template_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
+    def template_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
         """`run_settings` of the model that predicts a system's templates: the same without a guide."""
         settings = self.run_settings(corpus, direction, system)
         plain = settings.system.model_copy(update={"guide": "none", "options": {}})
@@ -396,4 +369,4 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def as_json(settings: Any) -> str:
     """Settings as one line of JSON with sorted keys: equal settings are equal strings."""
-    return json.dumps(settings.plain() if isinstance(settings, Section) else settings, sort_keys=True)
+    return json.dumps(settings.plain() if isinstance(settings, base.Section) else settings, sort_keys=True)

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from synmask.pipeline.config import base
-from synmask.pipeline.config.faults import nearest, one_line
+from synmask.pipeline.config.base import key
+from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import GUIDES, GuideOptions, options_by_guide
 from synmask.pipeline.files import UserError
 
@@ -17,11 +18,10 @@ DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
 class Tokens(base.Section):
     """From raw text to tokens."""
 
-    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] = base.key(
-        "one for all languages, or one for each; corenlp: Moses, then CoreNLP; none: the text is segmented",
-        "moses",
+    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] = key(
+        "of all languages, or of each; corenlp: Moses, then CoreNLP; none: the text is segmented", "moses"
     )
-    lowercase: bool = base.key("train and score in lower case", False)
+    lowercase: bool = key("train and score in lower case", False)
 
     def tokeniser_of(self, language: str) -> str:
         """The tokeniser of one language.
@@ -48,9 +48,9 @@ class ModelText(Tokens):
 class Lengths(base.Section):
     """Which training pairs are kept."""
 
-    min_tokens: base.Count = base.key("training pairs have at least so many tokens on each side", 1)
-    max_tokens: base.Count | None = base.key("and at most so many; null: no limit", 175)
-    max_ratio: Annotated[float, Field(ge=1), base.NUMBER] | None = base.key(
+    min_tokens: base.Count = key("training pairs have at least so many tokens on each side", 1)
+    max_tokens: base.Count | None = key("and at most so many; null: no limit", 175)
+    max_ratio: Annotated[float, Field(ge=1), base.NUMBER] | None = key(
         "of the lengths of the sides; null: no limit", 1.5
     )
 
@@ -74,15 +74,15 @@ Merges = Annotated[int, Field(gt=0, le=1_000_000), base.NUMBER]
 class Bpe(base.Section):
     """Sub-words, which the languages of a pair share."""
 
-    merges: Merges = base.key("operations of the joint BPE", 10000)
-    vocabulary_threshold: base.Natural = base.key("sub-words that are rarer are split again", 0)
+    merges: Merges = key("operations of the joint BPE", 10000)
+    vocabulary_threshold: base.Natural = key("sub-words that are rarer are split again", 0)
 
 
 class Sizes(base.Section):
     """Sizes of a model; those of a system count only where they are given, over those of the corpus."""
 
-    encoder_layers: Layers = base.key("layers of the encoder", 6)
-    decoder_layers: Layers = base.key("layers of the decoder", 6)
+    encoder_layers: Layers = key("layers of the encoder", 6)
+    decoder_layers: Layers = key("layers of the decoder", 6)
     embed_dim: ModelWidth = 512
     ffn_dim: base.FeedForward = 1024
     heads: base.Heads = 4
@@ -95,30 +95,30 @@ class Model(Sizes, base.Shape):
 class Batch(base.Section):
     """One update sees gpus x updates x tokens target tokens, however many GPUs there really are."""
 
-    gpus: base.Devices = base.key("GPUs that the batch is meant for", 2)
-    updates: base.Count = base.key("batches that are accumulated on each", 1)
-    tokens: base.Count = base.key("target tokens of each batch", 4096)
+    gpus: base.Devices = key("GPUs that the batch is meant for", 2)
+    updates: base.Count = key("batches that are accumulated on each", 1)
+    tokens: base.Count = key("target tokens of each batch", 4096)
 
 
 class Training(base.Optimisation):
     """How translation is trained; a corpus overrides key by key, and a system over that."""
 
     max_epochs: base.Epochs = 60
-    batch: Batch = base.key("the size of an update", Batch)
+    batch: Batch = key("the size of an update", Batch)
     lr: base.LearningRate = 5e-4
     warmup_updates: Annotated[base.Warmup, Field(gt=0)] = 4000
     weight_decay: base.Decay = 1e-4
     dropout: base.Dropout = 0.3
     attention_dropout: base.AttentionDropout = 0.0
-    label_smoothing: base.Rate = base.key("share of the target's probability for other words", 0.1)
-    mlm_weight: base.Rate | dict[base.Direction, base.Rate] = base.key(
+    label_smoothing: base.Rate = key("share of the target's probability for other words", 0.1)
+    mlm_weight: base.Rate | dict[base.Direction, base.Rate] = key(
         "λ, the share of the MLM loss, of systems with `mlm_weight: corpus`; one, or one per direction", 0.47
     )
-    checkpoint: Literal["average", "best", "best-bleu"] = base.key(
+    checkpoint: Literal["average", "best", "best-bleu"] = key(
         "decode with the mean of the last epochs, or that with the best validation loss or BLEU", "average"
     )
-    average: base.Count = base.key("how many of the last epochs are averaged", 5)
-    validate_bleu: base.Natural = base.key("epochs from one validation BLEU to the next; 0: none", 0)
+    average: base.Count = key("how many of the last epochs are averaged", 5)
+    validate_bleu: base.Natural = key("epochs from one validation BLEU to the next; 0: none", 0)
 
     @property
     def kept(self) -> int:
@@ -129,36 +129,38 @@ class Training(base.Optimisation):
 class Guidance(base.Section):
     """How syntax guides the encoder, and the training objective: all that a run depends on of its system."""
 
-    guide: str = base.key(
+    guide: str = key(
         "how syntax guides attention (docs/systems.md)", "none", json_schema_extra={"enum": [*GUIDES]}
     )
-    options: dict[str, Any] = base.key("the guide's own keys", {})
-    mask_rate: base.Rate = base.key("share of source tokens that are masked in training", 0.0)
-    mlm_weight: base.Rate = base.key("share of the masked-language-model (MLM) loss", 0.0)
-    left_pad_source: bool = base.key("pad source batches on the left, as the authors' code does", False)
+    options: dict[str, Any] = key("the guide's own keys", {})
+    mask_rate: base.Rate = key("share of source tokens that are masked in training", 0.0)
+    mlm_weight: base.Rate = key("share of the masked-language-model (MLM) loss", 0.0)
+    left_pad_source: bool = key("pad source batches on the left, as the authors' code does", False)
+
+    @field_validator("guide")
+    @classmethod
+    def _known_guide(cls, guide: str) -> str:
+        if guide not in GUIDES:
+            raise ValueError(f"unknown guide {guide!r}{nearest(guide, GUIDES)}")
+        return guide
+
+    @field_validator("options")
+    @classmethod
+    def _of_this_guide(cls, options: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
+        if others.data.get("guide") == "none" and options:
+            raise ValueError("options need a guide")
+        if "guide" in others.data:
+            GUIDES[others.data["guide"]].model_validate(options)
+        return options
 
     @property
     def kind(self) -> type[GuideOptions]:
         """The options class of the guide: what it reads and induces."""
         return GUIDES[self.guide]
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Guidance":
-        if self.guide not in GUIDES:
-            raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
-        try:
-            _ = self.guide_options
-        except ValidationError as error:
-            raise ValueError(f"options.{one_line(error, self.options)}") from None
-        return self
-
     @property
     def guide_options(self) -> GuideOptions:
-        """The guide's options, those that are not given by default.
-
-        Raises:
-            ValidationError: an unknown option, or a wrong value.
-        """
+        """The guide's options, those that are not given by default."""
         return self.kind.model_validate(self.options)
 
     @property
@@ -172,16 +174,14 @@ class System(Guidance):
 
     model_config = ConfigDict(json_schema_extra=options_by_guide)
 
-    label: base.Line | None = base.key("name in tables and figures; default: the system's name", None)
-    mlm_weight: base.Rate | Literal["corpus"] = base.key("share of the MLM loss; `corpus`: the corpus'", 0.0)
+    label: base.Line | None = key("name in tables and figures; default: the system's name", None)
+    mlm_weight: base.Rate | Literal["corpus"] = key("share of the MLM loss; `corpus`: the corpus'", 0.0)
     # of these two, only the keys that are given count
-    model: Sizes = base.key("sizes of this system alone, over the corpus'", Sizes)
-    training: Training = base.key("likewise for training", Training)
+    model: Sizes = key("sizes of this system alone, over the corpus'", Sizes)
+    training: Training = key("likewise for training", Training)
 
     @model_validator(mode="after")
-    def _consistent(self) -> "System":  # `checks` looks at guide and options, to say where they stand
-        if self.guide == "none" and self.options:
-            raise ValueError("options need a guide")
+    def _consistent(self) -> "System":
         if self.mlm_weight != 0 and self.mask_rate == 0:
             raise ValueError("mlm_weight needs a mask_rate above 0")
         if "mlm_weight" in self.training.model_fields_set:
@@ -224,34 +224,32 @@ class RunSettings(base.Section):
 class Decoding(base.Section):
     """How a test set is translated; a corpus overrides key by key."""
 
-    beam: base.Beam = base.key("hypotheses that are kept at each step", 5)
-    length_penalty: base.LengthPenalty = base.key("exponent of the length in the score", 1.0)
-    max_tokens: base.Count = base.key("source tokens per batch", 8000)
-    precision: Literal["fp32", "bf16"] = base.key("bf16 may change a hypothesis", "fp32")
+    beam: base.Beam = key("hypotheses that are kept at each step", 5)
+    length_penalty: base.LengthPenalty = key("exponent of the length in the score", 1.0)
+    max_tokens: base.Count = key("source tokens per batch", 8000)
+    precision: Literal["fp32", "bf16"] = key("bf16 may change a hypothesis", "fp32")
 
 
 class Resources(base.Section):
     """Resources that one training or decoding requests; results do not depend on them."""
 
-    threads: base.Devices = base.key(
-        "cores of one training; several trainings with one each are faster than one with all", 2
-    )
-    mem_mb: base.Megabytes = base.key("memory in MB", 8000)
-    runtime: base.Minutes = base.key("minutes", 720)
-    gpus: Annotated[int, Field(ge=0, le=1024), base.NUMBER] = base.key(
+    threads: base.Devices = key("cores of one training; several with one each are faster", 2)
+    mem_mb: base.Megabytes = key("memory in MB", 8000)
+    runtime: base.Minutes = key("minutes", 720)
+    gpus: Annotated[int, Field(ge=0, le=1024), base.NUMBER] = key(
         "reserved: asked of SLURM, or locked (docs/slurm.md); 0: share the GPU, if there is one", 0
     )
-    checkpoint_minutes: base.Minutes = base.key("a killed training loses no more than these", 15)
-    tensorboard: bool = base.key("write curves to the run's tensorboard/ while it trains", False)
-    keep_checkpoints: bool = base.key("keep them after the last epochs are averaged", False)
+    checkpoint_minutes: base.Minutes = key("a killed training loses no more than these", 15)
+    tensorboard: bool = key("write curves to the run's tensorboard/ while it trains", False)
+    keep_checkpoints: bool = key("keep them after the last epochs are averaged", False)
 
 
 class ParserModels(base.Section):
     """CoreNLP's models for one language, by their names in its jars."""
 
-    tagger: base.Line = base.key("its tagger, a path in the jars")
-    parser: base.Line = base.key("its constituency parser")
-    dependencies: base.Line | None = base.key("without it, heads are converted from the tree (en, zh)", None)
+    tagger: base.Line = key("its tagger, a path in the jars")
+    parser: base.Line = key("its constituency parser")
+    dependencies: base.Line | None = key("without it, heads are converted from the tree (en, zh)", None)
 
 
 class ParserSettings(ParserModels):
@@ -263,20 +261,20 @@ class ParserSettings(ParserModels):
 class CoreNLPModels(ParserModels):
     """CoreNLP's models for one language, and their jars."""
 
-    jars: dict[base.FileName, base.Checksum] = base.key("jars of this language: sha256", {})
+    jars: dict[base.FileName, base.Checksum] = key("jars of this language: sha256", {})
 
 
 class CoreNLP(base.Section):
     """CoreNLP: the parser behind `trees: corenlp`, and tokenisers (docs/parsing.md)."""
 
-    url: base.Url | None = base.key("the folder that its jars are downloaded from", None)
-    jars: dict[base.FileName, base.Checksum] = base.key("jars that all languages need: sha256", {})
-    segmenter: dict[base.FileName, base.Checksum] = base.key("those of `tokeniser: stanford`", {})
-    languages: dict[base.Language, CoreNLPModels] = base.key("what it can parse", {})
-    max_words: base.Count = base.key("longer sentences are not parsed: they get a flat tree", 200)
-    threads: base.Count = base.key("sentences parsed at once", 2)
-    mem_mb: base.Megabytes = base.key("for its JVM; English and Chinese need 5000, German 2500", 6000)
-    runtime: base.Minutes = base.key("minutes", 720)
+    url: base.Url | None = key("the folder that its jars are downloaded from", None)
+    jars: dict[base.FileName, base.Checksum] = key("jars that all languages need: sha256", {})
+    segmenter: dict[base.FileName, base.Checksum] = key("those of `tokeniser: stanford`", {})
+    languages: dict[base.Language, CoreNLPModels] = key("what it can parse", {})
+    max_words: base.Count = key("longer sentences are not parsed: they get a flat tree", 200)
+    threads: base.Count = key("sentences parsed at once", 2)
+    mem_mb: base.Megabytes = key("for its JVM; English and Chinese need 5000, German 2500", 6000)
+    runtime: base.Minutes = key("minutes", 720)
 
     @property
     def sha256(self) -> dict[str, str]:
@@ -294,9 +292,9 @@ class Generate(base.Section):
     """Sizes and seed of a generated corpus."""
 
     seed: base.OneSeed = 1
-    train: Generated = base.key("training pairs")
-    valid: Generated = base.key("validation pairs")
-    test: Generated = base.key("test pairs")
+    train: Generated = key("training pairs")
+    valid: Generated = key("validation pairs")
+    test: Generated = key("test pairs")
 
 
 Trees = Literal["corenlp"] | dict[Literal["valid", "test"], base.PathText]
@@ -306,52 +304,44 @@ Pairs = base.Count | tuple[base.Count, base.Count]  # a number, or the least and
 class Corpus(base.Section):
     """Where the parallel text of a corpus comes from and how it is prepared, trained on and decoded."""
 
-    languages: base.Distinct[base.Language] = base.key(
-        "codes of ISO 639, perhaps with a region: de, deu, pt_BR", min_length=2
-    )
-    based_on: str | None = base.key("the corpus that all other keys are taken from", None)
-    generate: Generate | None = base.key("generate the demo's text", None)
-    files: dict[base.Split, base.PathText | dict[base.Name, base.PathText]] | None = base.key(
+    languages: base.Distinct[base.Language] = key("codes of ISO 639: de, deu, pt_BR", min_length=2)
+    based_on: str | None = key("the corpus that all other keys are taken from", None)
+    generate: Generate | None = key("generate the demo's text", None)
+    files: dict[base.Split, base.PathText | dict[base.Name, base.PathText]] | None = key(
         "of each split a file with {language} in its name, plain text or .gz, one sentence per line; several "
         "test sets have names, are decoded together, and scored together and apart",
         None,
     )
-    format: base.Format | None = base.key(
-        "instead of `files`: how a publisher's archives become text (docs/corpora.md)", None
-    )
-    archives: base.Distinct[base.FileName] = base.key("the archives' file names", ())
-    url: base.Url | None = base.key(
+    format: base.Format | None = key("how archives become text (docs/corpora.md)", None)
+    archives: base.Distinct[base.FileName] = key("the archives' file names", ())
+    url: base.Url | None = key(
         "the folder that `files` or `archives` are downloaded from; without it, `files` are paths on this "
         "machine, and `archives` come from a folder that `mirrors` names",
         None,
     )
     sha256: base.Checksums = {}
-    pairs: dict[base.Split, Pairs] = base.key(
-        "how many pairs each split must have: a number, or the least and the most", {}
-    )
+    pairs: dict[base.Split, Pairs] = key("how many there must be: a number, or [least, most]", {})
     # null switches off those of a base corpus
     trees: Annotated[
         Trees,
         BeforeValidator(lambda given: {} if given is None else given, json_schema_input_type=Trees | None),
-    ] = base.key(
+    ] = key(
         "gold trees for the parsing scores: `corenlp` parses the text; files of bracketed trees over tokens; "
         "null: none, although `based_on` has some",
         {},
     )
-    sentence: base.Count | None = base.key(
-        "validation sentence of trees and heat maps; default: one of 8 to 14 words", None
-    )
-    text: Text = base.key("from raw text to tokens", Text)
-    bpe: Bpe = base.key("sub-words", Bpe)
-    model: Model = base.key("the sizes of all systems", Model)
-    options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = base.key(
+    sentence: base.Count | None = key("the validation sentence to draw; default: one of 8 to 14 words", None)
+    text: Text = key("from raw text to tokens", Text)
+    bpe: Bpe = key("sub-words", Bpe)
+    model: Model = key("the sizes of all systems", Model)
+    options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = key(
         "a guide's options on this corpus, by system and direction, over those of the system", {}
     )
-    training: Training = base.key("over the common training", Training)
-    decoding: Decoding = base.key("over the common decoding", Decoding)
-    resources: Resources = base.key("over the common resources", Resources)
+    training: Training = key("over the common training", Training)
+    decoding: Decoding = key("over the common decoding", Decoding)
+    resources: Resources = key("over the common resources", Resources)
     # its own name, or that of `based_on`: not a key
-    download: SkipJsonSchema[str] = base.key("the name under which its files are downloaded", "")
+    download: SkipJsonSchema[str] = key("the name under which its files are downloaded", "")
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
@@ -411,8 +401,8 @@ class Sweep(base.Section):
     Each value becomes a system named SYSTEM-SETTING-VALUE (`sweeps.expand_sweeps`).
     """
 
-    setting: base.Line = base.key("of a system: mlm_weight, options.bpe_dim, training.dropout")
-    values: base.Distinct[bool | int | float | base.Line] = base.key("those to try", min_length=1)
+    setting: base.Line = key("of a system: mlm_weight, options.bpe_dim, training.dropout")
+    values: base.Distinct[bool | int | float | base.Line] = key("those to try", min_length=1)
 
     @property
     def key(self) -> str:
@@ -424,14 +414,14 @@ class Sweep(base.Section):
 class Experiment(base.Section):
     """A target: which systems run on which corpus, and which tables show them."""
 
-    title: base.Line = base.key("heading of its tables")
-    corpus: base.Name = base.key("one of `corpora`")
-    directions: base.Distinct[base.Direction] = base.key("source-target, such as de-en", min_length=1)
-    systems: base.Distinct[base.SystemName] = base.key("rows; the first is the baseline", min_length=1)
-    sweep: Sweep | None = base.key("try values of a setting of the first system", None)
-    peers: base.Distinct[base.Name] = base.key("rows that are not trained, of `published`", ())
+    title: base.Line = key("heading of its tables")
+    corpus: base.Name = key("one of `corpora`")
+    directions: base.Distinct[base.Direction] = key("source-target, such as de-en", min_length=1)
+    systems: base.Distinct[base.SystemName] = key("rows; the first is the baseline", min_length=1)
+    sweep: Sweep | None = key("try values of a setting of the first system", None)
+    peers: base.Distinct[base.Name] = key("rows that are not trained, of `published`", ())
     seeds: base.Seeds = None
-    tables: base.Distinct[Literal["translation", "parsing"]] = base.key(
+    tables: base.Distinct[Literal["translation", "parsing"]] = key(
         "parsing needs gold trees", ("translation",), min_length=1
     )
 
@@ -439,16 +429,14 @@ class Experiment(base.Section):
 class Table(base.Section):
     """A target: runs of some experiments beside published numbers; its first system is the baseline."""
 
-    title: base.Line = base.key("heading of the table")
-    experiments: base.Distinct[base.Name] = base.key("their corpora and directions are the columns", ())
-    benchmark: base.Name | None = base.key(
-        "instead: one of `benchmarks`, whose tasks are the columns; each is a target TABLE-TASK", None
+    title: base.Line = key("heading of the table")
+    experiments: base.Distinct[base.Name] = key("their corpora and directions are the columns", ())
+    benchmark: base.Name | None = key("instead: one of `benchmarks`; its tasks are the columns", None)
+    tasks: base.Distinct[base.Name] | None = key("default: all", None, min_length=1)
+    systems: base.Distinct[base.SystemName] | None = key(
+        "rows; default: the experiments'", None, min_length=1
     )
-    tasks: base.Distinct[base.Name] | None = base.key("default: all", None, min_length=1)
-    systems: base.Distinct[base.SystemName] | None = base.key(
-        "the rows, of `systems` and of `published`; default: those of the experiments", None, min_length=1
-    )
-    metrics: base.Distinct[base.Metric] = base.key(
+    metrics: base.Distinct[base.Metric] = key(
         "valid_…: of the validation set; precision … sentence_f1: of trees (docs/tables.md)",
         ("bleu_tokenised", "sacrebleu"),
         min_length=1,
