@@ -315,7 +315,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
         (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: must be a file name"),
         (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
-        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: none for ja"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: give one for each of zh, ja, and no others"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec.text.tokeniser"),
         (lambda v: v["benchmarks"]["glue"]["tasks"].update(wnli=v["benchmarks"]["glue"]["tasks"]["rte"]), "benchmarks.glue.tasks.wnli: unknown task 'wnli'"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"]["rows"].update(valid=3), "benchmarks.glue.tasks.rte.rows.valid"),

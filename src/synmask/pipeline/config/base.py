@@ -5,7 +5,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -179,6 +179,15 @@ Cost = Literal["parameters", "tokens_per_second", "device_hours", "memory"]
 Metric = Translation | Validation | Parsing | Cost | Literal["glue"]  # GLUE's has published numbers only
 
 
+def merge(base: Mapping, over: Mapping) -> dict:
+    """`base`, overridden by the keys of `over`, recursively."""
+    merged = dict(base)
+    for key, value in over.items():
+        nested = isinstance(merged.get(key), Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(merged[key], value) if nested else value
+    return merged
+
+
 class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -202,6 +211,14 @@ class Section(BaseModel):
             how: for `model_dump`, such as `exclude`.
         """
         return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
+
+    def under(self, other: "Section") -> Self:
+        """This section, overridden by the keys that `other` was given.
+
+        Raises:
+            ValidationError: they do not fit each other.
+        """
+        return self.model_validate(merge(self.model_dump(), other.model_dump(exclude_unset=True)))
 
 
 # Keys that several sections have, with other defaults.
@@ -258,12 +275,3 @@ class Optimisation(Section):
     adam_betas: tuple[Rate, Rate] = key("Adam's β₁ and β₂", (0.9, 0.98))
     clip_norm: Weight = key("gradients are clipped to this norm; 0: they are not", 0.0)
     precision: Literal["fp32", "fp16", "bf16"] = key("bf16 is faster on GPUs; fp16 needs one", "fp32")
-
-
-def merge(base: Mapping, over: Mapping) -> dict:
-    """`base`, overridden by the keys of `over`, recursively."""
-    merged = dict(base)
-    for key, value in over.items():
-        nested = isinstance(merged.get(key), Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(merged[key], value) if nested else value
-    return merged

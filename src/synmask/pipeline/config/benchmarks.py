@@ -112,7 +112,7 @@ class Benchmark(base.Section):
     folder: base.PathText | None = key("your folder of the tasks: CoLA/train.tsv (or .tsv.gz), …", None)
     sha256: base.Checksums = {}
     seeds: base.Seeds = None
-    finetuning: dict[str, Any] = key("keys that all tasks share", {})
+    finetuning: dict[str, Any] = key("keys of `tasks` that all share", {})
     tasks: dict[base.Name, NluTask] = key("GLUE's, or the demo's", min_length=1)
     resources: Resources = key("over the common resources", Resources)
 

@@ -293,8 +293,7 @@ class Config(base.Section):
 
     def training_of(self, corpus: str, system: str) -> sections.Training:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
-        over = self.systems[system].training.model_dump(exclude_unset=True)
-        return sections.Training.model_validate(base.merge(self.corpora[corpus].training.model_dump(), over))
+        return self.corpora[corpus].training.under(self.systems[system].training)
 
     def model_of(self, corpus: str, system: str) -> sections.Model:
         """A system's sizes on a corpus: the corpus', overridden by the system's.
@@ -302,8 +301,7 @@ class Config(base.Section):
         Raises:
             ValidationError: they do not fit each other; `load` has asked for each that an experiment has.
         """
-        over = self.systems[system].model.model_dump(exclude_unset=True)
-        return sections.Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
+        return self.corpora[corpus].model.under(self.systems[system].model)
 
     def run_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
         """The settings of a training: the corpus', overridden by the system's.

@@ -350,14 +350,14 @@ class Corpus(base.Section):
         if (self.format is None) != (not self.archives):
             raise ValueError("`format` and `archives` go together")
         tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
-        if missing := [language for language in self.languages if language not in tokenised]:
-            raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
+        if {*tokenised} != {*self.languages}:
+            raise ValueError(
+                f"text.tokeniser: give one for each of {', '.join(self.languages)}, and no others"
+            )
         for language in self.languages:
             name = self.text.tokeniser_of(language)
             if base.ONLY.get(name, language) != language:
                 raise ValueError(f"text.tokeniser: {name} is for {base.ONLY[name]}, not for {language}")
-        if surplus := [language for language in tokenised if language not in self.languages]:
-            raise ValueError(f"text.tokeniser: {', '.join(surplus)} is none of the languages")
         if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:
             raise ValueError(f"what is generated is {' and '.join(DEMO_LANGUAGES)}; give these languages")
         if self.generate is not None and self.trees:
