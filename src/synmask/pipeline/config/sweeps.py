@@ -1,4 +1,4 @@
-"""What entries leave out: the systems of a sweep, and the rows of a table."""
+"""Systems of sweeps, and rows of tables: what entries leave to others."""
 
 from synmask.pipeline.config.base import merge
 from synmask.pipeline.config.faults import Fault, validated
