@@ -92,7 +92,12 @@ for made in workflow.rules:
         # not a relative name: each rule takes that from its own file's folder
         made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
 
-# for the terminal: what a dry run says of hours, what is said of a target that does not exist
-terminal.WORKFLOW.hours = partial(hours.of_jobs, CONFIG)
+def training_hours():
+    """What a dry run says of hours."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
+
+
+terminal.WORKFLOW.hours = training_hours
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
 terminal.WORKFLOW.submitted = partial(slurm.table, workflow)

@@ -6,16 +6,22 @@ of a rule, has ended. Failures are printed with the ends of their logs. With `-p
 logger.
 """
 
+import gc
 import getpass
 import os
 import sys
 import threading
 import traceback
 from contextlib import suppress
+from functools import cache
 from logging import WARNING, LogRecord
 from typing import Any
 
-from snakemake.common import get_appdirs
+import snakemake.rules
+from snakemake.common import get_appdirs, get_function_params
+from snakemake.executors import dryrun
+from snakemake.output_index import OutputIndex
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
@@ -57,6 +63,24 @@ def settle() -> None:
 settle()
 
 
+def quicken() -> None:
+    """Have Snakemake keep what it would find out again for each file and job, although rules do not change."""
+    OutputIndex.match_producers = cache(OutputIndex.match_producers)
+    kept = cache(get_function_params)
+    snakemake.common.get_function_params = snakemake.rules.get_function_params = kept
+    gc.set_threshold(100_000, 50, 50)  # jobs stay until the end: to look through them often frees nothing
+
+
+quicken()
+
+
+class DryRun(dryrun.Executor):
+    """Snakemake's, without the description of each job, which takes longer than all else and is not shown."""
+
+    def printjob(self, job: Any) -> None:
+        pass
+
+
 class LogHandler(LogHandlerBase):
     """Receives Snakemake's events and prints those that matter to users."""
 
@@ -84,7 +108,7 @@ class LogHandler(LogHandlerBase):
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
         self.run, self.live, self.ended = WorkflowRun(), None, threading.Event()
         self.executing, self.reasons = False, ""
-        self.planned: list[tuple[str, dict[str, str]]] = []  # rule and wildcards of a dry run's jobs
+        ExecutorPluginRegistry().get_plugin("dryrun").executor = DryRun
         self.handlers = {
             None: self._text,
             LogEvent.WORKFLOW_STARTED: self._started,
@@ -134,7 +158,7 @@ class LogHandler(LogHandlerBase):
         if not self.run.counts:
             return []
         if self.common_settings.dryrun:
-            return [*terminal.forecast(self.run.counts, self.planned, self.reasons)]
+            return [*terminal.forecast(self.run.counts, self.reasons)]
         return [f"{head:<8} {words}" for head, words in self.run.ending()]
 
     def _say(self, text: str, style: str | None = None) -> None:
@@ -170,10 +194,7 @@ class LogHandler(LogHandlerBase):
             threading.Thread(target=self._look, daemon=True).start()
 
     def _begun(self, record: Any) -> None:
-        if self.common_settings.dryrun:
-            self.planned.append((record.rule_name, dict(record.wildcards)))
-        else:
-            self.run.start(record.jobid, Job(record.rule_name, list(record.output), list(record.log)))
+        self.run.start(record.jobid, Job(record.rule_name, list(record.output), list(record.log)))
 
     def _finished(self, record: Any) -> None:
         job = self.run.finish(record.job_id)

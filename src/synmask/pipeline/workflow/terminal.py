@@ -26,7 +26,6 @@ MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the su
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
 AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
 
-Wildcards = Mapping[str, str]
 
 
 @dataclass
@@ -34,13 +33,13 @@ class _Workflow:
     """Facts about the workflow that the Snakefile provides.
 
     Attributes:
-        hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
+        hours: the line on hours of a dry run.
         targets: all targets that have a name.
         submitted: the lines of a dry run on the jobs of SLURM.
         on_slurm: whether jobs go to SLURM (workflow/slurm.py).
     """
 
-    hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
+    hours: Callable[[], str] | None = None
     targets: list[str] = field(default_factory=list)
     submitted: Callable[[], list[str]] | None = None
     on_slurm: bool = False
@@ -244,7 +243,7 @@ def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, si
     return "\n".join(lines)
 
 
-def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], reasons: str) -> Iterator[str]:
+def forecast(counts: Mapping[str, int], reasons: str) -> Iterator[str]:
     """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
     width = max(map(len, counts), default=0)
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
@@ -252,7 +251,7 @@ def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], r
     yield amount(sum(counts.values()), trainings)
     if trainings and WORKFLOW.hours:
         try:
-            hours = WORKFLOW.hours(jobs)
+            hours = WORKFLOW.hours()
         except UserError as error:
             hours = f"hours unknown: {error}"
         if hours:
