@@ -64,7 +64,7 @@ settle()
 
 
 def quicken() -> None:
-    """Have Snakemake keep what it would find out again for each file and job, although rules do not change."""
+    """Have Snakemake keep what it would find out again for each file and job, though rules stay the same."""
     OutputIndex.match_producers = cache(OutputIndex.match_producers)
     kept = cache(get_function_params)
     snakemake.common.get_function_params = snakemake.rules.get_function_params = kept

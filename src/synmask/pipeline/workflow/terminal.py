@@ -27,7 +27,6 @@ EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+
 AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
 
 
-
 @dataclass
 class _Workflow:
     """Facts about the workflow that the Snakefile provides.
