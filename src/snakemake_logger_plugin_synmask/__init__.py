@@ -36,7 +36,6 @@ TOLD = (
     "Will exit after",
 )  # fmt: skip
 INTERRUPTED = "Terminating processes on user request"
-UNREADABLE = ("FileNotFoundError", "IsADirectoryError", "PermissionError", "UnicodeDecodeError")
 # The summary says this.
 OTHERWISE = ("Exiting because a job execution failed", "At least one job did not complete")
 
@@ -91,7 +90,7 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        if fault := terminal.misread(sys.argv[1:]):
+        if fault := terminal.misread(sys.argv[1:]) or terminal.unreadable(sys.argv[1:]):
             sys.exit(fault)
         common = self.common_settings
         stream = sys.stdout if common.stdout else sys.stderr
@@ -122,7 +121,7 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         event = getattr(record, "event", None)
-        if event == LogEvent.ERROR and (line := self._own_words(record)):
+        if event == LogEvent.ERROR and (line := terminal.unknown(record.getMessage())):
             record.msg, record.args = line, None
         if self.own:
             self.own.setFormatter(self.formatter)
@@ -133,12 +132,6 @@ class LogHandler(LogHandlerBase):
                 self.handlers[event](record)
         except Exception:  # as all of logging's handlers: a message must not end the run
             self.handleError(record)
-
-    def _own_words(self, record: Any) -> str | None:
-        """One line in place of some of Snakemake's messages."""
-        text = record.getMessage()
-        read = "Config file " in text or getattr(record, "exception", None) in UNREADABLE
-        return terminal.unreadable(sys.argv[1:]) if read else terminal.unknown(text)
 
     def close(self) -> None:
         """Remove the live lines and print the summary."""
@@ -209,29 +202,23 @@ class LogHandler(LogHandlerBase):
     def _failed(self, record: Any) -> None:
         if getattr(record, "indent", False) or self.run.interrupted:
             return  # `_group_failed` reports jobs of a group; or Ctrl-C ended it
-        if brief := record.aux.get("brief"):
-            return self._briefly(brief, [record.jobid], record.rule_name)
-        since = self.run.fail([record.jobid], record.rule_name)
-        rule, logs = record.rule_name, list(record.log)
-        self._say(terminal.failure(rule, list(record.output), logs, record.rule_msg, since), "red")
+        job = {"rule_name": record.rule_name, "jobid": record.jobid, "output": record.output}
+        self._report([job], [*record.log], record.rule_msg, record.aux.get("brief"))
 
     def _group_failed(self, record: Any) -> None:
-        infos = record.job_error_info
-        rules = ", ".join(dict.fromkeys(info["rule_name"] for info in infos))
-        numbers = [info["jobid"] for info in infos]
-        if brief := getattr(record, "brief", None):
-            return self._briefly(brief, numbers, rules)
-        since = self.run.fail(numbers, rules)
-        logs = dict.fromkeys([*record.aux_logs, *(log for info in infos for log in info["log"])])
-        outputs = [path for info in infos for path in info["output"]]
+        jobs = record.job_error_info
+        logs = dict.fromkeys([*record.aux_logs, *(log for job in jobs for log in job["log"])])
         said = getattr(record, "said", record.getMessage())  # workflow/slurm.py
-        self._say(terminal.failure(rules, outputs, [*logs], said, since), "red")
+        self._report(jobs, [*logs], said, getattr(record, "brief", None))
 
-    def _briefly(self, said: str, numbers: list[int], rules: str) -> None:
-        """A failure without its log: a training that continues, or one like another (workflow/slurm.py)."""
-        if said.startswith("FAILED"):
-            self.run.fail(numbers, rules)
-        self._say(said)
+    def _report(self, jobs: list[dict], logs: list[str], said: str | None, brief: str | None) -> None:
+        """Print a failure; or only `brief`, for a training that continues or one more failure of a kind."""
+        rules = ", ".join(dict.fromkeys(job["rule_name"] for job in jobs))
+        if brief and not brief.startswith("FAILED"):
+            return self._say(brief)
+        since = self.run.fail([job["jobid"] for job in jobs], rules)
+        outputs = [path for job in jobs for path in job["output"]]
+        self._say(brief or terminal.failure(rules, outputs, logs, said, since), None if brief else "red")
 
     def _exception(self, record: Any) -> None:
         """Print an exception, unless a command failed: `_failed` reports that with its log."""

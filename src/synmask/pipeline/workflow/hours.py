@@ -251,7 +251,7 @@ def total(trainings: Iterable[Hours], gpus: int = 1) -> str:
     if not known:
         return ""
     each, cores = [hours.gpu for hours in known], os.cpu_count() or 1
-    on_gpus = as_text(max(sum(each) / gpus, *each)) if gpus > 1 else as_text(sum(each))
+    on_gpus = as_text(max(sum(each) / gpus, *each))
     without = as_text(sum(hours.cores for hours in known) / cores)
     where = f"{gpus} GPUs" if gpus > 1 else "one GPU"
     return f"about {on_gpus} of training on {where}, {without} on {cores} cores without one"

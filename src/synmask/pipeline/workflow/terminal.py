@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -27,24 +27,13 @@ EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+
 AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
 
 
-@dataclass
-class _Workflow:
-    """Facts about the workflow that the Snakefile provides.
+class WORKFLOW:
+    """Facts about the workflow that the Snakefile and workflow/slurm.py provide."""
 
-    Attributes:
-        hours: the line on hours of a dry run.
-        targets: all targets that have a name.
-        submitted: the lines of a dry run on the jobs of SLURM.
-        on_slurm: whether jobs go to SLURM (workflow/slurm.py).
-    """
-
-    hours: Callable[[], str] | None = None
-    targets: list[str] = field(default_factory=list)
-    submitted: Callable[[], list[str]] | None = None
-    on_slurm: bool = False
-
-
-WORKFLOW = _Workflow()
+    hours: Callable[[], str] = staticmethod(str)  # the line on hours of a dry run
+    submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
+    targets: Sequence[str] = ()  # that have a name
+    on_slurm = False  # whether jobs go to SLURM
 
 
 @dataclass
@@ -248,18 +237,16 @@ def forecast(counts: Mapping[str, int], reasons: str) -> Iterator[str]:
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
     trainings = sum(counts.get(rule, 0) for rule in TRAININGS)
     yield amount(sum(counts.values()), trainings)
-    if trainings and WORKFLOW.hours:
-        try:
-            hours = WORKFLOW.hours()
-        except UserError as error:
-            hours = f"hours unknown: {error}"
-        if hours:
-            yield hours
+    try:
+        hours = WORKFLOW.hours()
+    except UserError as error:
+        hours = f"hours unknown: {error}"
+    if hours:
+        yield hours
     for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
         if reason not in ("input files updated by another job", "output files have to be generated"):
             yield f"{reason}: {rules}"
-    if WORKFLOW.submitted:
-        yield from WORKFLOW.submitted()
+    yield from WORKFLOW.submitted()
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 
 
