@@ -7,6 +7,7 @@ import difflib
 import os
 import re
 import time
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,12 @@ SHOWN = 3  # names per list
 MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the summary names
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
 AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
+
+
+# of Snakemake's command line
+OPTIONS = ArgumentParser(add_help=False, allow_abbrev=False)
+OPTIONS.add_argument("--config", "-C", nargs="*", action="extend", default=[])
+OPTIONS.add_argument("--configfile", "--configfiles", nargs="*", action="extend", default=[])
 
 
 class WORKFLOW:
@@ -262,12 +269,12 @@ def unknown(text: str) -> str | None:
     return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
 
 
-def unreadable(words: Iterable[str]) -> str | None:
+def unreadable(words: Sequence[str]) -> str | None:
     """One line for the first file behind --configfile that Snakemake cannot read, None if it can read all.
 
     Snakemake itself says neither which file it is nor in which line it is wrong.
     """
-    for path in values_of(words, "--configfile", "--configfiles"):
+    for path in OPTIONS.parse_known_args(words)[0].configfile:
         try:
             if not read_yaml(path):
                 return f"{path}: it is empty; leave it out, or write keys and values into it"
@@ -277,7 +284,7 @@ def unreadable(words: Iterable[str]) -> str | None:
     return None
 
 
-def misread(words: Iterable[str]) -> str | None:
+def misread(words: Sequence[str]) -> str | None:
     """One line for the first word behind --config that is no KEY=VALUE; Snakemake ends in a traceback there.
 
     >>> misread(["--config", "training.lr=1"])
@@ -286,29 +293,13 @@ def misread(words: Iterable[str]) -> str | None:
     '--config demo: not KEY=VALUE; a target stands before --config, a switch is written KEY=true'
     >>> misread(["demo", "--config", "partial=true", 'training={"lr": 1}', "-n"])
     """
-    for word in values_of(words, "--config", "-C"):
+    for word in OPTIONS.parse_known_args(words)[0].config:
         if not re.match(r"[a-zA-Z_][\w-]*\w=", word):
             advice = "a target stands before --config, a switch is written KEY=true"
             if found := re.fullmatch(r"(\w+)\.([\w-]+)=(.*)", word):
                 advice = f"a key within a section is written '{found[1]}={{\"{found[2]}\": {found[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
     return None
-
-
-def values_of(words: Iterable[str], *options: str) -> Iterator[str]:
-    """The values of an option that takes several.
-
-    >>> [*values_of(["demo", "--configfile", "a", "b", "-n", "c", "--configfile=d"], "--configfile")]
-    ['a', 'b', 'd']
-    """
-    follows = False
-    for word in words:
-        option, _, value = word.partition("=")
-        if word.startswith("-"):
-            follows = option in options
-            yield from [value] if follows and value else []
-        elif follows:
-            yield word
 
 
 def similar(name: str, known: Iterable[str]) -> str:
