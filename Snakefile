@@ -92,6 +92,7 @@ for made in workflow.rules:
         # not a relative name: each rule takes that from its own file's folder
         made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
 
+
 def training_hours():
     """What a dry run says of hours."""
     jobs = workflow.dag.needrun_jobs(exclude_finished=False)
