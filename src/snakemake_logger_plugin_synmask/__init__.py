@@ -18,9 +18,8 @@ from logging import WARNING, LogRecord
 from typing import Any
 
 import snakemake.rules
-from snakemake.common import get_appdirs, get_function_params
+from snakemake.common import get_appdirs
 from snakemake.executors import dryrun
-from snakemake.output_index import OutputIndex
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -64,9 +63,13 @@ settle()
 
 def quicken() -> None:
     """Have Snakemake keep what it would find out again for each file and job, though rules stay the same."""
-    OutputIndex.match_producers = cache(OutputIndex.match_producers)
-    kept = cache(get_function_params)
-    snakemake.common.get_function_params = snakemake.rules.get_function_params = kept
+    with suppress(ImportError):  # other releases may have other parts
+        from snakemake.common import get_function_params
+        from snakemake.output_index import OutputIndex
+
+        OutputIndex.match_producers = cache(OutputIndex.match_producers)
+        kept = cache(get_function_params)
+        snakemake.common.get_function_params = snakemake.rules.get_function_params = kept
     gc.set_threshold(100_000, 50, 50)  # jobs stay until the end: to look through them often frees nothing
 
 
