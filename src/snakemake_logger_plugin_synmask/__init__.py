@@ -77,7 +77,11 @@ quicken()
 
 
 class DryRun(dryrun.Executor):
-    """Snakemake's, without the description of each job, which takes longer than all else and is not shown."""
+    """Snakemake's, without what takes longest and is not shown: each job's command and resources."""
+
+    def run_jobs(self, jobs: Any) -> None:
+        self.workflow.scheduler._free_resources = lambda job: None  # it took none
+        super().run_jobs(jobs)
 
     def printjob(self, job: Any) -> None:
         pass
@@ -110,6 +114,7 @@ class LogHandler(LogHandlerBase):
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
         self.run, self.live, self.ended = WorkflowRun(), None, threading.Event()
         self.executing, self.reasons = False, ""
+        terminal.WORKFLOW.is_summary = common.dryrun
         ExecutorPluginRegistry().get_plugin("dryrun").executor = DryRun
         self.handlers = {
             None: self._text,
