@@ -94,13 +94,7 @@ for made in workflow.rules if in_conda or not terminal.WORKFLOW.is_summary else 
         # not a relative name: each rule takes that from its own file's folder
         made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
 
-
-def training_hours():
-    """What a dry run says of hours."""
-    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
-    return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
-
-
+# for the terminal: the hours of a dry run, and suggestions for a target that does not exist
 terminal.WORKFLOW.hours = training_hours
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
 terminal.WORKFLOW.submitted = partial(slurm.table, workflow)
