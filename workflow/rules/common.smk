@@ -113,6 +113,12 @@ def submissions(table, wildcards):
         return TARGETS.submissions(table)
 
 
+def training_hours():
+    """The hours of the jobs of a dry run, in one line."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
+
+
 def check_free(target):
     """Stop when a rule has the name of an experiment or table."""
     if workflow.is_rule(target):

@@ -8,7 +8,7 @@ rule demo_task:
     log:
         TASK / "logs/demo_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(JOBS.benchmarks_from(generated=True)),
+        benchmark=any_of(JOBS.having("benchmarks", "generate")),
     localrule: True
     params:
         code=JOBS.code("demo-task"),
@@ -27,7 +27,7 @@ rule glue_task:
     log:
         TASK / "logs/glue_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(JOBS.benchmarks_from(generated=False)),
+        benchmark=any_of(sorted({*CONFIG.benchmarks} - {*JOBS.having("benchmarks", "generate")})),
     localrule: True
     params:
         code=JOBS.code("glue"),
