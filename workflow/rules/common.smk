@@ -13,7 +13,6 @@ from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.targets import Targets
@@ -31,7 +30,7 @@ def told_in_one_line(values=config, files=FILES):
     try:
         yield
     except Fault as found:
-        sys.exit(str(fault(found.path, str(found), values, files)))
+        sys.exit(str(fault(found, values, files)))
     except UserError as error:
         sys.exit(str(error))
 
@@ -114,11 +113,18 @@ def submissions(table, wildcards):
         return TARGETS.submissions(table)
 
 
+def training_hours():
+    """The hours of the jobs of a dry run, in one line."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
+
+
 def check_free(target):
     """Stop when a rule has the name of an experiment or table."""
     if workflow.is_rule(target):
         section = "experiments" if target in CONFIG.experiments else "tables"
-        sys.exit(str(fault((section, target), "a rule has this name; take another", config, FILES)))
+        found = Fault((section, target), "a rule has this name; take another")
+        sys.exit(str(fault(found, config, FILES)))
 
 
 def shown(path, caption, category, of, **labels):
