@@ -54,6 +54,20 @@ def fairseq_train(data, place, source, target, settings):
     train(cfg)
 
 
+def cut(data, place, languages, pairs):
+    """A copy of binarised data in `place` with the first so many pairs of the training data."""
+    from synmask.pipeline.training.binarise import read_binary, read_dictionary, write_binary
+
+    for path in data.iterdir():
+        (place / path.name).symlink_to(path.resolve())
+    for language in languages:
+        prefix = place / f"train.{'-'.join(languages)}.{language}"
+        words = read_dictionary(data / f"dict.{language}.txt")
+        sentences = read_binary(prefix, words)
+        write_binary(prefix, [sentences[number] for number in range(pairs)], len(words), str(prefix))
+    return place
+
+
 def trained(name, data, languages, settings, threads):
     """CPU seconds, MB, and the validation perplexity after the last epoch."""
     source, target = languages
