@@ -2,6 +2,7 @@
 
     snakemake results/demo/de-en/bin/dict.en.txt && python benchmarks/loops.py
     python benchmarks/loops.py --corpus multi30k-small --epochs 1 --systems transformer
+    python benchmarks/loops.py --corpus multi30k-small --epochs 1 --pairs 6600 --turns 1  # peaks of memory
 
 The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints,
 with the corpus's settings, on the same binarised data. Ours is `synmask train`, in fp32 and in bf16. They
@@ -12,6 +13,7 @@ after the last epoch: it tells whether the models of one system are equally good
 
 import argparse
 import re
+import shutil
 import statistics
 import sys
 import tempfile
@@ -55,16 +57,17 @@ def fairseq_train(data, place, source, target, settings):
 
 
 def cut(data, place, languages, pairs):
-    """A copy of binarised data in `place` with the first so many pairs of the training data."""
+    """A copy of binarised data with so many pairs of the training data."""
     from synmask.pipeline.training.binarise import read_binary, read_dictionary, write_binary
 
-    for path in data.iterdir():
-        (place / path.name).symlink_to(path.resolve())
+    shutil.copytree(data, place)
     for language in languages:
-        prefix = place / f"train.{'-'.join(languages)}.{language}"
-        words = read_dictionary(data / f"dict.{language}.txt")
-        sentences = read_binary(prefix, words)
-        write_binary(prefix, [sentences[number] for number in range(pairs)], len(words), str(prefix))
+        name, words = (
+            f"train.{'-'.join(languages)}.{language}",
+            read_dictionary(data / f"dict.{language}.txt"),
+        )
+        sentences = read_binary(data / name, words)
+        write_binary(place / name, [sentences[number] for number in range(pairs)], len(words), name)
     return place
 
 
@@ -93,6 +96,7 @@ def main():
     parser.add_argument("--data", type=Path, help="its binarised text, if not below results/")
     parser.add_argument("--systems", nargs="+", default=["transformer", "grammar"])
     parser.add_argument("--epochs", type=int, help="if not those of the corpus")
+    parser.add_argument("--pairs", type=int, help="train on the first so many")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     for hidden in ("--stock", "--settings"):
@@ -107,6 +111,8 @@ def main():
         return fairseq_train(data, Path(args.stock), *languages, args.settings)
     if not data.exists():
         sys.exit(f"{data}: no such folder; make it with snakemake (see --help), or give --data")
+    if args.pairs:
+        data = cut(data, Path(tempfile.mkdtemp()) / "bin", languages, args.pairs)
     contestants = [(STOCK, "transformer", "fp32")]
     contestants += [(system, system, precision) for system in args.systems for precision in PRECISIONS]
     print(machine.described("torch", "fairseq", threads=args.threads), flush=True)

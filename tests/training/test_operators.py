@@ -1,5 +1,7 @@
 """Dropout, cross-entropy and Adam against those that fairseq and torch bring."""
 
+import subprocess
+import sys
 from argparse import Namespace
 
 import pytest
@@ -190,15 +192,18 @@ def test_attention_drops_its_weights_with_our_masks():
     assert not torch.allclose(plain, expected)
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
-def test_cross_entropy_and_its_gradient_are_fairseqs(smoothing):
+def test_cross_entropy_and_its_gradient_are_fairseqs(smoothing, kind):
     torch.manual_seed(2)
-    logits = (5 * torch.randn(40, 11, dtype=torch.float64)).requires_grad_()
+    logits = (5 * torch.randn(40, 11, dtype=kind)).requires_grad_()
     target = torch.randint(11, (40,))
     assert target.eq(PAD).any()
     # the right one is computed in float32, as in a training under mixed precision
     theirs = label_smoothed_nll_loss(logits.log_softmax(-1), target, smoothing, ignore_index=PAD)
-    ours = smoothed_cross_entropy(logits, target, smoothing, PAD)
+    given = logits.clone()
+    ours = smoothed_cross_entropy(given, target, smoothing, PAD)
+    assert torch.equal(given, logits) == (kind == torch.float64)  # else in place: no second (N, V)
     assert [x.item() for x in ours] == pytest.approx([x.item() for x in theirs], rel=1e-6)
     expected = torch.autograd.grad(0.7 * theirs[0], logits)[0]
     result = torch.autograd.grad(0.7 * ours[0], logits)[0]
@@ -240,6 +245,17 @@ def test_fused_adam_makes_fairseqs_updates(decay):
         ends.append(weight.detach())
     assert not torch.allclose(ends[0], start, atol=1e-2)
     assert torch.allclose(*ends, atol=1e-6)
+
+
+def test_fused_adam_does_not_load_torch_compile():
+    code = (
+        "import sys, torch; from synmask.pipeline.training.trainer import FairseqAdamConfig, operators; "
+        "weight = torch.nn.Parameter(torch.ones(3)); weight.grad = weight.data; "
+        "adam = operators.FusedAdam(FairseqAdamConfig(lr=[0.1], adam_betas='(0.9, 0.98)'), [weight]); "
+        "adam.step(); adam.zero_grad(); adam.load_state_dict(adam.state_dict()); "
+        "assert float(weight.sum()) < 3; assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("most", [0.0, 0.5, 100.0])
