@@ -62,10 +62,8 @@ def cut(data, place, languages, pairs):
 
     shutil.copytree(data, place)
     for language in languages:
-        name, words = (
-            f"train.{'-'.join(languages)}.{language}",
-            read_dictionary(data / f"dict.{language}.txt"),
-        )
+        name = f"train.{'-'.join(languages)}.{language}"
+        words = read_dictionary(data / f"dict.{language}.txt")
         sentences = read_binary(data / name, words)
         write_binary(place / name, [sentences[number] for number in range(pairs)], len(words), name)
     return place
@@ -112,7 +110,8 @@ def main():
     if not data.exists():
         sys.exit(f"{data}: no such folder; make it with snakemake (see --help), or give --data")
     if args.pairs:
-        data = cut(data, Path(tempfile.mkdtemp()) / "bin", languages, args.pairs)
+        folder = tempfile.TemporaryDirectory()  # goes with this process
+        data = cut(data, Path(folder.name) / "bin", languages, args.pairs)
     contestants = [(STOCK, "transformer", "fp32")]
     contestants += [(system, system, precision) for system in args.systems for precision in PRECISIONS]
     print(machine.described("torch", "fairseq", threads=args.threads), flush=True)
