@@ -2,6 +2,7 @@
 
     snakemake results/demo/de-en/bin/dict.en.txt && python benchmarks/loops.py
     python benchmarks/loops.py --corpus multi30k-small --epochs 1 --systems transformer
+    python benchmarks/loops.py --corpus multi30k-small --epochs 1 --pairs 6600 --turns 1  # peaks of memory
 
 The rival is what `fairseq-train` runs (fairseq 0.12.2): its own model, criterion, Adam, loop and checkpoints,
 with the corpus's settings, on the same binarised data. Ours is `synmask train`, in fp32 and in bf16. They
@@ -12,6 +13,7 @@ after the last epoch: it tells whether the models of one system are equally good
 
 import argparse
 import re
+import shutil
 import statistics
 import sys
 import tempfile
@@ -54,6 +56,19 @@ def fairseq_train(data, place, source, target, settings):
     train(cfg)
 
 
+def cut(data, place, languages, pairs):
+    """A copy of binarised data with so many pairs of the training data."""
+    from synmask.pipeline.training.binarise import read_binary, read_dictionary, write_binary
+
+    shutil.copytree(data, place)
+    for language in languages:
+        name = f"train.{'-'.join(languages)}.{language}"
+        words = read_dictionary(data / f"dict.{language}.txt")
+        sentences = read_binary(data / name, words)
+        write_binary(place / name, [sentences[number] for number in range(pairs)], len(words), name)
+    return place
+
+
 def trained(name, data, languages, settings, threads):
     """CPU seconds, MB, and the validation perplexity after the last epoch."""
     source, target = languages
@@ -79,6 +94,7 @@ def main():
     parser.add_argument("--data", type=Path, help="its binarised text, if not below results/")
     parser.add_argument("--systems", nargs="+", default=["transformer", "grammar"])
     parser.add_argument("--epochs", type=int, help="if not those of the corpus")
+    parser.add_argument("--pairs", type=int, help="train on the first so many")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     for hidden in ("--stock", "--settings"):
@@ -93,6 +109,9 @@ def main():
         return fairseq_train(data, Path(args.stock), *languages, args.settings)
     if not data.exists():
         sys.exit(f"{data}: no such folder; make it with snakemake (see --help), or give --data")
+    if args.pairs:
+        folder = tempfile.TemporaryDirectory()  # goes with this process
+        data = cut(data, Path(folder.name) / "bin", languages, args.pairs)
     contestants = [(STOCK, "transformer", "fp32")]
     contestants += [(system, system, precision) for system in args.systems for precision in PRECISIONS]
     print(machine.described("torch", "fairseq", threads=args.threads), flush=True)

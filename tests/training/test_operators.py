@@ -1,5 +1,7 @@
 """Dropout, cross-entropy and Adam against those that fairseq and torch bring."""
 
+import subprocess
+import sys
 from argparse import Namespace
 
 import pytest
@@ -240,6 +242,17 @@ def test_fused_adam_makes_fairseqs_updates(decay):
         ends.append(weight.detach())
     assert not torch.allclose(ends[0], start, atol=1e-2)
     assert torch.allclose(*ends, atol=1e-6)
+
+
+def test_fused_adam_does_not_load_torch_compile():
+    code = (
+        "import sys, torch; from synmask.pipeline.training.trainer import FairseqAdamConfig, operators; "
+        "weight = torch.nn.Parameter(torch.ones(3)); weight.grad = weight.data; "
+        "adam = operators.FusedAdam(FairseqAdamConfig(lr=[0.1], adam_betas='(0.9, 0.98)'), [weight]); "
+        "adam.step(); adam.zero_grad(); adam.load_state_dict(adam.state_dict()); "
+        "assert float(weight.sum()) < 3; assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("most", [0.0, 0.5, 100.0])
