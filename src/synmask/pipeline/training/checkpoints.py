@@ -194,7 +194,7 @@ def load(path: Path, advice: str = "move it away and rerun") -> dict[str, Any]:
     Raises:
         UserError: the file is missing or damaged.
     """
-    if not path.exists():
+    if not path.is_file():
         raise UserError(f"{path}: no such file")
     problem = fault(path)
     if problem is None:
