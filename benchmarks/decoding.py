@@ -110,7 +110,7 @@ def timed(search, model, task, sentences, tokens):
     clock = time.process_time if alone else time.perf_counter
     start = clock()
     found = {}
-    for results in searched(model, task, search, sentences, tokens, None, None):
+    for results in searched(model, search, task.sources(sentences), tokens):
         found |= {number: hypotheses[0] for number, hypotheses in results.items()}
     return clock() - start, [found[number] for number in sorted(found)]
 
@@ -118,7 +118,8 @@ def timed(search, model, task, sentences, tokens):
 def compare(path, lines, tokens, beam, turns):
     """A row of the table for each rival, with a model file; they are printed, too."""
     model, task, _ = load_model(path)
-    guide, sentences = task.settings.system.guide, encoded(lines, model.encoder.max_positions(), task)
+    guide = task.settings.system.guide
+    sentences = encoded(lines, model.encoder.max_positions(), task.src_dict)
     searches = {"ours": ours, "fairseq": fairseqs, "ours, bf16": partial(ours, precision="bf16")}
     if guide == "none" and next(model.parameters()).device.type == "cpu":
         searches["CTranslate2"] = ctranslate2s

@@ -117,7 +117,7 @@ class GuidedTranslation(TranslationTask):
             self.src_dict,
             target,
             None if target is None else sizes(target),
-            None if target is None else self.tgt_dict,
+            self.tgt_dict,
             left_pad_source=system.left_pad_source,
             shuffle=target is not None,
             needs=self.needs,
