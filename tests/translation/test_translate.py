@@ -114,7 +114,7 @@ def test_a_score_is_the_searchs_own(models, more, penalty):
         assert len(found) == 5
         for (source, tokens), hypothesis in zip(own, searched, strict=True):
             assert tokens.tolist() == hypothesis.tokens.tolist()
-            assert translator._score(source, tokens) == pytest.approx(hypothesis.score, abs=1e-5)
+            assert translator._score(source, 0, tokens) == pytest.approx(hypothesis.score, abs=1e-5)
 
 
 def test_an_ensemble_means_probabilities(models, more):
@@ -132,7 +132,7 @@ def test_an_ensemble_means_probabilities(models, more):
                 logits, _ = translator.models[0](net["src_tokens"], net["src_lengths"], before, {})
             each.append(float(logits[0, -1].softmax(-1)[token]))
         expected *= sum(each) / 2
-    assert both._score(source, tokens) == pytest.approx(math.log(expected) / 3, abs=1e-5)
+    assert both._score(source, 0, tokens) == pytest.approx(math.log(expected) / 3, abs=1e-5)
     assert texts(Translator([paths[0], paths[0]]), LINES) == texts(one, LINES)
     found = {name: texts(translator, LINES) for name, translator in (("1", one), ("2", two), ("b", both))}
     assert found["1"] != found["2"]
