@@ -10,7 +10,9 @@ that vocabulary, sentences and pairs of symbols grow with the text, as in real t
 Steps up to "binarise" are the workflow's commands, with multi30k-small's settings, one thread each. "start"
 is all that a training of `--system` at the size of `--corpus` does before its first update, with Python's
 start: checks, data, model, and the order of the first epoch's batches. An update should cost the same with
-any corpus. Prints CPU seconds (user and system) and peak memory; --output draws them, too.
+any corpus. "decode" translates the corpus' first 2,000 lines with the model after these updates: after few,
+most translations have the greatest length. Prints CPU seconds (user and system) and peak memory; --output
+draws them, too.
 """
 
 import argparse
@@ -31,6 +33,7 @@ from growth import ROOT, draw, run
 SOURCE, TARGET = LANGUAGES = ("en", "de")
 PAPER = [84_000, 168_000, 336_000, 672_000]
 OTHER, NEW = 1 / 12, 1 / 100  # shares of words
+DECODED = 2000  # lines
 LETTERS = [*"enirstadhulcgmobwfkzpv"]
 
 
@@ -96,8 +99,9 @@ def preparing(place: Path) -> dict[str, list[list[str]]]:
 
 
 def training(data: Path, place: Path, corpus: str, system: str, updates: int) -> None:
-    """Start a training, take some updates, and print the costs as JSON."""
+    """Start a training, take some updates, write `data`/model.pt, and print the costs as JSON."""
     from synmask.pipeline.config import load, project_files, read_all
+    from synmask.pipeline.translation.average import ModelText, save_model
     from synmask.pipeline.translation.train import Translation  # isort: split
 
     import torch
@@ -119,7 +123,12 @@ def training(data: Path, place: Path, corpus: str, system: str, updates: int) ->
         before = time.process_time()
         trainer.train_step(samples)
         seconds.append(time.process_time() - before)
-    print(json.dumps(found | {"update": statistics.median(seconds[1:] or seconds), "most": _peak()}))
+    found |= {"update": statistics.median(seconds[1:] or seconds), "most": _peak()}
+    how = {"source": SOURCE, "target": TARGET, "codes": (data.parent / "bpe/codes").read_text("utf-8")}
+    kept = {"tokeniser": "moses", "lowercase": True}  # multi30k-small's, as for the other steps
+    text = ModelText(**kept, **how, vocabulary=None)
+    save_model(data / "model.pt", trainer.model.state_dict(), data, text, stage.settings)
+    print(json.dumps(found))
 
 
 def _peak() -> float:
@@ -144,6 +153,14 @@ def measured(mirror: Path, pairs: int, words: list[str]) -> list[dict]:
         found = json.loads(last)
         note("start", found["seconds"], found["memory"])
         note("an update", found["update"], found["most"])
+        lines = (place / f"bpe/train.{SOURCE}").read_text(encoding="utf-8").split("\n")[:DECODED]
+        (place / "lines").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        files = ["--inputs", f"{place}/lines", "--outputs", f"{place}/out"]
+        how = ["--settings", json.dumps({"beam": 5, "length_penalty": 1.0, "max_tokens": 8000})]
+        seconds, memory, _ = run(
+            ["-m", "synmask.pipeline.cli", "decode", "--model", f"{place}/bin/model.pt", *files, *how]
+        )
+        note("decode", seconds, memory)
     return rows
 
 

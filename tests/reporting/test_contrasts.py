@@ -7,7 +7,8 @@ import pytest
 
 from synmask.pipeline.evaluation.bleu import COUNTS
 from synmask.pipeline.files import UserError
-from synmask.pipeline.reporting.contrasts import Contrast, Runs, compare_all, verdict
+from synmask.pipeline.reporting import contrasts
+from synmask.pipeline.reporting.contrasts import Contrast, Found, Runs, compare_all, verdict
 
 ALIKE = ([8] * 60, [8] * 60)  # right words per sentence, of 10
 UNSURE = ([10, 5] * 30, [5, 10] * 30)
@@ -95,6 +96,37 @@ def test_more_than_the_paper_gains_is_never_too_little(runs):
     found = compared(runs([33.0, 33.1, 33.2], [30.0, 30.1, 30.2]))
     assert max(found[0].p_gain_test_set, found[0].p_gain_seeds) < 0.5
     assert [one.p_gain for one in found] == [1.0, None, None]
+
+
+def test_a_loss_larger_than_claimed_is_never_too_little(monkeypatch):
+    """A lower perplexity is better: its gain is negative."""
+    for difference, p in ((-0.9, 1.0), (-0.1, 0.001)):
+        one = Found(
+            "de-en",
+            "a",
+            "b",
+            "perplexity",
+            3,
+            3,
+            9.0,
+            9.0,
+            difference,
+            -1.0,
+            1.0,
+            0.5,
+            0.5,
+            -0.5,
+            0.001,
+            0.001,
+        )
+        monkeypatch.setattr(contrasts, "_compared", lambda *_, one=one: [one])
+        assert compare_all([BLEU], Runs([]))[0][0].p_gain == p
+
+
+def test_the_more_contrasts_the_more_seeds_are_needed(runs):
+    folder = runs([30.0, 31.2, 30.6], [30.0, 30.4, 30.2])
+    [one], many = compared(folder, BLEU), compared(folder, *[BLEU] * 8)
+    assert one.needed < many[0].needed
 
 
 def test_worse_does_not_hold(runs):
