@@ -106,7 +106,7 @@ def test_a_score_is_the_searchs_own(models, more, penalty):
     for chosen in (paths[:1], paths):
         translator = Translator(chosen, Decoding(length_penalty=penalty), nbest=5, scored=True)
         own = []
-        translator._score = lambda source, tokens, own=own: own.append((source, tokens)) or 0.0
+        translator._score = lambda source, _, tokens, own=own: own.append((source, tokens)) or 0.0
         [found] = translator(["jj bb a"])
         sample = own[0][0].collater([own[0][0][0]])
         [searched] = translator.search(sample)

@@ -143,12 +143,13 @@ class GuidedTransformer(TransformerModelBase):
         return self if self.training == mode else super().train(mode)
 
     @classmethod
-    def build(cls, cfg: TransformerConfig, task: Any, system: Guidance) -> "GuidedTransformer":
+    def build(cls, args: Any, task: Any, system: Guidance) -> "GuidedTransformer":
         """Build the model of `system` (a part of a run's settings) with fairseq's initialisation.
 
         Parts that all systems share are built before the guide, so that runs with one seed start from the
         same shared weights.
         """
+        cfg = TransformerConfig.from_namespace(args)
         source, target = task.source_dictionary, task.target_dictionary
         embed = cls.build_embedding(cfg, source, cfg.encoder.embed_dim)
         embed_target = cls.build_embedding(cfg, target, cfg.decoder.embed_dim)
