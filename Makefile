@@ -4,6 +4,7 @@
 # make cluster: what a scheduler and another user may do, as root; what scheduling costs (docs/slurm.md).
 # make audit: look for known vulnerabilities in the pinned packages.  make sbom: write sbom.json, a bill of materials.
 # make demo-docs: copy the demo's tables and figures from results/ to docs/demo.md.
+# make configuration: write docs/configuration.md and config/schema.json, which explain all keys.
 # make docs: build the site from docs/ into site/; after the set-up it needs no network.
 # make gpu-report: measure all that there is on a GPU; writes docs/gpu.md and docs/gpu.csv.
 # make bench: measure on this machine's CPU, and rewrite the tables of docs/performance.md; needs `make demo`'s results.
@@ -21,7 +22,7 @@ DOCS := .venv-docs
 
 VERDICT := build/verdict
 
-.PHONY: demo demo-docs test chaos fuzz cluster bench gpu-report audit sbom docs verdict
+.PHONY: demo demo-docs configuration test chaos fuzz cluster bench gpu-report audit sbom docs verdict
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
@@ -30,6 +31,9 @@ demo: $(READY)
 
 demo-docs:
 	@$(PYTHON) docs/demo.py
+
+configuration: $(READY)
+	@$(ACTIVATE) && python docs/configuration.py
 
 test: $(READY)
 	@$(ACTIVATE) && pytest -n 2 --dist loadgroup

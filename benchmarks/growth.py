@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from synmask.pipeline.reporting.style import COLOURS, GREY, in_style, panels, save
+from synmask.pipeline.reporting.figures import COLOURS, GREY, in_style, panels, save
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -109,9 +109,7 @@ def claim_table(named: Sequence[tuple[str, Found]], directions: Sequence[str]) -
 
 def told(one: Found) -> str:
     """+0.08 [−0.67, +0.82], paper +1.18"""
-    text = signed(one.difference)
-    text += f" [{signed(one.low)}, {signed(one.high)}]" if np.isfinite(one.low) else " (one seed)"
-    text += "" if one.gain is None else f", paper {signed(one.gain)}"
+    text = one.interval + ("" if one.gain is None else f", paper {signed(one.gain)}")
     return text if one.verdict == "cannot tell" else f"**{text}**"
 
 

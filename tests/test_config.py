@@ -284,7 +284,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["training"].update(checkpoint="last"), "training.checkpoint: must be 'average', 'best' or 'best-bleu' (given: 'last')"),
         (lambda v: v["systems"]["grammar"]["options"].update(bpe_dims=2), "systems.grammar.options.bpe_dims: unknown key 'bpe_dims'; did you mean 'bpe_dim'?"),
         (lambda v: v["systems"]["grammar"]["options"].update(bpe="ad"), "systems.grammar.options.bpe: must be 'none', 'add' or 'concatenate' (given: 'ad')"),
-        (lambda v: v["systems"].update(x={"options": {"bpe": "add"}}), "--config: systems.x: options need a guide"),
+        (lambda v: v["systems"].update(x={"options": {"bpe": "add"}}), "--config: systems.x.options: options need a guide"),
         (lambda v: v["systems"]["pascal"].update(guide="pascla"), "systems.pascal.guide: unknown guide 'pascla'; did you mean 'pascal'?"),
         (lambda v: v["systems"]["pascal"]["options"].update(sigma=0), "systems.pascal.options.sigma: must be above 0 (given: 0)"),
         (lambda v: v["systems"]["grammar"]["options"].update(relations=["child", "child"]), "systems.grammar.options: relations must be one or two different ones"),
@@ -315,7 +315,7 @@ def test_what_is_predicted_does_not_depend_on_how_it_is_read(values):
         (lambda v: v["corpora"]["iwslt14"].pop("archives"), "corpora.iwslt14: `format` and `archives` go together"),
         (lambda v: v["corpora"]["iwslt14"].update(archives=["../x.tgz"]), "corpora.iwslt14.archives.0: must be a file name"),
         (lambda v: v["corpora"]["iwslt14"].update(pairs={"dev": 3}), "corpora.iwslt14.pairs.dev"),
-        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: none for ja"),
+        (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser={"zh": "stanford"}), "corpora.aspec: text.tokeniser: give one for each of zh, ja, and no others"),
         (lambda v: v["corpora"]["aspec"]["text"].update(tokeniser="mecab"), "corpora.aspec.text.tokeniser"),
         (lambda v: v["benchmarks"]["glue"]["tasks"].update(wnli=v["benchmarks"]["glue"]["tasks"]["rte"]), "benchmarks.glue.tasks.wnli: unknown task 'wnli'"),
         (lambda v: v["benchmarks"]["glue"]["tasks"]["rte"]["rows"].update(valid=3), "benchmarks.glue.tasks.rte.rows.valid"),
@@ -378,21 +378,6 @@ def test_faulty_yaml(tmp_path, text, said):
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(UserError, match=said):
         read_yaml(tmp_path / "mine.yaml")
-
-
-def test_every_key_is_explained_in_the_projects_files():
-    text = "".join(Path(file).read_text() for file in FILES)
-    named = {name for section in Config.__subclasses__() for name in section.model_fields} | set(
-        Config.model_fields
-    )
-    from synmask.pipeline.config import sections as module
-    from synmask.pipeline.config.guides import GUIDES
-
-    for section in (*GUIDES.values(), module.Training, module.Decoding, module.Resources, module.Text, module.Bpe, module.Model,
-                    module.System, module.Corpus, module.Experiment, module.Sweep, module.Table, module.CoreNLP, module.CoreNLPModels):  # fmt: skip
-        named |= set(section.model_fields) - {"download"}
-    missing = {name for name in named if name not in text}
-    assert not missing
 
 
 @pytest.mark.parametrize("code", ["ko", "kor"])

@@ -15,9 +15,9 @@ BOUNDS = {
 }
 
 
-def number(default: float | None, **bounds: float) -> Any:
-    """A field with this default, and bounds by the names in `BOUNDS`."""
-    return field(default=default, metadata=bounds)
+def option(default: Any, description: str = "", **bounds: float) -> Any:
+    """A field with this default, what it means, and bounds by the names in `BOUNDS`."""
+    return field(default=default, metadata={"description": description, **bounds})
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class GuideOptions:
     roberta: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            value = getattr(self, option.name)
-            known = get_args(option.type) if get_origin(option.type) is Literal else None
+        for given in fields(self):
+            value = getattr(self, given.name)
+            known = get_args(given.type) if get_origin(given.type) is Literal else None
             if known and value not in known:
-                raise ValueError(f"{option.name} must be one of {', '.join(known)}, not {value!r}")
-            for name, bound in option.metadata.items():
-                words, within = BOUNDS[name]
-                if value is not None and not within(value, bound):
-                    raise ValueError(f"{option.name} must be {words} {bound}, not {value!r}")
+                raise ValueError(f"{given.name} must be one of {', '.join(known)}, not {value!r}")
+            for name in BOUNDS.keys() & given.metadata.keys() if value is not None else ():
+                (words, within), bound = BOUNDS[name], given.metadata[name]
+                if not within(value, bound):
+                    raise ValueError(f"{given.name} must be {words} {bound}, not {value!r}")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -65,7 +65,9 @@ class GuideOptions:
 class HeadOptions(GuideOptions):
     """Options of a guide that acts on some attention heads, from the first; None: on all."""
 
-    heads: int | None = number(None, gt=0, lt=2**63)
+    heads: int | None = option(
+        None, "how many heads are guided, from the first; default: all", gt=0, lt=2**63
+    )
 
 
 @dataclass(frozen=True)
@@ -73,15 +75,29 @@ class GrammarOptions(GuideOptions):
     induces = frozenset({"distances", "heads"})
     roberta = True  # with bpe: none
 
-    bpe: Literal["none", "add", "concatenate"] = "add"
-    bpe_dim: int = number(256, gt=0, le=65536)
-    conv_layers: int = number(3, ge=0, lt=1024)
-    conv_kernel: int = number(9, gt=0, lt=1024)  # tokens; a sentence has no more sub-words
-    attention: Literal["none", "published", "residual"] = "published"
-    layers: int = number(1, gt=0, lt=2**63)
-    relations: tuple[Literal["parent", "child"], ...] = ("parent", "child")
-    activation: Literal["sigmoid", "softmax"] = "sigmoid"
-    calibration: Literal["masked", "as-published"] = "masked"
+    bpe: Literal["none", "add", "concatenate"] = option(
+        "add", "how BPE labels enter the parser, after its convolutions"
+    )
+    bpe_dim: int = option(256, "width of the embedding of BPE labels", gt=0, le=65536)
+    conv_layers: int = option(3, "convolutions of the parser", ge=0, lt=1024)
+    conv_kernel: int = option(
+        9, "tokens that each sees; an even number has one more after a token than before it", gt=0, lt=1024
+    )
+    attention: Literal["none", "published", "residual"] = option(
+        "published",
+        "the parser's self-attention with one head: its output replaces the states (published), or is added "
+        "to them (residual)",
+    )
+    layers: int = option(1, "how many encoder layers are guided, from the first", gt=0, lt=2**63)
+    relations: tuple[Literal["parent", "child"], ...] = option(
+        ("parent", "child"), "both, as in the authors' code; parent alone, as in the paper's formula"
+    )
+    activation: Literal["sigmoid", "softmax"] = option(
+        "sigmoid", "sigmoid(scores) · P_D, or softmax(scores) · (P_D + 1)"
+    )
+    calibration: Literal["masked", "as-published"] = option(
+        "masked", "as-published keeps the authors' defect (docs/method.md)"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,8 +119,8 @@ class GrammarOptions(GuideOptions):
 class StructformerOptions(GuideOptions):
     induces = GrammarOptions.induces
 
-    conv_layers: int = number(3, ge=0, lt=1024)
-    conv_kernel: int = number(9, gt=0, lt=1024)
+    conv_layers: int = option(3, "convolutions of the parser", ge=0, lt=1024)
+    conv_kernel: int = option(9, "tokens that each sees", gt=0, lt=1024)
 
     def mixes(self, left_pads: bool) -> bool:
         return True  # by their common margin
@@ -114,8 +130,8 @@ class StructformerOptions(GuideOptions):
 class PascalOptions(HeadOptions):
     reads = frozenset({"heads"})
 
-    sigma: float = number(1.0, gt=0)
-    ignore: float = number(0.0, ge=0, lt=1)
+    sigma: float = option(1.0, "standard deviation of the Gaussian around the parent, in sub-words", gt=0)
+    ignore: float = option(0.0, "share of rows that are left unguided in training", ge=0, lt=1)
 
 
 @dataclass(frozen=True)
@@ -123,24 +139,26 @@ class LisaOptions(GuideOptions):
     reads = frozenset({"heads"})
     parses_itself = True
 
-    parse_weight: float = number(1.0, ge=0)
+    parse_weight: float = option(
+        1.0, "weight of the loss of the attention head that learns to point to the parent", ge=0
+    )
 
 
 @dataclass(frozen=True)
 class DistanceOptions(HeadOptions):
     reads = frozenset({"distances"})
 
-    temperature: float = number(10.0, gt=0)
+    temperature: float = option(10.0, "of the gates: differences of distances are divided by it", gt=0)
 
 
 @dataclass(frozen=True)
 class LpsiOptions(HeadOptions):
     induces = frozenset({"distances"})
 
-    temperature: float = number(10.0, gt=0)
-    sync: Literal["none", "rank"] = "none"
-    sync_weight: float = number(0.005, ge=0)
-    sync_margin: float = number(0.1, ge=0)
+    temperature: float = option(10.0, "of the gates: differences of distances are multiplied by it", gt=0)
+    sync: Literal["none", "rank"] = option("none", "loss that aligns distances of source and target")
+    sync_weight: float = option(0.005, "its weight", ge=0)
+    sync_margin: float = option(0.1, "the margin of rank", ge=0)
 
 
 @dataclass(frozen=True)
@@ -148,8 +166,8 @@ class SlaOptions(GuideOptions):
     reads = frozenset({"words"})
     roberta = True
 
-    edges: int = number(3, gt=0, lt=2**63)
-    start: float = number(0.01, gt=0, lt=1)
+    edges: int = option(3, "edges of the dependency tree that the local attention reaches", gt=0, lt=2**63)
+    start: float = option(0.01, "share of the local attention at the start, in all layers", gt=0, lt=1)
 
 
 @dataclass(frozen=True)
@@ -157,8 +175,10 @@ class SyntaxOptions(GuideOptions):
     reads = frozenset({"words"})
     roberta = True
 
-    distance: int = number(4, gt=0, lt=2**63)
-    start: float = number(0.01, gt=0, lt=1)
+    distance: int = option(
+        4, "masks for parents and children up to so many steps, for siblings at one edge more", gt=0, lt=2**63
+    )
+    start: float = option(0.01, "share at the start of all masks but the one that allows all", gt=0, lt=1)
 
 
 GUIDES: dict[str, type[GuideOptions]] = {

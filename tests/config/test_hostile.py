@@ -218,7 +218,7 @@ NOBODY_MEANS = [
     ({"corpora": {"demo": {"generate": {"seed": -1}}}}, "corpora.demo.generate.seed: must be above 0"),
     ({"corpora": {"demo": {"generate": {"seed": 2**64}}}}, "corpora.demo.generate.seed: must be below"),
     ({"corpora": {"demo": {"languages": ["de", "en", "fr"]}}}, "corpora.demo: what is generated is de and en"),
-    ({"corpora": {"demo": {"text": {"tokeniser": {"de": "moses", "en": "moses", "fr": "moses"}}}}}, "corpora.demo: text.tokeniser: fr is none of the languages"),
+    ({"corpora": {"demo": {"text": {"tokeniser": {"de": "moses", "en": "moses", "fr": "moses"}}}}}, "corpora.demo: text.tokeniser: give one for each of de, en, and no others"),
     ({"weights": {"roberta-demo": {"pretrain": {"model": {"max_positions": 2}}}}}, "pretrain.model.max_positions: must be at least 3"),
     ({"benchmarks": {"nlu-demo": {"generate": -1}}}, "benchmarks.nlu-demo.generate: must be above 0"),
     ({"benchmarks": {"nlu-demo": {"folder": "glue"}}}, "benchmarks.nlu-demo: give `generate` or `folder`, not both"),

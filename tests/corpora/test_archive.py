@@ -109,7 +109,7 @@ def test_damage(make, tmp_path, name):
         (bytes(broken), "a damaged archive, or none at all"),
         (b"hello", "a damaged archive, or none at all"),
         (b"", "an empty file"),
-        (b"\n<!DOCTYPE html><html>404</html>", "a web page, not an archive"),
+        (b"\n<!DOCTYPE html><html>404</html>", "a web page, not the file"),
     ]:
         path.write_bytes(wrong)
         assert said in refused(path, ["x/a.txt"], tmp_path / "out"), wrong[:20]

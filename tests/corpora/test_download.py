@@ -259,7 +259,7 @@ def test_only_what_looks_like_an_archive_is_recorded(server, tmp_path, name):
     server.content = b"<!DOCTYPE html><title>Not found</title>"  # as application/octet-stream
     with pytest.raises(UserError) as error:
         fetch(name="toy", url=f"{server.url}/{name}", output=tmp_path / name)
-    one_line(error, "toy", f"{server.url}/{name}: a web page, not an archive", "mirrors")
+    one_line(error, "toy", f"{server.url}/{name}: a web page, not the file", "mirrors")
     assert not list(tmp_path.iterdir())
 
 

@@ -152,7 +152,7 @@ def test_bad_files_are_one_line(tmp_path, task, text, said):
 
 def test_a_broken_archive_is_one_line(tmp_path):
     (tmp_path / "RTE.zip").write_text("<html>moved</html>")
-    with pytest.raises(UserError, match=r"RTE\.zip: a web page, not an archive"):
+    with pytest.raises(UserError, match=r"RTE\.zip: a web page, not the file"):
         write_part(
             task="rte", part="train", sources=[tmp_path / "RTE.zip"], output=tmp_path / "out.tsv", rows=2
         )

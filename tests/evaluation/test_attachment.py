@@ -68,7 +68,7 @@ def test_no_word_is_right_because_it_heads_the_full_stop():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("2 0\n1 x\n", "heads, line 2: expected 2 heads from 0 to 2"),
+        ("2 0\n1 x\n", "heads, line 2: heads are numbers between spaces"),
         ("2 0\n0\n", "heads, line 2: expected 2 heads from 0 to 2"),
         ("2 0\n3 0\n", "heads, line 2: expected 2 heads from 0 to 2"),
         ("2 0\n", "heads: 1 lines, but there are 2 gold trees"),

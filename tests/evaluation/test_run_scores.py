@@ -100,11 +100,17 @@ def test_sets_of_another_size_are_refused(scored, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1,2\n", "log_probability,tokens\n-1,2\n", "log_probability,tokens\nx,2\n-1,2\n"]
+    ("text", "said"),
+    [
+        ("", "not a table"),
+        ("1,2\n", "no column log_probability, tokens"),
+        ("log_probability,tokens\n-1,2\n", "1 log-probabilities for 2 references"),
+        ("log_probability,tokens\nx,2\n-1,2\n", "not a table"),
+    ],
 )
-def test_damaged_log_probabilities_are_named(tmp_path, text):
+def test_damaged_log_probabilities_are_named(tmp_path, text, said):
     (tmp_path / "p.csv").write_text(text)
-    with pytest.raises(UserError, match=r"p\.csv: not the log-probabilities of 2 references; decode again"):
+    with pytest.raises(UserError, match=rf"p\.csv: {said}.*; decode again"):
         read_probabilities(tmp_path / "p.csv", 2)
 
 

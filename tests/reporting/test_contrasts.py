@@ -42,7 +42,9 @@ def runs(tmp_path):
                     "induced": numbers | {"f1": 20.0 * right + seed / 10},
                     "balanced": numbers | {"f1": 60.0},
                 }
-                (folder / "parse.json").write_text(json.dumps(run | {"protocols": {"words": {"rows": rows}}}))
+                (folder / "parse.json").write_text(
+                    json.dumps(run | {"protocols": {"words": {"sentences": 60, "rows": rows}}})
+                )
                 trivial = {"matched": [3] * 60, "predicted": [5] * 60}
                 spans = {"gold": [5] * 60, "balanced": trivial, "right-branching": trivial}
                 spans["induced"] = {"matched": [right] * 60, "predicted": [5] * 60}

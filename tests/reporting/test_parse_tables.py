@@ -8,7 +8,7 @@ import pytest
 
 from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.parse_tables import write_parse_table
-from synmask.pipeline.reporting.parse_text import as_text
+from synmask.pipeline.reporting.score_trees import as_text
 
 
 @pytest.fixture

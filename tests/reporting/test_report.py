@@ -18,7 +18,6 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.reporting.layout import Layout, Value, write_tables
 from synmask.pipeline.reporting.report import write_report
 from synmask.pipeline.reporting.tree_page import page as tree_page
-from synmask.pipeline.reporting.tree_page import section as tree_section
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
@@ -33,7 +32,7 @@ def table():
     def here(mean, system, **more):
         return Value(mean, sd=0.1, run=("toy", "de-en", system), **more)
 
-    tested = here(31.0, "grammar", best=True, p=0.03, p_test_set=0.01, p_seeds=0.03, change=0.9, seeds=2)
+    tested = here(31.0, "grammar", best=True, p=0.03, change=0.9, seeds=2)
     rows = [
         (["Transformer", "published"], [Value(printed="34.71"), Value(printed="34.71"), Value()]),
         (["Transformer", "here"], [here(30.1, "transformer"), here(30.1, "transformer"), Value(50.0)]),
@@ -290,7 +289,7 @@ def test_a_browser_runs_the_pages_scripts_and_no_others(project, open_page):
 def test_other_pages_become_sections(project):
     other = project / "results/figures/toy-trees.html"
     other.write_text(
-        "<html><head><style>x</style></head><body class='a'><h1>Trees</h1><p class='tree-x'>here</p></body></html>"
+        "<html><head><style>x</style></head><body><main><h1>Trees</h1><p class='tree-x'>here</p></main></body></html>"
     )
     plan = PLAN["experiments"][0] | {"pages": [["Trees of toy", str(other)], ["More", "results/gone.html"]]}
     output = project / "results/report.html"
@@ -425,7 +424,7 @@ def test_the_page_is_accessible(project, open_page, scheme):
     other = project / "results/figures/toy-trees.html"
     tree = Tree("S", (Tree("A", ("a",)), Tree("B", (Tree("C", ("b",)), Tree("D", ("c",))))))
     parse = Parse(["a", "b", "c"], [2, 1], 3, None, [1, 2, 3], [[[1, 0.9]], [[3, 0.9]], [[1, 0.9]]])
-    other.write_text(tree_page("Trees", tree_section([tree], {"Grammar": [parse]})))
+    other.write_text(tree_page("Trees", [tree], {"Grammar": [parse]}))
     plan = PLAN["experiments"][0] | {"pages": [["Trees of toy", str(other)]]}
     output = project / "results/report.html"
     write_report(plan=PLAN | {"experiments": [plan]}, output=output, captions=project / "captions")
@@ -460,7 +459,6 @@ def test_a_tasks_own_score_stands_on_the_page(tmp_path, monkeypatch):
         "seeds": [1],
         "tables": [],
         "figures": [],
-        "columns": {"MRPC": "mrpc"},
         "metrics": {"dev": "dev"},
     }
     page = tmp_path / "page.html"

@@ -408,11 +408,11 @@ def test_parsing_scores_are_those_of_the_papers_protocol(table, tmp_path):
     paths = []
     for seed, f1 in ((1, 30.0), (2, 31.0)):
         scores = {"precision": f1 + 1, "recall": f1 - 1, "f1": f1, "sentence_f1": 0.0}
-        other = {"rows": {"induced": dict.fromkeys(scores, 99.0)}}
+        other = {"sentences": 9, "rows": {"induced": dict.fromkeys(scores, 99.0)}}
         head = {"corpus": "demo", "direction": "de-en", "system": "a", "seed": seed}
         paths.append(tmp_path / f"parse{seed}.json")
         paths[-1].write_text(
-            json.dumps(head | {"protocols": {"words": other, "paper": {"rows": {"induced": scores}}}})
+            json.dumps(head | {"protocols": {"words": other, "paper": other | {"rows": {"induced": scores}}}})
         )
     _, _, markdown = table(plan, parses=paths)
     assert cells(markdown, "A") == ["31.50 ± 0.71", "29.50 ± 0.71", "30.50 ± 0.71"]

@@ -96,7 +96,7 @@ def test_it_stands_alone_and_can_be_put_into_a_page(trees, parses):
     selectors = re.findall(r"([^{}]+){", text.split("<style>")[1].split("</style>")[0])
     assert all(selector.strip().startswith(".tree-") for selector in selectors)
     assert '<form class="tree-controls" hidden>' in text  # nothing to step with, unless the script shows it
-    whole = page("Trees & more", text)
+    whole = page("Trees & more", trees, {"Grammar": parses})
     assert whole.startswith("<!doctype html>")
     assert "<title>Trees &amp; more</title>" in whole
     assert text in whole
@@ -107,7 +107,7 @@ def opened(trees, parses, open_page, tmp_path):
     """The page in a browser, after a script."""
 
     def opened(script="", **how):
-        (tmp_path / "page.html").write_text(page("Trees", section(trees, {"A": parses, "B": parses})))
+        (tmp_path / "page.html").write_text(page("Trees", trees, {"A": parses, "B": parses}))
         return open_page(tmp_path / "page.html", script, **how)
 
     return opened
@@ -231,7 +231,7 @@ def test_trees_fit_the_column_or_scroll_together(open_page, tmp_path):
     gold = [Tree("S", tuple(Tree("N", (word,)) for word in words))]
     parse = [Parse([f"{word}{'@' * 2 * (k == 3)}" for k, word in enumerate(words)], [1.0] * 13, 2)]
     gold[0] = Tree("S", tuple(Tree("N", (word,)) for word in (*words[:3], "word3word4", *words[5:])))
-    (tmp_path / "page.html").write_text(page("Trees", section(gold, {"A": parse})))
+    (tmp_path / "page.html").write_text(page("Trees", gold, {"A": parse}))
     script = """
       const trees = [...document.querySelectorAll(".tree-one")];
       trees[1].scrollLeft = 1e6;

@@ -11,7 +11,7 @@ from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, machine_fault
 from synmask.pipeline.syntax import corenlp
 from synmask.pipeline.syntax.corenlp import parse_file, parser_words
-from synmask.pipeline.syntax.jvm import Machine, answers
+from synmask.pipeline.syntax.jvm import answers
 from synmask.pipeline.syntax.treebank import read_trees
 
 # Answers every sentence with a right-branching tree whose tags are the words it was asked for.
@@ -214,7 +214,7 @@ def test_files_that_do_not_fit(run):
 def test_progress(run, monkeypatch, capsys):
     monkeypatch.setattr(corenlp, "PROGRESS", 0.0)
     run()
-    assert "2 of 3 sentences, " in capsys.readouterr().err
+    assert "2/3 " in capsys.readouterr().err
 
 
 def test_a_full_disk_names_the_file(run, full_disk):
@@ -230,7 +230,8 @@ def test_a_full_disk_names_the_file(run, full_disk):
                 "name",
                 ParserModels(tagger="tagger", parser="parser"),
                 [],
-                Machine(1, 1000),
+                threads=1,
+                memory=1000,
             )
         )
     assert machine_fault(error.value) == f"{tempfile.gettempdir()}: File too large"

@@ -122,7 +122,7 @@ def test_every_word_has_a_head_and_one_is_the_root(parsed):
 
 
 def test_a_killed_jvm_goes_on_where_it_was(parsed, settings, tmp_path):
-    many = list(islice(cycle(SENTENCES), 12 * len(SENTENCES)))
+    many = list(islice(cycle(SENTENCES), 6 * len(SENTENCES)))
     parse = Parse(tmp_path, many, settings)
     process, side = parse.start(), tmp_path / "out.partial"
     while process.poll() is None and (not side.exists() or side.read_bytes().count(b"\n") < 30):
@@ -138,7 +138,7 @@ def test_a_killed_jvm_goes_on_where_it_was(parsed, settings, tmp_path):
 
     process = parse.start()
     assert f"{finished} sentences were finished before" in process.communicate()[1]
-    assert parse.report()["parsed"] == len(many) - 2 * 12 - finished
+    assert parse.report()["parsed"] == len(many) - 2 * 6 - finished
     for kind in ("trees", "heads"):
         assert parse.lines(kind) == list(islice(cycle(parsed.lines(kind)), len(many)))
 

@@ -1,6 +1,10 @@
 import random
 
 import pytest
+
+import synmask.pipeline.training  # noqa: F401 - before fairseq
+
+# isort: split
 from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st

@@ -76,7 +76,9 @@ def test_corenlp_after_moses(corenlp_jars):
 
 def test_java_faults_are_one_line(program, tmp_path, monkeypatch):
     jar = tmp_path / "some.jar"
-    assert "PTBTokenizer: give CoreNLP's jars with --jars" in refused(segment.penn(["a"], []))
+    assert "PTBTokenizer: the jars: no such file; give CoreNLP's jars with --jars" in refused(
+        segment.penn(["a"], [])
+    )
     assert "some.jar: no such file" in refused(segment.penn(["a"], [jar]))
     jar.write_text("not a jar")
     said = refused(segment.penn(["a", "", "b"], [jar]))
@@ -86,7 +88,7 @@ def test_java_faults_are_one_line(program, tmp_path, monkeypatch):
         segment.stanford(["a", "b"], [jar])
     )
     program("java", "echo one; echo two; echo three")
-    assert "after 2 of 2 lines" in refused(segment.penn(["a", "b"], [jar]))
+    assert "after 3 of 2 lines" in refused(segment.penn(["a", "b"], [jar]))
     monkeypatch.setenv("PATH", "/nowhere")
     assert "PTBTokenizer: no Java; install one" in refused(segment.penn(["a"], [jar]))
 

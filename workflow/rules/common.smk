@@ -31,7 +31,7 @@ def told_in_one_line(values=config, files=FILES):
     try:
         yield
     except Fault as found:
-        sys.exit(str(fault(found.path, str(found), values, files)))
+        sys.exit(str(fault(found, values, files)))
     except UserError as error:
         sys.exit(str(error))
 
@@ -118,7 +118,8 @@ def check_free(target):
     """Stop when a rule has the name of an experiment or table."""
     if workflow.is_rule(target):
         section = "experiments" if target in CONFIG.experiments else "tables"
-        sys.exit(str(fault((section, target), "a rule has this name; take another", config, FILES)))
+        found = Fault((section, target), "a rule has this name; take another")
+        sys.exit(str(fault(found, config, FILES)))
 
 
 def shown(path, caption, category, of, **labels):

@@ -72,7 +72,8 @@ def machine_fault(error: BaseException) -> str | None:
             "batches smaller (training.batch.tokens, decoding.max_tokens)"
         )
     if isinstance(error, OSError):
-        return f"{error.filename or _unnamed(error)}: {error.strerror or error}"
+        concerned = "reading or writing" if error.errno in UNREADABLE else "standard output"
+        return f"{error.filename or concerned}: {error.strerror or error}"
     return None
 
 
@@ -84,11 +85,6 @@ def _out_of_memory(error: BaseException | None) -> str | None:
             return text or "memory"
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None
-
-
-def _unnamed(error: OSError) -> str:
-    """The thing that a failure without a file's name most likely concerns."""
-    return "reading or writing" if error.errno in UNREADABLE else "standard output"
 
 
 @contextmanager
@@ -243,9 +239,14 @@ def read_lines(path: str | Path) -> Iterator[str]:
             named_reads(path),
             gzip.open(path, "rb") if path.suffix == ".gz" else _opened_to_read(path) as handle,
         ):
-            yield from decoded(handle, str(path))
+            for number, line in enumerate(handle, start=1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield text.removesuffix("\n").removesuffix("\r")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        what = f"not UTF-8 ({error.reason}); convert the file first"
+        raise UserError(f"{path}, line {number}: {what}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error}); fetch it again") from None
 
@@ -256,23 +257,6 @@ def _opened_to_read(path: Path) -> IO[bytes]:
     if sys.stdin is None:  # else another file may have its number by now
         raise UserError("standard input is closed; give a file, or a pipe")
     return open(0, "rb", closefd=False)
-
-
-def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """The lines of a file as `read_lines` yields them.
-
-    Args:
-        name: the file's, for messages.
-    Raises:
-        UserError: a line is not UTF-8.
-    """
-    for number, line in enumerate(lines, start=1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            what = f"not UTF-8 ({error.reason}); convert the file first"
-            raise UserError(f"{name}, line {number}: {what}") from None
-        yield text.removesuffix("\n").removesuffix("\r")
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
@@ -308,14 +292,9 @@ def read_aligned(paths: Sequence[str | Path], advice: str) -> list[list[str]]:
     return sides
 
 
-def write_lines(path: str | Path, lines: Iterable[str]) -> int:
-    """Write `lines`, each with a line end, as a whole or not at all; return how many there were."""
-    count = 0
-    with writing(path) as handle:
-        for line in lines:
-            handle.write(line + "\n")
-            count += 1
-    return count
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Write `lines`, each with a line end, as a whole or not at all."""
+    write_all_lines({Path(path): lines})
 
 
 def write_all_lines(files: Mapping[Path, Iterable[str]]) -> None:

@@ -63,30 +63,25 @@ def lease(count: int) -> Iterator[list[str]]:
 def _wait(gpus: list[str], count: int, held: ExitStack) -> list[str]:
     folder, told = _folder(), False
     while True:
-        taken = _take(folder, gpus, count)
-        if len(taken) == count:
-            for lock in taken.values():
-                held.callback(lock.release)
-            return list(taken)
-        for lock in taken.values():  # all or none: two that wait for each other's second would wait for ever
-            lock.release()
+        with ExitStack() as locks:  # all or none: two that wait for each other's second would wait for ever
+            if len(taken := _take(folder, gpus, count, locks)) == count:
+                held.push(locks.pop_all())
+                return taken
         if not told:
             print(f"waiting for {count} of the GPUs {', '.join(gpus)}", file=sys.stderr, flush=True)
             told = True
         time.sleep(PAUSE)
 
 
-def _take(folder: Path, gpus: list[str], count: int) -> dict[str, FileLock]:
+def _take(folder: Path, gpus: list[str], count: int, locks: ExitStack) -> list[str]:
     """Lock up to `count` GPUs that are free."""
-    taken: dict[str, FileLock] = {}
+    taken: list[str] = []
     for gpu in gpus:
-        if len(taken) == count:
-            break
         name = f"{os.environ.get('SLURM_JOB_ID', 'machine')}-{gpu.replace('/', '-')}"
-        lock = FileLock(folder / name)
         with suppress(Timeout):
-            lock.acquire(blocking=False)
-            taken[gpu] = lock
+            if len(taken) < count:
+                locks.enter_context(FileLock(folder / name).acquire(blocking=False))
+                taken.append(gpu)
     return taken
 
 

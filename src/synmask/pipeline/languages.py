@@ -40,11 +40,8 @@ def known_as(code: str, known: Iterable[str]) -> str | None:
     known = list(known)
     if code in known:
         return code
-    for wanted in dict.fromkeys((_tag(code).language, _tag(code).prefer_macrolanguage().language)):
-        for other in known:
-            if _tag(other).language == wanted:
-                return other
-    return None
+    meant = (_tag(code).language, _tag(code).prefer_macrolanguage().language)
+    return next((other for one in meant for other in known if _tag(other).language == one), None)
 
 
 def shortest(code: str) -> str:

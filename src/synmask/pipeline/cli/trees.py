@@ -13,7 +13,7 @@ from synmask.pipeline.config import Config, check_named, laid_over
 from synmask.pipeline.config.base import sides
 from synmask.pipeline.files import UserError, writing
 from synmask.pipeline.options import CountOption
-from synmask.pipeline.reporting.tree_files import numbered
+from synmask.pipeline.reporting.tree_nodes import numbered, sentence_of
 
 EACH = Parameter(consume_multiple=False)  # the option is repeated for each value, so that TEXT may follow
 
@@ -47,10 +47,9 @@ def tree(
         model: A model file to use instead of a system; may be repeated.
         output: The figure, .svg.
     """
-    from synmask.pipeline.reporting.tree_nodes import sentence_of
     from synmask.pipeline.reporting.tree_page import figure
     from synmask.pipeline.reporting.tree_text import draw
-    from synmask.pipeline.syntax.tree import ties
+    from synmask.pipeline.syntax.tree import slots_of, ties
 
     if (text is None) == (number is None):
         raise UserError('give either a sentence ("Wie geht es dir?") or --number N')
@@ -83,7 +82,7 @@ def tree(
         files = ", ".join(map(str, models.values()))
         raise UserError(f"{files}: {error}; compare systems of one corpus") from None
     for label, parse in induced.items():
-        if tied := ties(parse.distances):
+        if tied := ties(slots_of([parse.distances])):
             told = f"{tied} of {len(parse.distances)} splits are ties, decided for the first"
             print(f"{label}: {told}", file=sys.stderr)
     if output is None:

@@ -1,10 +1,10 @@
 """The typed configuration: the one place that knows every key of config.yaml and published.yaml."""
 
+from synmask.pipeline.config.blame import fault
 from synmask.pipeline.config.faults import Fault
 from synmask.pipeline.config.guides import GUIDES
 from synmask.pipeline.config.loading import (
     check_named,
-    fault,
     laid_over,
     load,
     merge,

@@ -4,8 +4,8 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -42,15 +42,15 @@ def distinct(values: Sequence[T]) -> Sequence[T]:
     return values
 
 
-def matching(pattern: str, what: str) -> Callable[[str], str]:
-    """A check that the whole text matches `pattern`; `what` describes valid text in the message."""
+def matching(pattern: str, what: str) -> AfterValidator:
+    """A check of a type that the whole text matches `pattern`; `what` describes valid text in the message."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise ValueError(f"must be {what}")
         return text
 
-    return check
+    return AfterValidator(check)
 
 
 def number(value: Any) -> Any:
@@ -62,71 +62,22 @@ def number(value: Any) -> Any:
     return value
 
 
-Int = Annotated[int, BeforeValidator(number)]
-Float = Annotated[float, BeforeValidator(number)]
-Rate = Annotated[Float, Field(ge=0, lt=1)]
-Count = Annotated[Int, Field(gt=0, lt=2**63)]
-Natural = Annotated[Int, Field(ge=0)]
-Seed = Annotated[Int, Field(gt=0, lt=2**31)]  # fairseq and NumPy add to it, and take 32 bits
-Weight = Annotated[Float, Field(ge=0)]
-Beam = Annotated[Int, Field(gt=0, le=1000)]
-LengthPenalty = Annotated[Float, Field(ge=-10, le=10, allow_inf_nan=False)]  # an exponent
-Positive = Annotated[Float, Field(gt=0)]
-LearningRate = Annotated[Float, Field(gt=0, le=10)]  # from about 1 on, nothing is learned: a slip
-Megabytes = Annotated[Int, Field(ge=256, le=100_000_000)]  # else gigabytes or bytes are meant
-Minutes = Annotated[Int, Field(gt=0, le=366 * 24 * 60)]
-Share = Annotated[Float, Field(gt=0, lt=1)]
+NUMBER = BeforeValidator(number)
+Int = Annotated[int, NUMBER]
+Rate = Annotated[float, Field(ge=0, lt=1), NUMBER]
+Count = Annotated[int, Field(gt=0, lt=2**63), NUMBER]
+Natural = Annotated[int, Field(ge=0), NUMBER]
+Seed = Annotated[int, Field(gt=0, lt=2**31), NUMBER]  # fairseq and NumPy add to it, and take 32 bits
+Weight = Annotated[float, Field(ge=0), NUMBER]
+Beam = Annotated[int, Field(gt=0, le=1000), NUMBER]
+# an exponent
+LengthPenalty = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False), NUMBER]
+Positive = Annotated[float, Field(gt=0), NUMBER]
+Megabytes = Annotated[int, Field(ge=256, le=100_000_000), NUMBER]  # else gigabytes or bytes are meant
+Minutes = Annotated[int, Field(gt=0, le=366 * 24 * 60), NUMBER]
+Devices = Annotated[int, Field(gt=0, le=1024), NUMBER]
+Share = Annotated[float, Field(gt=0, lt=1), NUMBER]
 Distinct = Annotated[tuple[T, ...], AfterValidator(distinct)]
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        protected_namespaces=(),
-        allow_inf_nan=False,
-        defer_build=True,  # a verb that reads no configuration starts a tenth of a second earlier
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, values: Any) -> Any:
-        if cls.model_config["extra"] == "forbid":
-            check_keys(values, cls.model_fields)
-        return values
-
-    def plain(self, **how: Any) -> dict[str, Any]:
-        """As plain JSON values with sorted keys: equal settings are written as equal bytes.
-
-        Args:
-            how: for `model_dump`, such as `exclude`.
-        """
-        return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
-
-
-class Width(Section):
-    """The width of a model, which its attention heads share evenly."""
-
-    embed_dim: Count
-    heads: Count
-
-    @model_validator(mode="after")
-    def _divisible(self) -> "Width":
-        if self.embed_dim % self.heads:
-            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
-        return self
-
-
-class Optimisation(Section):
-    """Settings of all trainings with Adam."""
-
-    max_epochs: Count
-    lr: LearningRate
-    warmup_updates: Natural
-    weight_decay: Weight
-    adam_betas: tuple[Rate, Rate] = (0.9, 0.98)
-    clip_norm: Weight = 0.0
-    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
 
 
 def _plain_name(name: str) -> str:
@@ -206,23 +157,18 @@ Url = Annotated[Line, AfterValidator(_plain_url)]
 Mirror = Annotated[Line, AfterValidator(_mirror)]
 Language = Annotated[
     str,
-    AfterValidator(
-        matching(
-            LANGUAGE,
-            "a language code of two or three lower-case letters, perhaps with a region: de, deu, pt_BR",
-        )
+    matching(
+        LANGUAGE, "a language code of two or three lower-case letters, perhaps with a region: de, deu, pt_BR"
     ),
     AfterValidator(checked),
 ]
-Direction = Annotated[
-    str, AfterValidator(matching(DIRECTION, "two language codes and a hyphen, such as de-en"))
-]
+Direction = Annotated[str, matching(DIRECTION, "two language codes and a hyphen, such as de-en")]
 Split = Literal["train", "valid", "test"]
 Format = Literal["iwslt14", "nc11", "aspec"]  # of archives: a module of synmask.pipeline.corpora each
 FileName = Annotated[
-    str, AfterValidator(matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -"))
+    str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", "a file name of letters, digits and . _ -")
 ]
-Checksum = Annotated[str, AfterValidator(matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f"))]
+Checksum = Annotated[str, matching("[0-9a-f]{64}", "a sha256: 64 digits and letters a to f")]
 Tokeniser = Literal["moses", "corenlp", "juman", "stanford", "none"]
 ONLY = {"stanford": "zh", "juman": "ja"}  # tokenisers of one language
 WITH_JARS = ("corenlp", "stanford")  # tokenisers that are programs of CoreNLP
@@ -240,3 +186,92 @@ def merge(base: Mapping, over: Mapping) -> dict:
         nested = isinstance(merged.get(key), Mapping) and isinstance(value, Mapping)
         merged[key] = merge(merged[key], value) if nested else value
     return merged
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+        defer_build=True,  # a verb that reads no configuration starts a tenth of a second earlier
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, values: Any) -> Any:
+        if cls.model_config["extra"] == "forbid":
+            check_keys(values, cls.model_fields)
+        return values
+
+    def plain(self, **how: Any) -> dict[str, Any]:
+        """As plain JSON values with sorted keys: equal settings are written as equal bytes.
+
+        Args:
+            how: for `model_dump`, such as `exclude`.
+        """
+        return json.loads(json.dumps(self.model_dump(mode="json", **how), sort_keys=True))
+
+    def under(self, other: "Section") -> Self:
+        """This section, overridden by the keys that `other` was given.
+
+        Raises:
+            ValidationError: they do not fit each other.
+        """
+        return self.model_validate(merge(self.model_dump(), other.model_dump(exclude_unset=True)))
+
+
+# Keys that several sections have, with other defaults.
+Width = Annotated[Count, Field(description="width of the embeddings and layers")]
+FeedForward = Annotated[
+    int, Field(gt=0, le=1_000_000, description="width inside feed-forward layers"), NUMBER
+]
+Heads = Annotated[Count, Field(description="attention heads, which share the width evenly")]
+Epochs = Annotated[Count, Field(description="passes over the training set, at most")]
+# from about 1 on, nothing is learned: a slip
+LearningRate = Annotated[float, Field(gt=0, le=10, description="peak of the learning rate"), NUMBER]
+Warmup = Annotated[int, Field(ge=0, lt=2**63, description="updates until this peak"), NUMBER]
+Decay = Annotated[Weight, Field(description="weight decay of Adam")]
+Dropout = Annotated[Rate, Field(description="dropout of embeddings and layers")]
+AttentionDropout = Annotated[Rate, Field(description="dropout of attention weights")]
+MaskRate = Annotated[Share, Field(description="share of tokens that are masked, and predicted")]
+Seeds = Annotated[Distinct[Seed] | None, Field(min_length=1, description="default: those of config.yaml")]
+OneSeed = Annotated[Seed, Field(description="random seed")]
+Checksums = Annotated[
+    dict[str, Checksum],
+    Field(
+        description="of each downloaded file; without one, that of the first download is recorded beside the "
+        "file, and later downloads must match it"
+    ),
+]
+
+
+def key(description: str, default: Any = ..., **bounds: Any) -> Any:
+    """A key of a section, and what it means; a class as `default` stands for its own defaults."""
+    kind = "default_factory" if callable(default) else "default"
+    return Field(**{kind: default}, description=description, **bounds)
+
+
+class Shape(Section):
+    """The width of a model, which its attention heads share evenly."""
+
+    embed_dim: Width
+    heads: Heads
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Shape":
+        if self.embed_dim % self.heads:
+            raise ValueError(f"embed_dim {self.embed_dim} is not a multiple of heads {self.heads}")
+        return self
+
+
+class Optimisation(Section):
+    """Settings of all trainings with Adam."""
+
+    max_epochs: Epochs
+    lr: LearningRate
+    warmup_updates: Warmup
+    weight_decay: Decay
+    adam_betas: tuple[Rate, Rate] = key("Adam's β₁ and β₂", (0.9, 0.98))
+    clip_norm: Weight = key("gradients are clipped to this norm; 0: they are not", 0.0)
+    precision: Literal["fp32", "fp16", "bf16"] = key("bf16 is faster on GPUs; fp16 needs one", "fp32")

@@ -5,25 +5,31 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from synmask.pipeline.config import base
+from synmask.pipeline.config.base import key
 from synmask.pipeline.config.faults import nearest
 from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.sections import Batch, Guidance, Resources
 from synmask.pipeline.tasks import TASKS
 
+Least3 = Annotated[int, Field(ge=3, lt=2**63), base.NUMBER]  # <s>, a token, </s>
+
 
 class RobertaTraining(base.Optimisation):
     """Settings that all trainings of a RoBERTa have."""
 
-    max_epochs: base.Count = 10
-    adam_eps: base.Positive = 1e-6
-    dropout: base.Rate = 0.1
-    attention_dropout: base.Rate = 0.1
+    max_epochs: base.Epochs = 10
+    adam_eps: base.Positive = key("Adam's ε", 1e-6)
+    dropout: base.Dropout = 0.1
+    attention_dropout: base.AttentionDropout = 0.1
+
+
+TotalUpdates = Annotated[base.Count, Field(description="updates until the learning rate is 0")]
 
 
 class DecayingTraining(RobertaTraining):
     """The learning rate rises for `warmup_updates`, then falls to 0 at `total_updates`."""
 
-    total_updates: base.Count
+    total_updates: TotalUpdates
 
     @model_validator(mode="after")
     def _warms_up(self) -> "DecayingTraining":
@@ -36,10 +42,10 @@ class DecayingTraining(RobertaTraining):
 class Finetuning(DecayingTraining):
     """How RoBERTa is fine-tuned; a task overrides key by key."""
 
-    sentences: base.Count = 16
+    sentences: base.Count = key("examples per batch", 16)
     lr: base.LearningRate = 1e-5
-    weight_decay: base.Weight = 0.1
-    max_tokens: Annotated[base.Count, Field(ge=3)] = 512
+    weight_decay: base.Decay = 0.1
+    max_tokens: Least3 = key("longer examples are cut", 512)
 
 
 def _known_task(name: str) -> str:
@@ -63,14 +69,18 @@ class FinetuningSettings(base.Section):
         return system
 
 
+Part = Literal["train", "dev", "dev_matched", "dev_mismatched"]
+TestPart = Literal["test", "test_matched", "test_mismatched", "ax"]
+
+
 class NluTask(Finetuning):
     """A task of language understanding: its source and its training."""
 
-    column: base.Line
-    urls: base.Distinct[base.Url] = ()
-    rows: dict[Literal["train", "dev", "dev_matched", "dev_mismatched"], base.Count] = Field(min_length=2)
-    test_urls: base.Distinct[base.Url] = ()
-    test_rows: dict[Literal["test", "test_matched", "test_mismatched", "ax"], base.Count] = {}
+    column: base.Line = key("its heading in tables")
+    urls: base.Distinct[base.Url] = key("its downloads", ())
+    rows: dict[Part, base.Count] = key("how many its parts must have", min_length=2)
+    test_urls: base.Distinct[base.Url] = key("downloads of test sets", ())
+    test_rows: dict[TestPart, base.Count] = key("of test sets, for TABLE-submission; ax: diagnostic", {})
 
     @property
     def parts(self) -> list[str]:
@@ -95,16 +105,16 @@ class GenerateTask(base.Section):
 class Benchmark(base.Section):
     """Tasks of language understanding, and the RoBERTa that is fine-tuned on them."""
 
-    title: base.Line
-    weights: base.Name
-    weights_of: dict[base.Name, base.Name] = {}
-    generate: base.Seed | None = None
-    folder: base.PathText | None = None
-    sha256: dict[str, base.Checksum] = {}
-    seeds: base.Distinct[base.Seed] | None = Field(default=None, min_length=1)
-    finetuning: dict[str, Any] = {}
-    tasks: dict[base.Name, NluTask] = Field(min_length=1)
-    resources: Resources = Field(default_factory=Resources)
+    title: base.Line = key("of the benchmark, in pages")
+    weights: base.Name = key("what is fine-tuned: one of `weights`")
+    weights_of: dict[base.Name, base.Name] = key("system: other weights", {})
+    generate: base.Seed | None = key("generate the demo's tasks, by this seed", None)
+    folder: base.PathText | None = key("your folder of the tasks: CoLA/train.tsv (or .tsv.gz), …", None)
+    sha256: base.Checksums = {}
+    seeds: base.Seeds = None
+    finetuning: dict[str, Any] = key("keys of `tasks` that all share", {})
+    tasks: dict[base.Name, NluTask] = key("GLUE's, or the demo's", min_length=1)
+    resources: Resources = key("over the common resources", Resources)
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Benchmark":
@@ -113,50 +123,52 @@ class Benchmark(base.Section):
         return self
 
 
-class RobertaSize(base.Width):
-    layers: base.Count = 12
-    embed_dim: base.Count = 768
-    ffn_dim: base.Count = 3072
-    heads: base.Count = 12
-    max_positions: Annotated[base.Count, Field(ge=3)] = 512  # <s>, a token, </s>
+class RobertaSize(base.Shape):
+    """Sizes of a RoBERTa."""
+
+    layers: base.Count = key("layers of the encoder", 12)
+    embed_dim: base.Width = 768
+    ffn_dim: base.FeedForward = 3072
+    heads: base.Heads = 12
+    max_positions: Least3 = key("tokens, with <s> and </s>", 512)
 
 
 class PretrainingSettings(RobertaTraining):
     """Pre-training by masked language modelling, until `max_epochs`."""
 
-    batch: Batch = Field(default_factory=lambda: Batch(gpus=1))
+    batch: Batch = key("the size of an update", lambda: Batch(gpus=1))
     lr: base.LearningRate = 5e-4
-    warmup_updates: base.Count = 4000
-    weight_decay: base.Weight = 0.01
-    mask_rate: base.Share = 0.15
+    warmup_updates: Annotated[base.Warmup, Field(gt=0)] = 4000
+    weight_decay: base.Decay = 0.01
+    mask_rate: base.MaskRate = 0.15
 
 
-Files = Annotated[base.Distinct[base.PathText], Field(min_length=1)]
+Texts = dict[Literal["train", "valid"], Annotated[base.Distinct[base.PathText], Field(min_length=1)]]
 
 
 class PretrainingRun(base.Section):
     """All that a pre-training depends on besides its data and seed."""
 
-    model: RobertaSize = Field(default_factory=RobertaSize)
-    training: PretrainingSettings = Field(default_factory=PretrainingSettings)
+    model: RobertaSize = key("its sizes", RobertaSize)
+    training: PretrainingSettings = key("how it is trained", PretrainingSettings)
 
 
 class GenerateText(base.Section):
     """Numbers of documents and seed of generated text."""
 
-    seed: base.Int = 1
-    train: base.Count
-    valid: base.Count
+    seed: base.OneSeed = 1
+    train: base.Count = key("training documents")
+    valid: base.Count = key("validation documents")
 
 
 class Pretrain(PretrainingRun):
     """A RoBERTa that is trained here: its text, sub-words, size and training."""
 
-    text: dict[Literal["train", "valid"], Files] = {}
-    generate: GenerateText | None = None
-    merges: base.Count = 10000
-    seed: base.Seed = 1
-    resources: Resources = Field(default_factory=Resources)
+    text: Texts = key("plain text: one sentence per line, an empty line after each document", {})
+    generate: GenerateText | None = key("instead: text from the demo's grammar", None)
+    merges: base.Count = key("operations of its byte-level BPE", 10000)
+    seed: base.OneSeed = 1
+    resources: Resources = key("what its training asks for", Resources)
 
     @model_validator(mode="after")
     def _one_text(self) -> "Pretrain":
@@ -168,39 +180,39 @@ class Pretrain(PretrainingRun):
 class Continuation(DecayingTraining):
     """Continued pre-training. The defaults are SynCLM's; its paper does not give `max_epochs`."""
 
-    batch: Batch = Field(default_factory=lambda: Batch(gpus=1, tokens=6250))
+    batch: Batch = key("the size of an update", lambda: Batch(gpus=1, tokens=6250))
     lr: base.LearningRate = 3e-5
-    total_updates: base.Count = 3_000_000
-    warmup_updates: base.Natural = 24_000
-    weight_decay: base.Weight = 0.005
-    mask_rate: base.Share = 0.15
+    total_updates: TotalUpdates = 3_000_000
+    warmup_updates: base.Warmup = 24_000
+    weight_decay: base.Decay = 0.005
+    mask_rate: base.MaskRate = 0.15
 
 
 class ContinuedRun(base.Section):
     """All that continued pre-training depends on besides its data, weights and seed."""
 
-    losses: base.Distinct[Literal["phrase", "tree"]] = ("phrase", "tree")
-    training: Continuation = Field(default_factory=Continuation)
+    losses: base.Distinct[Literal["phrase", "tree"]] = key("SynCLM's; []: a control", ("phrase", "tree"))
+    training: Continuation = key("how they are trained", Continuation)
 
 
 class Continued(ContinuedRun):
     """Weights that are pre-trained further on parsed sentences."""
 
-    weights: base.Name
-    parses: dict[Literal["train", "valid"], Files] = Field(min_length=2)
-    max_tokens: base.Count = 512
-    seed: base.Seed = 1
-    resources: Resources = Field(default_factory=Resources)
+    weights: base.Name = key("those to start from: one of `weights`")
+    parses: Texts = key("parsed: prefixes of .text, .tokens, .trees and .heads", min_length=2)
+    max_tokens: base.Count = key("of a sentence", 512)
+    seed: base.OneSeed = 1
+    resources: Resources = key("what their training asks for", Resources)
 
 
 class WeightsSource(base.Section):
     """Where a pre-trained RoBERTa comes from: one of four."""
 
-    url: base.Url | None = None
-    sha256: dict[str, base.Checksum] = {}
-    huggingface: base.PathText | None = None
-    pretrain: Pretrain | None = None
-    continued: Continued | None = None
+    url: base.Url | None = key("where a RoBERTa in Hugging Face's format is downloaded from", None)
+    sha256: base.Checksums = {}
+    huggingface: base.PathText | None = key("a folder of yours in this format (docs/nlu.md)", None)
+    pretrain: Pretrain | None = key("your own, trained on plain text", None)
+    continued: Continued | None = key("other weights, trained further on parsed sentences", None)
 
     @model_validator(mode="after")
     def _one_origin(self) -> "WeightsSource":

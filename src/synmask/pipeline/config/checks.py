@@ -9,19 +9,20 @@ from pydantic import ValidationError
 
 from synmask.pipeline.config.base import looks, sides
 from synmask.pipeline.config.faults import Fault, check_known, first_fault, validated
-from synmask.pipeline.config.guides import GUIDES
-from synmask.pipeline.config.nlu_checks import check_benchmark_table, check_benchmarks, check_weights
+from synmask.pipeline.config.guides import ROBERTAS
 from synmask.pipeline.config.published import Published
-from synmask.pipeline.config.schema import Config
-from synmask.pipeline.config.sections import Corpus, Experiment
+from synmask.pipeline.config.schema import PARSED, Config
+from synmask.pipeline.config.sections import Experiment, Table
+from synmask.pipeline.config.sweeps import complete
 from synmask.pipeline.config.table_plan import BASELINES, label_of
 from synmask.pipeline.languages import known_as
+from synmask.pipeline.tasks import GENERATED, GLUE
 
-# Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 # Rows of tables and figures beside those of systems.
 BY_THEMSELVES = (
     "gold", "right-branching", "left-branching", "balanced", "random", "oracle", *BASELINES.values(),
 )  # fmt: skip
+# Folders beside those of corpora and benchmarks, beside those of systems, and beside the Snakefile.
 RESULTS = {"benchmarks", "figures", "logs", "tables", "weights"}
 DIRECTION = {"benchmarks", "bin", "bpe", "clean", "logs", "syntax", "text", "tokens"}
 PROJECT = {
@@ -37,54 +38,53 @@ RESERVED = {
 
 
 def check(config: Config, published: Published) -> None:
-    """Check everything that no section can check by itself; later checks rely on those before them.
+    """Complete a configuration, and check all that no section can check by itself.
+
+    Later checks rely on those before them.
 
     Raises:
         Fault: the first entry that cannot work.
     """
-    check_options(config)
-    check_names(config)
-    check_weights(config)
-    check_benchmarks(config)
-    check_tables(config, published)
-    check_folders(config)
-    check_corpora(config)
-    check_runs(config)
-    check_labels(config, published)
+    _check_options(config)
+    complete(config)
+    _check_names(config)
+    for name, entry in config.plain_experiments.items():
+        _check_experiment(config, published, ("experiments", name), entry)
+    _check_language_understanding(config)
+    for name, table in config.tables.items():
+        _check_table(config, published, ("tables", name), table)
+    _check_folders(config)
+    _check_corpora(config)
+    _check_checksums(config)
+    _check_trainings(config)
+    _check_labels(config, published)
 
 
-def check_options(config: Config) -> None:
-    """Every system's guide must exist and have its options, and those that a corpus lays over them."""
-    for name, system in config.systems.items():
-        check_known(("systems", name, "guide"), "guide", system.guide, GUIDES)
-        validated(system.kind, system.options, ("systems", name, "options"))
+def _check_options(config: Config) -> None:
+    """A system's guide must have the options that a corpus lays over the system's."""
     for corpus, entry in config.corpora.items():
         for name, directions in entry.options.items():
             path = ("corpora", corpus, "options", name)
             check_known(path, "system", name, config.systems)
-            for direction, options in directions.items():
+            for direction, own in directions.items():
                 system = config.systems[name]
-                validated(system.kind, {**system.options, **options}, (*path, direction))
+                validated(system.kind, {**system.options, **own}, (*path, direction))
 
 
-def check_names(config: Config) -> None:
-    """The names of targets, mirrors, experiments and what these run must exist."""
+def _check_names(config: Config) -> None:
+    """The names of targets, mirrors, and members of groups must exist."""
     for position, target in enumerate(config.targets):
         check_known(("targets", position), "experiment", target, config.named_targets)
     for name in config.mirrors:
         check_known(("mirrors", name), "download", name, config.downloaded)
-    for name, experiment in config.experiments.items():
-        path = ("experiments", name)
-        if isinstance(experiment, Experiment):
-            _check_experiment(config, path, experiment)
-            continue
-        for member in experiment:
-            check_known(path, "experiment", member, {**config.experiments, **config.tables})
+    for name, group in config.experiments.items():
+        for member in group if isinstance(group, list) else ():
+            check_known(("experiments", name), "experiment", member, {**config.experiments, **config.tables})
             if isinstance(config.experiments.get(member), list):
-                raise Fault(path, f"{member!r} is a list itself; name its experiments")
+                raise Fault(("experiments", name), f"{member!r} is a list itself; name its experiments")
 
 
-def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> None:
+def _check_experiment(config: Config, published: Published, path: tuple, experiment: Experiment) -> None:
     """The corpus, systems and languages of an experiment must exist, and the trees that its tables need."""
     check_known((*path, "corpus"), "corpus", experiment.corpus, config.corpora)
     languages = config.corpora[experiment.corpus].languages
@@ -93,8 +93,8 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
         _check_system(config, path, experiment, system)
     for direction in experiment.directions:
         source, target = sides(direction)
-        check_known((*path, "directions"), "language", source, languages)
-        check_known((*path, "directions"), "language", target, languages)
+        for language in (source, target):
+            check_known((*path, "directions"), "language", language, languages)
         if source == target:
             raise Fault((*path, "directions"), f"from {source} to {target}: give two languages")
         if known_as(target, ["ko"]) and not find_spec("mecab_ko"):
@@ -107,6 +107,10 @@ def _check_experiment(config: Config, path: tuple, experiment: Experiment) -> No
             if config.gold_trees(experiment.corpus, "valid", source) is None:
                 lacks = f"corpus {experiment.corpus!r} has no `trees` of {source}"
                 raise Fault((*path, "tables"), f"{lacks}; give it some, or leave 'parsing' out")
+    for peer in experiment.peers:
+        check_known((*path, "peers"), "published system", peer, published.systems)
+        if peer in experiment.systems:
+            raise Fault((*path, "peers"), f"{peer!r} is among the systems; leave it out of one of them")
 
 
 def _check_system(config: Config, path: tuple, experiment: Experiment, system: str) -> None:
@@ -132,54 +136,106 @@ def _check_system(config: Config, path: tuple, experiment: Experiment, system: s
             raise Fault(path, f"system {system!r} reads {what}; {lacks}")
         options = config.options(corpus, direction, system)
         for key, there in (("heads", model.heads), ("layers", model.encoder_layers)):
-            guided = getattr(options, key, None) or 0
-            if guided > there:
+            if (guided := getattr(options, key, None) or 0) > there:
                 what = f"{guided} {key}, the model of corpus {corpus!r} has {there}"
                 raise Fault(path, f"system {system!r} guides {what}")
 
 
-def check_tables(config: Config, published: Published) -> None:
-    """Tables have names of their own, and rows and columns that something fills."""
-    for name, entry in config.plain_experiments.items():
-        path = ("experiments", name, "peers")
-        for peer in entry.peers:
-            check_known(path, "published system", peer, published.systems)
-            if peer in entry.systems:
-                raise Fault(path, f"{peer!r} is among the systems; leave it out of one of them")
-    for name, table in config.tables.items():
-        path = ("tables", name)
-        for experiment in table.experiments:
-            check_known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
-        run = {system for name in table.experiments for system in config.plain_experiments[name].systems}
-        for system in table.systems:
-            check_known((*path, "systems"), "system", system, {**config.systems, **published.systems})
-            if table.experiments and system not in {*run, *published.systems}:
-                what = f"system {system!r} is in none of the table's experiments, nor in {config.published}"
-                raise Fault((*path, "systems"), f"{what}; leave it out")
-        if table.benchmark:
-            check_benchmark_table(config, path, table)
+def _check_language_understanding(config: Config) -> None:
+    """Weights start from others that exist; benchmarks have weights, and tasks that come from somewhere."""
+    for name, entry in config.weights.items():
+        if entry.continued is not None:
+            path, other = ("weights", name, "continued", "weights"), entry.continued.weights
+            check_known(path, "weights", other, config.weights)
+            if config.weights[other].continued is not None:
+                raise Fault(path, f"weights {other!r} are `continued` themselves; start from those before")
+    for name, entry in config.benchmarks.items():
+        path = ("benchmarks", name)
+        check_known((*path, "weights"), "weights", entry.weights, config.weights)
+        for system, weights in entry.weights_of.items():
+            check_known((*path, "weights_of"), "system", system, config.systems)
+            check_known((*path, "weights_of", system), "weights", weights, config.weights)
+        columns: dict[str, str] = {}
+        for task, values in entry.tasks.items():
+            here, known = (*path, "tasks", task), GLUE if entry.generate is None else GENERATED
+            check_known(here, "task", task, known)
+            if known is GLUE and entry.folder is None and not values.urls:
+                raise Fault(here, "give `urls`, or the benchmark's `folder`")
+            if "train" not in values.rows:
+                raise Fault((*here, "rows"), "no number of rows for train")
+            if (other := columns.setdefault(values.column, task)) != task:
+                what = f"{values.column!r} is that of {other!r}; give it its own"
+                raise Fault((*here, "column"), what)
 
 
-def check_folders(config: Config) -> None:
+def _check_table(config: Config, published: Published, path: tuple, table: Table) -> None:
+    """A table has rows and columns that something fills."""
+    if table.benchmark:
+        check_known((*path, "benchmark"), "benchmark", table.benchmark, config.benchmarks)
+        for task in table.tasks or ():
+            check_known((*path, "tasks"), "task", task, config.benchmarks[table.benchmark].tasks)
+    for experiment in table.experiments:
+        check_known((*path, "experiments"), "experiment", experiment, config.plain_experiments)
+    path, runs = (*path, "systems"), [config.plain_experiments[name].systems for name in table.experiments]
+    for system in table.systems:
+        check_known(path, "system", system, {**config.systems, **published.systems})
+        if runs and system not in {*published.systems}.union(*runs):
+            what = f"system {system!r} is in none of the table's experiments, nor in {config.published}"
+            raise Fault(path, f"{what}; leave it out")
+        if table.benchmark and system in config.systems:
+            _check_roberta(config, path, system, table.benchmark)
+        if table.benchmark and system in BASELINES:
+            raise Fault(path, f"{system!r} is a trivial baseline's name; take another")
+    parsed = table.benchmark and config.benchmarks[table.benchmark].generate is None
+    if parsed and config.reads_words(table) and PARSED not in config.corenlp.languages:
+        what = f"a system here reads a parser's words, and corenlp.languages has no {PARSED!r}"
+        raise Fault(path, f"{what}; leave it out, or say how to parse")
+
+
+def _check_roberta(config: Config, path: tuple, name: str, benchmark: str) -> None:
+    """A system of a benchmark needs no more than RoBERTa's own tokens, or the parses of its tasks.
+
+    RoBERTa must have the layers that it guides, and weights of its own the vocabulary of the benchmark's.
+    """
+    system, entry = config.systems[name], config.benchmarks[benchmark]
+    options, pretrain = system.guide_options, config.weights[entry.weights].pretrain
+    unread = "which fine-tuning does not read; leave it out"
+    for wrong, words in (
+        (not options.fits_roberta, f"cannot be a RoBERTa, which takes {ROBERTAS}; leave it out"),
+        (system.mlm_weight == "corpus", "has mlm_weight: corpus; a benchmark has none, give a number"),
+        (system.left_pad_source, f"has `left_pad_source`, {unread}"),
+        (system.training.model_fields_set, f"has `training`, {unread}"),
+        (system.model.model_fields_set, "has `model`, but its weights have their sizes; leave it out"),
+    ):
+        if wrong:
+            raise Fault(path, f"system {name!r} {words}")
+    guided = getattr(options, "layers", 0)
+    if pretrain and guided > pretrain.model.layers:
+        what = f"guides {guided} layers, weights {entry.weights!r} have {pretrain.model.layers}"
+        raise Fault(path, f"system {name!r} {what}")
+    if name in entry.weights_of:
+        continued = config.weights[entry.weights_of[name]].continued
+        if continued is None or continued.weights != entry.weights:
+            what = f"starts from {entry.weights_of[name]!r}, which does not continue {entry.weights!r}"
+            advice = f"leave it out, or give others in benchmarks.{benchmark}.weights_of"
+            raise Fault(path, f"system {name!r} {what}; {advice}")
+
+
+def _check_folders(config: Config) -> None:
     """Reject names of folders, names given twice, and a data_dir that contains other files."""
     for section, reserved in RESERVED.items():
         for name in getattr(config, section):
             if name in reserved or (section == "systems" and name.removeprefix("seed").isdigit()):
-                raise Fault(
-                    (section, name), "a folder has this name, of results or the project; take another"
-                )
-    sources = [
-        (section, name)
-        for section in ("weights", "corpora", "benchmarks")
-        for name in getattr(config, section)
-    ]
-    _check_taken("weights, a corpus or a benchmark", [(path, path[1]) for path in sources])
+                what = "a folder has this name, of results or the project; take another"
+                raise Fault((section, name), what)
+
+    def named(*sections: str) -> list[tuple[tuple, str]]:
+        return [((section, name), name) for section in sections for name in getattr(config, section)]
+
+    _check_taken("weights, a corpus or a benchmark", named("weights", "corpora", "benchmarks"))
     made = [(("experiments", name), f"{name}-parsing") for name in config.experiments]
-    tables = {name: table for name, table in config.tables.items() if table.benchmark}
-    made += [(("tables",), f"{n}-{task}") for n, table in tables.items() for task in config.tasks_of(table)]
-    made += [
-        ((section, name), name) for section in ("experiments", "tables") for name in getattr(config, section)
-    ]
+    made += [(("tables",), name) for name in config.single_tables]
+    made += named("experiments", "tables")
     _check_taken("another target, or the table of its trees or of one task,", made)
     here, data = Path.cwd(), Path(os.path.abspath(config.data_dir))
     first = data.relative_to(here).parts[:1] if here in data.parents else ()
@@ -197,73 +253,64 @@ def _check_taken(what: str, named: Iterable[tuple[tuple, str]]) -> None:
         seen.add(name)
 
 
-def check_corpora(config: Config) -> None:
-    """A corpus' settings must refer to directions, sentences and downloads that it has."""
+def _check_corpora(config: Config) -> None:
+    """A corpus' settings must refer to directions and sentences that it has."""
     for name, corpus in config.corpora.items():
-        path = ("corpora", name)
+        path, own = ("corpora", name), corpus.training.mlm_weight
         for system, directions in corpus.options.items():
-            _check_directions(corpus, (*path, "options", system), directions)
-        own = corpus.training.mlm_weight
+            _check_directions(corpus.languages, (*path, "options", system), directions)
         if isinstance(own, dict) and own != config.training.mlm_weight:
-            _check_directions(corpus, (*path, "training", "mlm_weight"), own)
+            _check_directions(corpus.languages, (*path, "training", "mlm_weight"), own)
         valid = corpus.generate.valid if corpus.generate else corpus.pairs.get("valid")
         most = valid[1] if isinstance(valid, tuple) else valid
         if corpus.sentence and most and corpus.sentence > most:
             what = f"there is no sentence {corpus.sentence}: the validation set has {most}"
             raise Fault((*path, "sentence"), what)
-        # also files of the corpus it is based on, whose checksums it has
-        sharing = [(n, c) for n, c in config.corpora.items() if c.download == corpus.download]
-        files = [file for n, one in sharing for file in config.downloads(n, one.languages)]
-        _check_sums((*path, "sha256"), corpus.sha256, files)
-    for name, weights in config.weights.items():
-        _check_sums(("weights", name, "sha256"), weights.sha256, config.weights_sources(name))
-    for name, benchmark in config.benchmarks.items():
-        urls = [url for task in benchmark.tasks.values() for url in task.urls]
-        _check_sums(("benchmarks", name, "sha256"), benchmark.sha256, urls)
 
 
-def _check_directions(corpus: Corpus, path: tuple, directions: Iterable[str]) -> None:
-    known = [f"{a}-{b}" for a in corpus.languages for b in corpus.languages if a != b]
+def _check_directions(languages: Iterable[str], path: tuple, directions: Iterable[str]) -> None:
+    known = [f"{a}-{b}" for a in languages for b in languages if a != b]
     for direction in directions:
         check_known((*path, direction), "direction", direction, known)
 
 
-def _check_sums(path: tuple, sums: Iterable[str], downloads: Iterable[str]) -> None:
-    """Reject a checksum of a file that is not among these paths or URLs: it would never be compared."""
-    files = [*map(os.path.basename, downloads)]
-    for name in sums:
-        check_known((*path, name), "download", name, files)
+def _check_checksums(config: Config) -> None:
+    """Reject a checksum of a file that is not downloaded: it would never be compared."""
+    for section in ("corpora", "weights", "benchmarks"):
+        for name, entry in getattr(config, section).items():
+            files = config.origins.get(entry.download if section == "corpora" else name, {})
+            for file in entry.sha256:
+                check_known((section, name, "sha256", file), "download", file, files)
 
 
-def check_runs(config: Config) -> None:
+def _check_trainings(config: Config) -> None:
     """Every training of an experiment needs a share of the MLM loss, and the epochs that make its model."""
     for name, entry in config.plain_experiments.items():
-        path = ("corpora", entry.corpus, "training")
+        corpus = ("corpora", entry.corpus, "training")
         weight = config.corpora[entry.corpus].training.mlm_weight
         for system in entry.systems:
-            training = config.training_of(entry.corpus, system)
+            training, row = config.training_of(entry.corpus, system), config.systems[system]
+            own = ("systems", system, "training")
             if training.kept > training.max_epochs:
-                own = config.systems[system].training.model_fields_set & {"average", "max_epochs"}
-                where = ("systems", system, "training") if own else path
+                path = own if row.training.model_fields_set & {"average", "max_epochs"} else corpus
                 what = f"{training.average} epochs to average, but only {training.max_epochs} trained"
-                raise Fault((*where, "average"), what)
+                raise Fault((*path, "average"), what)
             if training.checkpoint == "best-bleu" and not training.validate_bleu:
-                own = "checkpoint" in config.systems[system].training.model_fields_set
-                where = ("systems", system, "training") if own else path
-                raise Fault((*where, "checkpoint"), "best-bleu needs a validate_bleu above 0")
-            lacking = [d for d in entry.directions if isinstance(weight, dict) and d not in weight]
-            if lacking and config.systems[system].mlm_weight == "corpus":
+                path = own if "checkpoint" in row.training.model_fields_set else corpus
+                raise Fault((*path, "checkpoint"), "best-bleu needs a validate_bleu above 0")
+            lacking = [one for one in entry.directions if isinstance(weight, dict) and one not in weight]
+            if lacking and row.mlm_weight == "corpus":
                 what = f"no value for {lacking[0]}, which experiment {name!r} needs"
-                raise Fault((*path, "mlm_weight"), what)
+                raise Fault((*corpus, "mlm_weight"), what)
 
 
-def check_labels(config: Config, published: Published) -> None:
+def _check_labels(config: Config, published: Published) -> None:
     """Rows of a table or figure must have different labels."""
-    rows = {
-        ("experiments", n): (*entry.systems, *entry.peers) for n, entry in config.plain_experiments.items()
-    }
-    rows |= {("tables", name): table.systems for name, table in config.tables.items()}
-    for path, systems in rows.items():
+    rows = [
+        *((("experiments", n), (*one.systems, *one.peers)) for n, one in config.plain_experiments.items()),
+        *((("tables", name), table.systems) for name, table in config.tables.items()),
+    ]
+    for path, systems in rows:
         seen = {looks(row): "a row that stands there by itself" for row in BY_THEMSELVES}
         for system in systems:
             label = " ".join(label_of(config, published, system).split())

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from synmask.pipeline.config.yaml_source import holds
 from synmask.pipeline.files import without_passwords
 
 S = TypeVar("S", bound=BaseModel)
@@ -42,6 +41,7 @@ WORDS = {
     "value_error": "{error}",
 }
 UNKNOWN = "unknown_key"
+MISSING = object()
 MISMATCH = ("model_type", "dict_type", "list_type", "tuple_type", "int_type", "float_type", "string_type")
 
 
@@ -53,17 +53,20 @@ class Fault(Exception):
         super().__init__(what)
 
 
-class NameFault(Fault):
-    """An unknown name, and the nearest known one."""
-
-    def __init__(self, path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
-        super().__init__(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
-
-
 def check_known(path: tuple, kind: str, name: object, known: Iterable[str]) -> None:
-    """Raise a `NameFault` unless the value at `path`, the name of a `kind`, is known."""
-    if name not in known:
-        raise NameFault(path, kind, name, known)
+    """Raise a Fault with the nearest known name unless `name`, of a `kind`, is known."""
+    if name not in (known := [*known]):
+        raise Fault(path, f"unknown {kind} {name!r}{nearest(str(name), known)}")
+
+
+def value_at(values: Any, path: Iterable) -> Any:
+    """The value at `path` in nested mappings and lists; `MISSING` if there is none."""
+    for part in path:
+        there = range(len(values)) if isinstance(values, list | tuple) else values
+        if not isinstance(there, range | Mapping) or part not in there:
+            return MISSING
+        values = values[part]
+    return values
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -131,7 +134,7 @@ def _path(fault: Mapping[str, Any], values: Any) -> tuple:
     """Where a fault lies, without pydantic's own names for branches of a union and for keys."""
     path: tuple = ()
     for part in fault["loc"]:
-        if holds(values, (*path, part)):
+        if value_at(values, (*path, part)) is not MISSING:
             path = (*path, part)
     return (*path, fault["loc"][-1]) if fault["type"] == "missing" else path
 

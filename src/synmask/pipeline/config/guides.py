@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from synmask import options as own
-from synmask.pipeline.config.base import Count, Rate, Section, Weight, number
+from synmask.pipeline.config.base import Count, Rate, Section, Weight, key, number
 
 
 class GuideOptions(Section):
@@ -50,9 +50,9 @@ class NoOptions(GuideOptions):
 class TemplateCut(Section):
     """How a tree is cut to a template: at the depth min(max(ratio · words, least), most)."""
 
-    ratio: Weight = 0.15
-    least: Count = 3
-    most: Count = 6
+    ratio: Weight = key("depth of a template per word", 0.15)
+    least: Count = key("least depth", 3)
+    most: Count = key("greatest depth", 6)
 
     @model_validator(mode="after")
     def _ordered(self) -> "TemplateCut":
@@ -66,7 +66,7 @@ class TemplatesOptions(TemplateCut, GuideOptions):
 
     templates = True
 
-    without: Rate = 0.5
+    without: Rate = key("share of training pairs that are translated without a template", 0.5)
 
 
 def _section(options: type[own.GuideOptions]) -> type[GuideOptions]:
@@ -92,3 +92,14 @@ GUIDES: dict[str, type[GuideOptions]] = {
 
 _PLAIN = ", ".join(f"`{name}`" for name, kind in GUIDES.items() if kind.roberta and name != "grammar")
 ROBERTAS = f"guide {_PLAIN}, or `grammar` with bpe: none"  # for messages
+
+
+def options_by_guide(schema: dict[str, Any]) -> None:
+    """Say in the JSON schema of systems which options each guide has."""
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"guide": {"const": name}}, "required": ["guide"]},
+            "then": {"properties": {"options": kind.model_json_schema()}},
+        }
+        for name, kind in GUIDES.items()
+    ]

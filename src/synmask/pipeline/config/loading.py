@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from synmask.pipeline.config.base import Section, merge
-from synmask.pipeline.config.blame import cause
+from synmask.pipeline.config.blame import COMMON, fault
 from synmask.pipeline.config.checks import check
-from synmask.pipeline.config.faults import Fault, NameFault, nearest, validated
+from synmask.pipeline.config.faults import Fault, check_known, nearest, validated
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import Config
 from synmask.pipeline.config.sections import SPLITS
-from synmask.pipeline.config.sweeps import expand_sweeps
-from synmask.pipeline.config.yaml_source import COMMON, file_of, inherited_from, read_yaml, where
+from synmask.pipeline.config.yaml_source import read_yaml
 from synmask.pipeline.files import UserError
 
 S = TypeVar("S", bound=Section)
@@ -60,7 +59,7 @@ def load(values: Mapping[str, Any], files: Iterable[str | Path] = ("config.yaml"
     try:
         return _checked(values)
     except Fault as found:
-        raise UserError(_blamed(found, values, files)) from None
+        raise fault(found, values, files, _checked) from None
     except RecursionError:
         raise UserError(f"{', '.join(files)}: an alias (*name) stands inside what it names") from None
 
@@ -96,30 +95,11 @@ def _checked(values: Mapping[str, Any]) -> Config:
     Raises:
         Fault: the first that was found.
     """
-    config = validated(Config, _inherit(expand_sweeps(values)))
+    config = validated(Config, _inherit(values))
     if not os.path.isfile(config.published):
         raise Fault(("published",), f"{config.published}: no such file")
     check(config, read_published(config.published))
     return config
-
-
-def _blamed(found: Fault, values: Mapping[str, Any], files: list[str]) -> str:
-    """A fault with its place, and that of the user's key that causes it if the project's files show it."""
-    sources = {file: read_yaml(file) for file in files}
-    place, written = where(found.path, values, sources), inherited_from(found.path, values)
-    project = files[: max((n for n, file in enumerate(files) if file == files[0]), default=-1) + 1]
-    if file_of(written, values, sources) in project:
-        key = cause(found, values, read_all(project), _checked)
-        if key[: len(written)] == written:  # the fault is that of a section
-            place = f"{file_of(key, values, sources)}: {'.'.join(map(str, written))}" if key else place
-        elif key:
-            place = f"{where(key, values, sources)}, against {place}"
-    return f"{place}: {found}"
-
-
-def fault(path: tuple, what: str, values: Mapping[str, Any], files: Iterable[str | Path]) -> UserError:
-    """The one line that says what is wrong with the value at `path`, and in which file."""
-    return UserError(f"{where(path, values, {str(file): read_yaml(file) for file in files})}: {what}")
 
 
 def read_published(path: str | Path) -> Published:
@@ -137,7 +117,7 @@ def read_section(path: str | Path, kind: type[S]) -> S:
     try:
         return validated(kind, values)
     except Fault as found:
-        raise fault(found.path, str(found), values, [path]) from None
+        raise fault(found, values, [path]) from None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -169,8 +149,7 @@ def _inherit_corpus(name: str, corpora: Mapping, common: Mapping, chain: tuple[s
     path = ("corpora", name, "based_on")
     if base in (*chain, name):
         raise Fault(path, f"{base!r} is itself based on {name!r}; break the circle")
-    if not isinstance(base, str) or base not in corpora:
-        raise NameFault(path, "corpus", base, map(str, corpora))
+    check_known(path, "corpus", base, map(str, corpora))
     if not isinstance(corpora[base], Mapping):
         raise Fault(("corpora", base), "must be keys and values")
     inherited = dict(_inherit_corpus(base, corpora, common, (*chain, name)))

@@ -5,18 +5,16 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from synmask.pipeline.config.base import Distinct, Line, Metric, Name, Section, matching
 
 # A number exactly as printed, with or without a standard deviation: "34.71 ± 0.12".
 Printed = Annotated[
     str,
-    AfterValidator(
-        matching(r"-?\d+(\.\d+)?( ± \d+(\.\d+)?)?", 'a printed number in quotes, such as "34.71 ± 0.12"')
-    ),
+    matching(r"-?\d+(\.\d+)?( ± \d+(\.\d+)?)?", 'a printed number in quotes, such as "34.71 ± 0.12"'),
 ]
-Paper = Annotated[Line, AfterValidator(matching(r".*\d{4}.*", "authors, a year and where it appeared"))]
+Paper = Annotated[Line, matching(r".*\d{4}.*", "authors, a year and where it appeared")]
 Row = tuple[Printed | None, ...]
 
 

@@ -5,46 +5,18 @@ Slices are JSON with sorted keys, so that a change reruns only the steps that it
 
 import itertools
 import json
+import os
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from synmask.pipeline.config.base import (
-    WITH_JARS,
-    Distinct,
-    Mirror,
-    Name,
-    PathText,
-    Section,
-    Seed,
-    SystemName,
-    distinct,
-    merge,
-)
-from synmask.pipeline.config.benchmarks import (
-    Benchmark,
-    Finetuning,
-    FinetuningSettings,
-    NluTask,
-    WeightsSource,
-)
+from synmask.pipeline.config import base, sections
+from synmask.pipeline.config import benchmarks as nlu
+from synmask.pipeline.config.base import key
 from synmask.pipeline.config.guides import GuideOptions, TemplateCut
-from synmask.pipeline.config.sections import (
-    SPLITS,
-    CoreNLP,
-    Corpus,
-    Decoding,
-    Experiment,
-    Model,
-    ParserSettings,
-    Resources,
-    RunSettings,
-    System,
-    Table,
-    Training,
-)
+from synmask.pipeline.config.sections import SPLITS, Experiment, Table
 from synmask.pipeline.files import UserError
 from synmask.pipeline.languages import known_as
 from synmask.pipeline.paths import CORPUS, PAIR, TASK, filled
@@ -56,35 +28,34 @@ HUGGINGFACE = ("config.json", "model.safetensors", "vocab.json", "merges.txt")
 GLUE_FOLDERS = {"cola": "CoLA"}  # the others are in capitals
 
 
-class Config(Section):
-    targets: Distinct[Name] = Field(min_length=1)
-    data_dir: PathText = "data"
-    mirrors: dict[Name, Mirror] = {}
-    seeds: Distinct[Seed] = Field(min_length=1)
-    training: Training = Field(default_factory=Training)
-    decoding: Decoding = Field(default_factory=Decoding)
-    resources: Resources = Field(default_factory=Resources)
-    corenlp: CoreNLP = Field(default_factory=CoreNLP)
-    systems: dict[SystemName, System]
-    corpora: dict[Name, Corpus]
-    weights: dict[Name, WeightsSource] = {}
-    benchmarks: dict[Name, Benchmark] = {}
-    experiments: dict[Name, Experiment | Annotated[list[Name], AfterValidator(distinct), Field(min_length=1)]]
-    tables: dict[Name, Table] = {}
-    published: PathText = "workflow/published.yaml"
-    partial: bool = False
+Group = Annotated[list[base.Name], AfterValidator(base.distinct), Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _rows(self) -> "Config":
-        """A table without systems shows those of its experiments."""
-        for name, table in self.tables.items():
-            if table.systems is None:
-                entries = (self.experiments.get(one) for one in table.experiments)
-                rows = dict.fromkeys(
-                    system for one in entries if isinstance(one, Experiment) for system in one.systems
-                )
-                self.tables[name] = table.model_copy(update={"systems": tuple(rows)})
-        return self
+
+class Config(base.Section):
+    """Every key of config.yaml, of config/*.yaml, and of files that are laid over them."""
+
+    targets: base.Distinct[base.Name] = key("experiments and tables that `snakemake` builds", min_length=1)
+    data_dir: base.PathText = key("the folder of downloads, apart from results/", "data")
+    mirrors: dict[base.Name, base.Mirror] = key(
+        "download: a folder or URL with its files, {multi30k: /data/multi30k}", {}
+    )
+    seeds: base.Distinct[base.Seed] = key("of initial weights, batches, dropout and masking", min_length=1)
+    training: sections.Training = key("of all corpora, which override key by key", sections.Training)
+    decoding: sections.Decoding = key("likewise", sections.Decoding)
+    resources: sections.Resources = key("likewise", sections.Resources)
+    corenlp: sections.CoreNLP = key("the parser behind `trees: corenlp`", sections.CoreNLP)
+    systems: dict[base.SystemName, sections.System] = key("the rows of tables")
+    corpora: dict[base.Name, sections.Corpus] = key("parallel text, and how it is prepared and trained on")
+    weights: dict[base.Name, nlu.WeightsSource] = key("RoBERTas to fine-tune (docs/nlu.md)", {})
+    benchmarks: dict[base.Name, nlu.Benchmark] = key("tasks of language understanding (docs/nlu.md)", {})
+    experiments: dict[base.Name, Experiment | Group] = key(
+        "targets; a list of experiments and tables is one, too"
+    )
+    tables: dict[base.Name, Table] = key(
+        "targets that read the runs of several experiments, or benchmarks", {}
+    )
+    published: base.PathText = key("the papers' numbers, beside ours in tables", "workflow/published.yaml")
+    partial: bool = key("build only tables, from the runs that exist", False)
 
     @cached_property
     def plain_experiments(self) -> dict[str, Experiment]:
@@ -162,7 +133,7 @@ class Config(Section):
         if entry.folder is not None:
             return [f"{entry.folder.rstrip('/')}/{GLUE_FOLDERS.get(task, task.upper())}"]
         urls = (*entry.tasks[task].urls, *(entry.tasks[task].test_urls if test else ()))
-        return [f"{self.data_dir}/{benchmark}/{_file(url)}" for url in urls]
+        return [f"{self.data_dir}/{benchmark}/{os.path.basename(url)}" for url in urls]
 
     def task_sentences(self, benchmark: str, task: str, *, test: bool = False) -> int:
         """The number of sentences in all parts of a task, or in its test sets, duplicates counted."""
@@ -197,17 +168,41 @@ class Config(Section):
         """The codes of all corpora's languages."""
         return {language for corpus in self.corpora.values() for language in corpus.languages}
 
+    @cached_property
+    def origins(self) -> dict[str, dict[str, str | None]]:
+        """Download → its files and their URLs (None: licensed, from a folder of the user's)."""
+
+        def below(folder: str | None, files: Iterable[str]) -> dict[str, str | None]:
+            return {file: folder and f"{folder}/{file}" for file in files}
+
+        found = {"corenlp": below(self.corenlp.url, self.corenlp.sha256)}
+        for name, weights in self.weights.items():
+            found[name] = below(weights.url, HUGGINGFACE if weights.url else ())
+        for name, entry in self.benchmarks.items():
+            urls = (url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls))
+            found[name] = {os.path.basename(url): url for url in urls}
+        for name, corpus in self.corpora.items():  # those with one download have one URL
+            files = map(os.path.basename, self.downloads(name, corpus.languages))
+            found.setdefault(corpus.download, {}).update(below(corpus.url, files))
+        return {name: files for name, files in found.items() if files or name == "corenlp"}
+
+    def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
+        """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
+        entries = [self.corenlp] if download == "corenlp" else []
+        entries += [part[download] for part in (self.weights, self.benchmarks) if download in part]
+        entries += [corpus for corpus in self.corpora.values() if corpus.download == download]
+        sums = (entry.sha256[file] for entry in entries if file in entry.sha256)
+        return self.origins[download].get(file), next(sums, None)
+
     @property
     def downloaded(self) -> set[str]:
         """Names under which files are downloaded: of corpora, benchmarks and weights, and CoreNLP's."""
-        corpora = {c.download for c in self.corpora.values() if c.url or c.format}
-        tasks = {name for name, entry in self.benchmarks.items() if any(t.urls for t in entry.tasks.values())}
-        return {"corenlp"} | corpora | tasks | {name for name, entry in self.weights.items() if entry.url}
+        return {*self.origins}
 
-    @cached_property
-    def all_tables(self) -> dict[str, Table]:
-        """The entries of `tables`, and for each benchmark table one table per task, named TABLE-TASK."""
-        single = {
+    @property
+    def single_tables(self) -> dict[str, Table]:
+        """For each benchmark table one table per task, named TABLE-TASK."""
+        return {
             f"{name}-{task}": table.model_copy(
                 update={"tasks": (task,), "title": f"{table.title}: {entry.column}"}
             )
@@ -215,55 +210,41 @@ class Config(Section):
             if table.benchmark in self.benchmarks
             for task, entry in self.tasks_of(table).items()
         }
-        return {**self.tables, **single}
 
-    def tasks_of(self, table: Table) -> dict[str, NluTask]:
+    @cached_property
+    def all_tables(self) -> dict[str, Table]:
+        """The entries of `tables`, and those of single tasks."""
+        return self.tables | self.single_tables
+
+    def tasks_of(self, table: Table) -> dict[str, nlu.NluTask]:
         """The tasks that a table shows, in their order."""
         tasks = self.benchmarks[table.benchmark].tasks
         return {name: task for name, task in tasks.items() if table.tasks is None or name in table.tasks}
 
-    def nlu_settings(self, benchmark: str, task: str, system: str) -> FinetuningSettings:
+    def nlu_settings(self, benchmark: str, task: str, system: str) -> nlu.FinetuningSettings:
         """The settings of a fine-tuning: the task's training, and the system."""
         row, entry = self.systems[system], self.benchmarks[benchmark].tasks[task]
         guidance = row.guidance(row.guide_options, row.mlm_weight)
-        training = Finetuning.model_validate(entry.model_dump(include={*Finetuning.model_fields}))
-        return FinetuningSettings(task=task, training=training, system=guidance)
-
-    def origin(self, download: str, file: str) -> tuple[str | None, str | None]:
-        """The URL of a file that is downloaded (None: licensed) and its sha256 (None: not known)."""
-        if download in self.benchmarks:
-            entry = self.benchmarks[download]
-            urls = [url for task in entry.tasks.values() for url in (*task.urls, *task.test_urls)]
-        elif download == "corenlp":
-            return f"{self.corenlp.url}/{file}" if self.corenlp.url else None, self.corenlp.sha256[file]
-        elif download in self.weights:
-            entry = self.weights[download]
-            urls = [f"{entry.url}/{file}"]
-        else:
-            sharing = [entry for entry in self.corpora.values() if entry.download == download]
-            entry = next((one for one in sharing if file in one.sha256), sharing[0])
-            urls = [f"{entry.url}/{file}"] if entry.url else []
-        return next((url for url in urls if _file(url) == file), None), entry.sha256.get(file)
+        training = nlu.Finetuning.model_validate(entry.model_dump(include={*nlu.Finetuning.model_fields}))
+        return nlu.FinetuningSettings(task=task, training=training, system=guidance)
 
     def tokeniser_jars(self, tokeniser: str) -> list[str]:
         """Paths of CoreNLP's jars that a tokeniser needs."""
-        if tokeniser not in WITH_JARS:
+        if tokeniser not in base.WITH_JARS:
             return []
         chosen = [*self.corenlp.jars, *(self.corenlp.segmenter if tokeniser == "stanford" else ())]
         return [f"{self.data_dir}/corenlp/{jar}" for jar in chosen]
 
     def gold_trees(self, corpus: str, split: str, language: str) -> str | None:
         """Path of the bracketed gold trees of a split, None where the corpus has none."""
-        entry = self.corpora[corpus]
-        if split == "train":
-            return None
-        if entry.generate is not None:
-            return f"{self.raw_files(corpus, split, language)[0]}.trees"
-        if entry.trees == "corenlp":
-            pair = self.parsed_pair(corpus, language)
-            return filled(f"{PAIR}/syntax/{split}.{language}.trees", pair, corpus=corpus) if pair else None
-        template = entry.trees.get(split)
-        return template.replace("{language}", language) if template else None
+        trees = self.corpora[corpus].trees
+        if isinstance(trees, dict) and split in trees:
+            return trees[split].replace("{language}", language)
+        return self.parses(corpus, split, language).get("trees") if split != "train" else None
+
+    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
+        """Path of the gold dependency heads of a split, None where the corpus has none."""
+        return self.parses(corpus, split, language).get("heads") if split != "train" else None
 
     def parses(self, corpus: str, split: str, language: str) -> dict[str, str]:
         """Paths of a split's "trees" and "heads", which guides can read; {} if there are none.
@@ -283,13 +264,6 @@ class Config(Section):
         over = self.corpora[corpus].options.get(system, {}).get(direction, {})
         row = self.systems[system]
         return row.kind.model_validate({**row.options, **over})
-
-    def gold_heads(self, corpus: str, split: str, language: str) -> str | None:
-        """Path of the gold dependency heads of a split, None where the corpus has none."""
-        trees = self.gold_trees(corpus, split, language)
-        if trees is None or self.corpora[corpus].trees not in ({}, "corenlp"):
-            return None
-        return trees.removesuffix(".trees") + ".heads"
 
     def parsed_pair(self, corpus: str, language: str) -> str | None:
         """The language pair in whose folder CoreNLP parses a language, once for all directions.
@@ -312,26 +286,24 @@ class Config(Section):
         models = self.corenlp.languages[self.parser_code(language)]
         return [f"{self.data_dir}/corenlp/{jar}" for jar in self.corenlp.jars | models.jars]
 
-    def corenlp_settings(self, language: str) -> ParserSettings:
+    def corenlp_settings(self, language: str) -> sections.ParserSettings:
         """CoreNLP's models for a language, and its limit."""
         models = self.corenlp.languages[self.parser_code(language)].model_dump(exclude={"jars"})
-        return ParserSettings(**models, max_words=self.corenlp.max_words)
+        return sections.ParserSettings(**models, max_words=self.corenlp.max_words)
 
-    def training_of(self, corpus: str, system: str) -> Training:
+    def training_of(self, corpus: str, system: str) -> sections.Training:
         """A system's training on a corpus: the corpus' settings, overridden by the system's."""
-        over = self.systems[system].training.model_dump(exclude_unset=True)
-        return Training.model_validate(merge(self.corpora[corpus].training.model_dump(), over))
+        return self.corpora[corpus].training.under(self.systems[system].training)
 
-    def model_of(self, corpus: str, system: str) -> Model:
+    def model_of(self, corpus: str, system: str) -> sections.Model:
         """A system's sizes on a corpus: the corpus', overridden by the system's.
 
         Raises:
             ValidationError: they do not fit each other; `load` has asked for each that an experiment has.
         """
-        over = self.systems[system].model.model_dump(exclude_unset=True)
-        return Model.model_validate({**self.corpora[corpus].model.model_dump(), **over})
+        return self.corpora[corpus].model.under(self.systems[system].model)
 
-    def run_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
+    def run_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
         """The settings of a training: the corpus', overridden by the system's.
 
         Raises:
@@ -347,14 +319,14 @@ class Config(Section):
                 weight = weight[direction]
         guidance = row.guidance(self.options(corpus, direction, system), weight)
         training = self.training_of(corpus, system)
-        return RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
+        return sections.RunSettings(model=self.model_of(corpus, system), training=training, system=guidance)
 
     def template_cut(self, corpus: str, direction: str, system: str) -> TemplateCut:
         """How the trees of a system that reads templates are cut."""
         options = self.options(corpus, direction, system)
         return TemplateCut.model_validate(options.model_dump(include={*TemplateCut.model_fields}))
 
-    def template_settings(self, corpus: str, direction: str, system: str) -> RunSettings:
+    def template_settings(self, corpus: str, direction: str, system: str) -> sections.RunSettings:
         """`run_settings` of the model that predicts a system's templates: the same without a guide."""
         settings = self.run_settings(corpus, direction, system)
         plain = settings.system.model_copy(update={"guide": "none", "options": {}})
@@ -385,18 +357,14 @@ class Config(Section):
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as one mapping with dotted keys."""
     values: dict[str, Any] = {}
-    for key, value in settings.items():
+    for name, value in settings.items():
         if isinstance(value, dict):
-            values |= flat(value, f"{prefix}{key}.")
+            values |= flat(value, f"{prefix}{name}.")
         else:
-            values[prefix + key] = tuple(value) if isinstance(value, list) else value
+            values[prefix + name] = tuple(value) if isinstance(value, list) else value
     return values
-
-
-def _file(url: str) -> str:
-    return url.rpartition("/")[2]
 
 
 def as_json(settings: Any) -> str:
     """Settings as one line of JSON with sorted keys: equal settings are equal strings."""
-    return json.dumps(settings.plain() if isinstance(settings, Section) else settings, sort_keys=True)
+    return json.dumps(settings.plain() if isinstance(settings, base.Section) else settings, sort_keys=True)

@@ -2,11 +2,13 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from synmask.pipeline.config import base
-from synmask.pipeline.config.faults import nearest, one_line
-from synmask.pipeline.config.guides import GUIDES, GuideOptions
+from synmask.pipeline.config.base import key
+from synmask.pipeline.config.faults import nearest
+from synmask.pipeline.config.guides import GUIDES, GuideOptions, options_by_guide
 from synmask.pipeline.files import UserError
 
 SPLITS = get_args(base.Split)
@@ -16,8 +18,10 @@ DEMO_LANGUAGES = ("de", "en")  # the languages of a generated corpus
 class Tokens(base.Section):
     """From raw text to tokens."""
 
-    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] = "moses"
-    lowercase: bool = False
+    tokeniser: base.Tokeniser | dict[base.Language, base.Tokeniser] = key(
+        "of all languages, or of each; corenlp: Moses, then CoreNLP; none: the text is segmented", "moses"
+    )
+    lowercase: bool = key("train and score in lower case", False)
 
     def tokeniser_of(self, language: str) -> str:
         """The tokeniser of one language.
@@ -44,9 +48,11 @@ class ModelText(Tokens):
 class Lengths(base.Section):
     """Which training pairs are kept."""
 
-    min_tokens: base.Count = 1
-    max_tokens: base.Count | None = 175
-    max_ratio: Annotated[base.Float, Field(ge=1)] | None = 1.5
+    min_tokens: base.Count = key("training pairs have at least so many tokens on each side", 1)
+    max_tokens: base.Count | None = key("and at most so many; null: no limit", 175)
+    max_ratio: Annotated[float, Field(ge=1), base.NUMBER] | None = key(
+        "of the lengths of the sides; null: no limit", 1.5
+    )
 
     @model_validator(mode="after")
     def _something_is_kept(self) -> "Lengths":
@@ -56,53 +62,63 @@ class Lengths(base.Section):
 
 
 class Text(Tokens, Lengths):
-    """From raw text to tokens, and which training pairs are kept."""
+    """From raw text to tokens, and which training pairs are kept: without tokens above 1000 characters."""
 
 
-Size = Annotated[base.Int, Field(gt=0, le=1_000_000)]
-Layers = Annotated[base.Int, Field(gt=0, le=1000)]
+Layers = Annotated[int, Field(gt=0, le=1000), base.NUMBER]
+# fairseq's positions need 4
+ModelWidth = Annotated[int, Field(ge=4, le=65536, description="width of embeddings and layers"), base.NUMBER]
+Merges = Annotated[int, Field(gt=0, le=1_000_000), base.NUMBER]
 
 
 class Bpe(base.Section):
-    merges: Size = 10000
-    vocabulary_threshold: base.Natural = 0
+    """Sub-words, which the languages of a pair share."""
+
+    merges: Merges = key("operations of the joint BPE", 10000)
+    vocabulary_threshold: base.Natural = key("sub-words that are rarer are split again", 0)
 
 
 class Sizes(base.Section):
     """Sizes of a model; those of a system count only where they are given, over those of the corpus."""
 
-    encoder_layers: Layers = 6
-    decoder_layers: Layers = 6
-    embed_dim: Annotated[base.Int, Field(ge=4, le=65536)] = 512  # fairseq's positions need 4
-    ffn_dim: Size = 1024
-    heads: base.Count = 4
+    encoder_layers: Layers = key("layers of the encoder", 6)
+    decoder_layers: Layers = key("layers of the decoder", 6)
+    embed_dim: ModelWidth = 512
+    ffn_dim: base.FeedForward = 1024
+    heads: base.Heads = 4
 
 
-class Model(Sizes, base.Width):
+class Model(Sizes, base.Shape):
     """Sizes of a model that fit each other."""
 
 
 class Batch(base.Section):
     """One update sees gpus x updates x tokens target tokens, however many GPUs there really are."""
 
-    gpus: Annotated[base.Int, Field(gt=0, le=1024)] = 2
-    updates: base.Count = 1
-    tokens: base.Count = 4096
+    gpus: base.Devices = key("GPUs that the batch is meant for", 2)
+    updates: base.Count = key("batches that are accumulated on each", 1)
+    tokens: base.Count = key("target tokens of each batch", 4096)
 
 
 class Training(base.Optimisation):
-    max_epochs: base.Count = 60
-    batch: Batch = Field(default_factory=Batch)
+    """How translation is trained; a corpus overrides key by key, and a system over that."""
+
+    max_epochs: base.Epochs = 60
+    batch: Batch = key("the size of an update", Batch)
     lr: base.LearningRate = 5e-4
-    warmup_updates: base.Count = 4000
-    weight_decay: base.Weight = 1e-4
-    dropout: base.Rate = 0.3
-    attention_dropout: base.Rate = 0.0
-    label_smoothing: base.Rate = 0.1
-    mlm_weight: base.Rate | dict[base.Direction, base.Rate] = 0.47
-    checkpoint: Literal["average", "best", "best-bleu"] = "average"
-    average: base.Count = 5
-    validate_bleu: Annotated[base.Int, Field(ge=0)] = 0
+    warmup_updates: Annotated[base.Warmup, Field(gt=0)] = 4000
+    weight_decay: base.Decay = 1e-4
+    dropout: base.Dropout = 0.3
+    attention_dropout: base.AttentionDropout = 0.0
+    label_smoothing: base.Rate = key("share of the target's probability for other words", 0.1)
+    mlm_weight: base.Rate | dict[base.Direction, base.Rate] = key(
+        "λ, the share of the MLM loss, of systems with `mlm_weight: corpus`; one, or one per direction", 0.47
+    )
+    checkpoint: Literal["average", "best", "best-bleu"] = key(
+        "decode with the mean of the last epochs, or that with the best validation loss or BLEU", "average"
+    )
+    average: base.Count = key("how many of the last epochs are averaged", 5)
+    validate_bleu: base.Natural = key("epochs from one validation BLEU to the next; 0: none", 0)
 
     @property
     def kept(self) -> int:
@@ -113,34 +129,38 @@ class Training(base.Optimisation):
 class Guidance(base.Section):
     """How syntax guides the encoder, and the training objective: all that a run depends on of its system."""
 
-    guide: str = "none"
-    options: dict[str, Any] = {}
-    mask_rate: base.Rate = 0.0
-    mlm_weight: base.Rate = 0.0
-    left_pad_source: bool = False
+    guide: str = key(
+        "how syntax guides attention (docs/systems.md)", "none", json_schema_extra={"enum": [*GUIDES]}
+    )
+    options: dict[str, Any] = key("the guide's own keys", {})
+    mask_rate: base.Rate = key("share of source tokens that are masked in training", 0.0)
+    mlm_weight: base.Rate = key("share of the masked-language-model (MLM) loss", 0.0)
+    left_pad_source: bool = key("pad source batches on the left, as the authors' code does", False)
+
+    @field_validator("guide")
+    @classmethod
+    def _known_guide(cls, guide: str) -> str:
+        if guide not in GUIDES:
+            raise ValueError(f"unknown guide {guide!r}{nearest(guide, GUIDES)}")
+        return guide
+
+    @field_validator("options")
+    @classmethod
+    def _of_this_guide(cls, options: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
+        if others.data.get("guide") == "none" and options:
+            raise ValueError("options need a guide")
+        if "guide" in others.data:
+            GUIDES[others.data["guide"]].model_validate(options)
+        return options
 
     @property
     def kind(self) -> type[GuideOptions]:
         """The options class of the guide: what it reads and induces."""
         return GUIDES[self.guide]
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Guidance":
-        if self.guide not in GUIDES:
-            raise ValueError(f"unknown guide {self.guide!r}{nearest(self.guide, GUIDES)}")
-        try:
-            _ = self.guide_options
-        except ValidationError as error:
-            raise ValueError(f"options.{one_line(error, self.options)}") from None
-        return self
-
     @property
     def guide_options(self) -> GuideOptions:
-        """The guide's options, those that are not given by default.
-
-        Raises:
-            ValidationError: an unknown option, or a wrong value.
-        """
+        """The guide's options, those that are not given by default."""
         return self.kind.model_validate(self.options)
 
     @property
@@ -150,17 +170,18 @@ class Guidance(base.Section):
 
 
 class System(Guidance):
-    """One row of a table. `checks` looks at its guide and options, to say where they stand."""
+    """One row of a table."""
 
-    label: base.Line | None = None
-    mlm_weight: base.Rate | Literal["corpus"] = 0.0
-    model: Sizes = Field(default_factory=Sizes)  # here and in `training`, only the keys that are given count
-    training: Training = Field(default_factory=Training)
+    model_config = ConfigDict(json_schema_extra=options_by_guide)
+
+    label: base.Line | None = key("name in tables and figures; default: the system's name", None)
+    mlm_weight: base.Rate | Literal["corpus"] = key("share of the MLM loss; `corpus`: the corpus'", 0.0)
+    # of these two, only the keys that are given count
+    model: Sizes = key("sizes of this system alone, over the corpus'", Sizes)
+    training: Training = key("likewise for training", Training)
 
     @model_validator(mode="after")
     def _consistent(self) -> "System":
-        if self.guide == "none" and self.options:
-            raise ValueError("options need a guide")
         if self.mlm_weight != 0 and self.mask_rate == 0:
             raise ValueError("mlm_weight needs a mask_rate above 0")
         if "mlm_weight" in self.training.model_fields_set:
@@ -201,30 +222,34 @@ class RunSettings(base.Section):
 
 
 class Decoding(base.Section):
-    beam: base.Beam = 5
-    length_penalty: base.LengthPenalty = 1.0
-    max_tokens: base.Count = 8000
-    precision: Literal["fp32", "bf16"] = "fp32"
+    """How a test set is translated; a corpus overrides key by key."""
+
+    beam: base.Beam = key("hypotheses that are kept at each step", 5)
+    length_penalty: base.LengthPenalty = key("exponent of the length in the score", 1.0)
+    max_tokens: base.Count = key("source tokens per batch", 8000)
+    precision: Literal["fp32", "bf16"] = key("bf16 may change a hypothesis", "fp32")
 
 
 class Resources(base.Section):
     """Resources that one training or decoding requests; results do not depend on them."""
 
-    threads: Annotated[base.Int, Field(gt=0, le=1024)] = 2
-    mem_mb: base.Megabytes = 8000
-    runtime: base.Minutes = 720
-    gpus: Annotated[base.Int, Field(ge=0, le=1024)] = 0
-    checkpoint_minutes: base.Minutes = 15
-    tensorboard: bool = False
-    keep_checkpoints: bool = False
+    threads: base.Devices = key("cores of one training; several with one each are faster", 2)
+    mem_mb: base.Megabytes = key("memory in MB", 8000)
+    runtime: base.Minutes = key("minutes", 720)
+    gpus: Annotated[int, Field(ge=0, le=1024), base.NUMBER] = key(
+        "reserved: asked of SLURM, or locked (docs/slurm.md); 0: share the GPU, if there is one", 0
+    )
+    checkpoint_minutes: base.Minutes = key("a killed training loses no more than these", 15)
+    tensorboard: bool = key("write curves to the run's tensorboard/ while it trains", False)
+    keep_checkpoints: bool = key("keep them after the last epochs are averaged", False)
 
 
 class ParserModels(base.Section):
     """CoreNLP's models for one language, by their names in its jars."""
 
-    tagger: base.Line
-    parser: base.Line
-    dependencies: base.Line | None = None
+    tagger: base.Line = key("its tagger, a path in the jars")
+    parser: base.Line = key("its constituency parser")
+    dependencies: base.Line | None = key("without it, heads are converted from the tree (en, zh)", None)
 
 
 class ParserSettings(ParserModels):
@@ -236,20 +261,20 @@ class ParserSettings(ParserModels):
 class CoreNLPModels(ParserModels):
     """CoreNLP's models for one language, and their jars."""
 
-    jars: dict[base.FileName, base.Checksum] = {}
+    jars: dict[base.FileName, base.Checksum] = key("jars of this language: sha256", {})
 
 
 class CoreNLP(base.Section):
-    """CoreNLP: the parser behind `trees: corenlp`, and tokenisers; `url` is the folder of its jars."""
+    """CoreNLP: the parser behind `trees: corenlp`, and tokenisers (docs/parsing.md)."""
 
-    url: base.Url | None = None
-    jars: dict[base.FileName, base.Checksum] = {}
-    segmenter: dict[base.FileName, base.Checksum] = {}
-    languages: dict[base.Language, CoreNLPModels] = {}
-    max_words: base.Count = 200
-    threads: base.Count = 2
-    mem_mb: base.Megabytes = 6000
-    runtime: base.Minutes = 720
+    url: base.Url | None = key("the folder that its jars are downloaded from", None)
+    jars: dict[base.FileName, base.Checksum] = key("jars that all languages need: sha256", {})
+    segmenter: dict[base.FileName, base.Checksum] = key("those of `tokeniser: stanford`", {})
+    languages: dict[base.Language, CoreNLPModels] = key("what it can parse", {})
+    max_words: base.Count = key("longer sentences are not parsed: they get a flat tree", 200)
+    threads: base.Count = key("sentences parsed at once", 2)
+    mem_mb: base.Megabytes = key("for its JVM; English and Chinese need 5000, German 2500", 6000)
+    runtime: base.Minutes = key("minutes", 720)
 
     @property
     def sha256(self) -> dict[str, str]:
@@ -260,49 +285,63 @@ class CoreNLP(base.Section):
         return jars
 
 
-Generated = Annotated[base.Int, Field(gt=0, le=10_000_000)]  # pairs; ten million are a GB
+Generated = Annotated[int, Field(gt=0, le=10_000_000), base.NUMBER]  # pairs; ten million are a GB
 
 
 class Generate(base.Section):
     """Sizes and seed of a generated corpus."""
 
-    seed: base.Seed = 1
-    train: Generated
-    valid: Generated
-    test: Generated
+    seed: base.OneSeed = 1
+    train: Generated = key("training pairs")
+    valid: Generated = key("validation pairs")
+    test: Generated = key("test pairs")
 
 
+Trees = Literal["corenlp"] | dict[Literal["valid", "test"], base.PathText]
 Pairs = base.Count | tuple[base.Count, base.Count]  # a number, or the least and the most
 
 
 class Corpus(base.Section):
     """Where the parallel text of a corpus comes from and how it is prepared, trained on and decoded."""
 
-    languages: base.Distinct[base.Language] = Field(min_length=2)
-    based_on: str | None = None  # the corpus whose keys hold where this one has none (`loading._inherit`)
-    generate: Generate | None = None
-    files: dict[base.Split, base.PathText | dict[base.Name, base.PathText]] | None = None
-    format: base.Format | None = None
-    archives: base.Distinct[base.FileName] = ()
-    url: base.Url | None = None
-    sha256: dict[str, base.Checksum] = {}
-    pairs: dict[base.Split, Pairs] = {}
-    trees: Literal["corenlp"] | dict[Literal["valid", "test"], base.PathText] = {}
-    sentence: base.Count | None = None
-    text: Text = Field(default_factory=Text)
-    bpe: Bpe = Field(default_factory=Bpe)
-    model: Model = Field(default_factory=Model)
-    options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = {}
-    training: Training = Field(default_factory=Training)
-    decoding: Decoding = Field(default_factory=Decoding)
-    resources: Resources = Field(default_factory=Resources)
-    download: str = ""  # the name under which its files are downloaded: its own, or that of `based_on`
-
-    @field_validator("trees", mode="before")
-    @classmethod
-    def _none(cls, value: Any) -> Any:
-        """`trees: null` switches off those of a base corpus."""
-        return {} if value is None else value
+    languages: base.Distinct[base.Language] = key("codes of ISO 639: de, deu, pt_BR", min_length=2)
+    based_on: str | None = key("the corpus that all other keys are taken from", None)
+    generate: Generate | None = key("generate the demo's text", None)
+    files: dict[base.Split, base.PathText | dict[base.Name, base.PathText]] | None = key(
+        "of each split a file with {language} in its name, plain text or .gz, one sentence per line; several "
+        "test sets have names, are decoded together, and scored together and apart",
+        None,
+    )
+    format: base.Format | None = key("how archives become text (docs/corpora.md)", None)
+    archives: base.Distinct[base.FileName] = key("the archives' file names", ())
+    url: base.Url | None = key(
+        "the folder that `files` or `archives` are downloaded from; without it, `files` are paths on this "
+        "machine, and `archives` come from a folder that `mirrors` names",
+        None,
+    )
+    sha256: base.Checksums = {}
+    pairs: dict[base.Split, Pairs] = key("how many there must be: a number, or [least, most]", {})
+    # null switches off those of a base corpus
+    trees: Annotated[
+        Trees,
+        BeforeValidator(lambda given: {} if given is None else given, json_schema_input_type=Trees | None),
+    ] = key(
+        "gold trees for the parsing scores: `corenlp` parses the text; files of bracketed trees over tokens; "
+        "null: none, although `based_on` has some",
+        {},
+    )
+    sentence: base.Count | None = key("the validation sentence to draw; default: one of 8 to 14 words", None)
+    text: Text = key("from raw text to tokens", Text)
+    bpe: Bpe = key("sub-words", Bpe)
+    model: Model = key("the sizes of all systems", Model)
+    options: dict[base.SystemName, dict[base.Direction, dict[str, Any]]] = key(
+        "a guide's options on this corpus, by system and direction, over those of the system", {}
+    )
+    training: Training = key("over the common training", Training)
+    decoding: Decoding = key("over the common decoding", Decoding)
+    resources: Resources = key("over the common resources", Resources)
+    # its own name, or that of `based_on`: not a key
+    download: SkipJsonSchema[str] = key("the name under which its files are downloaded", "")
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Corpus":
@@ -311,14 +350,14 @@ class Corpus(base.Section):
         if (self.format is None) != (not self.archives):
             raise ValueError("`format` and `archives` go together")
         tokenised = self.text.tokeniser if isinstance(self.text.tokeniser, dict) else self.languages
-        if missing := [language for language in self.languages if language not in tokenised]:
-            raise ValueError(f"text.tokeniser: none for {', '.join(missing)}")
+        if {*tokenised} != {*self.languages}:
+            raise ValueError(
+                f"text.tokeniser: give one for each of {', '.join(self.languages)}, and no others"
+            )
         for language in self.languages:
             name = self.text.tokeniser_of(language)
             if base.ONLY.get(name, language) != language:
                 raise ValueError(f"text.tokeniser: {name} is for {base.ONLY[name]}, not for {language}")
-        if surplus := [language for language in tokenised if language not in self.languages]:
-            raise ValueError(f"text.tokeniser: {', '.join(surplus)} is none of the languages")
         if self.generate is not None and {*self.languages} != {*DEMO_LANGUAGES}:
             raise ValueError(f"what is generated is {' and '.join(DEMO_LANGUAGES)}; give these languages")
         if self.generate is not None and self.trees:
@@ -362,8 +401,8 @@ class Sweep(base.Section):
     Each value becomes a system named SYSTEM-SETTING-VALUE (`sweeps.expand_sweeps`).
     """
 
-    setting: base.Line  # of a system: mlm_weight, options.bpe_dim, training.dropout
-    values: base.Distinct[bool | int | float | base.Line] = Field(min_length=1)
+    setting: base.Line = key("of a system: mlm_weight, options.bpe_dim, training.dropout")
+    values: base.Distinct[bool | int | float | base.Line] = key("those to try", min_length=1)
 
     @property
     def key(self) -> str:
@@ -375,25 +414,33 @@ class Sweep(base.Section):
 class Experiment(base.Section):
     """A target: which systems run on which corpus, and which tables show them."""
 
-    title: base.Line
-    corpus: base.Name
-    directions: base.Distinct[base.Direction] = Field(min_length=1)
-    systems: base.Distinct[base.SystemName] = Field(min_length=1)
-    sweep: Sweep | None = None
-    peers: base.Distinct[base.Name] = ()
-    seeds: base.Distinct[base.Seed] | None = Field(default=None, min_length=1)
-    tables: base.Distinct[Literal["translation", "parsing"]] = Field(default=("translation",), min_length=1)
+    title: base.Line = key("heading of its tables")
+    corpus: base.Name = key("one of `corpora`")
+    directions: base.Distinct[base.Direction] = key("source-target, such as de-en", min_length=1)
+    systems: base.Distinct[base.SystemName] = key("rows; the first is the baseline", min_length=1)
+    sweep: Sweep | None = key("try values of a setting of the first system", None)
+    peers: base.Distinct[base.Name] = key("rows that are not trained, of `published`", ())
+    seeds: base.Seeds = None
+    tables: base.Distinct[Literal["translation", "parsing"]] = key(
+        "parsing needs gold trees", ("translation",), min_length=1
+    )
 
 
 class Table(base.Section):
     """A target: runs of some experiments beside published numbers; its first system is the baseline."""
 
-    title: base.Line
-    experiments: base.Distinct[base.Name] = ()
-    benchmark: base.Name | None = None
-    tasks: base.Distinct[base.Name] | None = Field(default=None, min_length=1)
-    systems: base.Distinct[base.SystemName] | None = Field(default=None, min_length=1)
-    metrics: base.Distinct[base.Metric] = Field(default=("bleu_tokenised", "sacrebleu"), min_length=1)
+    title: base.Line = key("heading of the table")
+    experiments: base.Distinct[base.Name] = key("their corpora and directions are the columns", ())
+    benchmark: base.Name | None = key("instead: one of `benchmarks`; its tasks are the columns", None)
+    tasks: base.Distinct[base.Name] | None = key("default: all", None, min_length=1)
+    systems: base.Distinct[base.SystemName] | None = key(
+        "rows; default: the experiments'", None, min_length=1
+    )
+    metrics: base.Distinct[base.Metric] = key(
+        "valid_…: of the validation set; precision … sentence_f1: of trees (docs/tables.md)",
+        ("bleu_tokenised", "sacrebleu"),
+        min_length=1,
+    )
 
     @model_validator(mode="after")
     def _one_source_of_columns(self) -> "Table":

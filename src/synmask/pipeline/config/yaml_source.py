@@ -1,7 +1,6 @@
-"""YAML files as read, and which file a key stands in."""
+"""YAML files as read."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import yaml
 
 from synmask.pipeline.files import UserError, endless
 
-COMMON = ("training", "decoding", "resources")  # sections that every corpus can override
 DEEPEST = 50  # levels of nesting; config.yaml has 6
 # Numbers in base 8 and in base 60: what is meant may be 10 by 010, and a duration or a name by 1:30.
 MISTAKABLE = re.compile(r"[-+]?(0[0-7_]+|[0-9_]+(:[0-5]?[0-9])+(\.[0-9_]*)?)")
@@ -85,77 +83,3 @@ def _parse(text: str) -> Any:
 
 def _line(node: yaml.Node) -> str:
     return f"line {node.start_mark.line + 1}"
-
-
-def at(values: Any, path: Sequence) -> Any:
-    """The value at `path` in nested mappings and lists.
-
-    Raises:
-        LookupError: they have none.
-    """
-    for part in path:
-        indexed = isinstance(values, list | tuple) and isinstance(part, int)
-        if not indexed and not isinstance(values, Mapping):
-            raise LookupError(part)
-        values = values[part]
-    return values
-
-
-def holds(values: Any, path: Sequence) -> bool:
-    """Whether nested mappings and lists have a value at `path`."""
-    try:
-        at(values, path)
-    except LookupError:
-        return False
-    return bool(path)
-
-
-def where(path: Sequence, values: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]) -> str:
-    """File and dotted path of the key at `path`, or of the key that it is inherited from.
-
-    Args:
-        values: the configuration as given: the files in order, overridden by --config.
-        sources: the values of each file; each overrides those before it.
-
-    The file is the last that has the value in force; if none has it, it comes from --config. A missing key
-    is said of the file that has the section which lacks it.
-    """
-    place = inherited_from(path, values)
-    return f"{file_of(place, values, sources)}: {'.'.join(map(str, place))}"
-
-
-def file_of(path: tuple, values: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]) -> str:
-    """The file that `where` names, or "--config"."""
-    while path and not holds(values, path):
-        path = path[:-1]
-    if not path:  # no file has it: the one that people change
-        return next(iter(sources), "--config")
-    given = at(values, path)
-    for file, own in reversed(sources.items()):
-        if holds(own, path) and (isinstance(given, Mapping) or repr(at(own, path)) == repr(given)):
-            return file
-    return "--config"
-
-
-def inherited_from(path: Sequence, values: Mapping[str, Any]) -> tuple:
-    """The key that the value at `path` is inherited from: `path` itself, if it is there."""
-    for place in _origins(tuple(path), values):
-        # of an item that a list lacks, the list
-        if holds(values, place) or (place and isinstance(place[-1], int) and holds(values, place[:-1])):
-            return place
-    return tuple(path)
-
-
-def _origins(path: tuple, values: Mapping[str, Any]) -> Iterator[tuple]:
-    """The places where a value can come from, the nearest first (see `loading._inherit`)."""
-    yield path
-    kind, names, rest = path[:1], path[1:2], path[2:]
-    base, seen = (*kind, *names, "based_on"), set()
-    while rest and holds(values, base) and base not in seen and isinstance(at(values, base), str):
-        seen.add(base)
-        yield (*kind, at(values, base), *rest)
-        base = (*kind, at(values, base), "based_on")
-    if kind == ("benchmarks",) and rest[:1] == ("tasks",):
-        yield (*kind, *names, "finetuning", *rest[2:])
-    if kind in (("corpora",), ("benchmarks",)) and rest[:1] and rest[0] in COMMON:
-        yield rest

@@ -32,6 +32,7 @@ BROKEN = (
 )
 SNIFFED = 1 << 16  # bytes that show what a file is
 ERRORS = {"error", "errors", "message", "detail"}  # keys of a server's messages in JSON
+DAMAGED = "a damaged archive, or none at all"
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b", ".zip": b"PK"}  # first bytes of files with these suffixes
 
 
@@ -57,7 +58,8 @@ def unpack(archive: str | Path, members: Sequence[str], folder: str | Path) -> l
     except (OSError, *BROKEN) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # an offset outside
             raise
-        raise UserError(f"{archive}: {what_is_wrong(archive)} ({_short(error)}); {advice}") from None
+        wrong = mistaken(archive, archive.name) or DAMAGED
+        raise UserError(f"{archive}: {wrong} ({_short(error)}); {advice}") from None
     if missing := [name for name in members if name not in found]:
         raise UserError(f"{archive}: has no member {missing[0]}; is it the right archive?")
     return [found[name] for name in members]
@@ -94,8 +96,8 @@ def check_recorded(path: Path) -> None:
             raise UserError(f"{path}: changed since it was fetched: sha256 {got}, not {expected}; delete it")
 
 
-def mistaken(path: Path, name: str, kind: str) -> str | None:
-    """Why a file without a known checksum is not what its name says; None if it may be.
+def mistaken(path: Path, name: str, kind: str = "") -> str | None:
+    """Why a file is not what its name says, judged by its first bytes; None if it may be.
 
     Args:
         kind: the type that the server gave; "" for a copy.
@@ -105,14 +107,14 @@ def mistaken(path: Path, name: str, kind: str) -> str | None:
     text, suffix = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower(), Path(name).suffix.lower()
     if not text:
         return "an empty file"
-    if not start.startswith(MAGIC.get(suffix, b"")):
-        return what_is_wrong(path)
-    if text.startswith(b"version https://git-lfs"):
-        return "a pointer of Git LFS, not the file"
     page = text.startswith((b"<!doctype html", b"<html", b"<head"))
     page |= text.startswith(b"<?xml") and bool(re.search(rb"<(html|error)\b", text))
     if suffix not in (".html", ".htm") and (page or "html" in kind):
         return "a web page, not the file"
+    if not start.startswith(MAGIC.get(suffix, b"")):
+        return DAMAGED
+    if text.startswith(b"version https://git-lfs"):
+        return "a pointer of Git LFS, not the file"
     if suffix not in (".json", ".jsonl") and "json" in kind:
         return f"{kind}, not the file"
     if len(start) < SNIFFED and suffix != ".jsonl" and text.startswith((b"{", b"[")):
@@ -121,15 +123,6 @@ def mistaken(path: Path, name: str, kind: str) -> str | None:
             if suffix != ".json" or (isinstance(found, dict) and ERRORS & {*found}):
                 return "a message in JSON, not the file"
     return None
-
-
-def what_is_wrong(path: Path) -> str:
-    """Why a file is not an archive, judged by its first bytes."""
-    with open(path, "rb") as handle:
-        start = handle.read(512).lstrip().lower()
-    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
-        return "a web page, not an archive"
-    return "an empty file" if not start else "a damaged archive, or none at all"
 
 
 def _untar(archive: Path, wanted: set[str], folder: Path) -> dict[str, Path]:

@@ -26,6 +26,10 @@ TIMEOUT = (10, 60)  # seconds: to connect, and without a byte
 CHUNK = 1 << 20  # bytes
 
 
+class _Refused(Exception):
+    """Why a file cannot be had; `fetch` adds whose it is and what to do."""
+
+
 class _Interrupted(Exception):
     """A temporary fault, worth another attempt."""
 
@@ -59,7 +63,9 @@ def fetch(
     lock, part = (output.with_name(f".{output.name}.{ending}") for ending in ("lock", "part"))
     with FileLock(lock):
         try:
-            _fetch_alone(name, place, output, part, sha256, hint)
+            _fetch_alone(name, place, output, part, sha256 and sha256.lower())
+        except _Refused as error:
+            raise UserError(f"{name}: {error}; {hint}") from None
         finally:
             if part.exists() and not part.stat().st_size:
                 part.unlink()
@@ -68,9 +74,7 @@ def fetch(
         print(f"{name}: fetched {output}, {output.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
 
 
-def _fetch_alone(
-    name: str, place: str | Path, output: Path, part: Path, sha256: str | None, hint: str
-) -> None:
+def _fetch_alone(name: str, place: str | Path, output: Path, part: Path, sha256: str | None) -> None:
     """`fetch` from a path or URL by way of the file `part`, which no other process uses."""
     record, advice = output.with_name(f"{output.name}.sha256"), ""
     if sha256 is None and record.exists():
@@ -78,36 +82,34 @@ def _fetch_alone(
         advice = f" (recorded when it was first fetched; if the new file is right, delete {record})"
     if sha256 is None or part.is_symlink():  # nothing would tell whether it fits
         part.unlink(missing_ok=True)
-    elif output.is_file() and files.sha256(output) == sha256.lower():
+    elif output.is_file() and files.sha256(output) == sha256:
         return
     with files.named_errors(output), open(part, "a+b") as handle:
-        kind = _receive(name, place, handle, hint, sha256)
+        kind = _receive(name, place, handle, sha256)
+        handle.flush()
         os.fsync(handle.fileno())  # some file systems say only here that they are full
-    got = files.sha256(part)
-    if sha256 is None and (wrong := mistaken(part, output.name, kind)):
-        part.unlink()
-        raise UserError(f"{name}: {place}: {wrong}; {hint}")
-    if sha256 is not None and got != sha256.lower():
-        part.unlink()
-        expected = f"expected sha256 {sha256.lower()}{advice}, got {got}"
-        raise UserError(f"{name}: wrong checksum of {place}: {expected}; {hint}")
-    if sha256 is None:
+    if (got := files.sha256(part)) != sha256:
+        wrong = mistaken(part, output.name, kind)
+        if sha256 is not None:
+            wrong = f"{wrong or 'another file'}, expected sha256 {sha256}{advice}, got {got}"
+        if wrong:
+            part.unlink()
+            raise _Refused(f"{place}: {wrong}")
         files.write_lines(record, [f"{got}  {output.name}"])  # as sha256sum -c reads it
     os.replace(part, output)
 
 
-def _receive(name: str, place: str | Path, part: BinaryIO, hint: str, sha256: str | None) -> str:
+def _receive(name: str, place: str | Path, part: BinaryIO, sha256: str | None) -> str:
     """Write the whole file into `part`, which may have its beginning → its type, as a server says."""
-    left_over, kind = part.seek(0, os.SEEK_END), ""
     if isinstance(place, Path):
-        _copy(name, place, part, hint)
-    else:
-        kind = _download(name, place, part, hint)
-        part.seek(0)
-        if left_over and hashlib.file_digest(part, "sha256").hexdigest() != sha256.lower():
-            part.truncate(0)  # it was part of another file
-            kind = _download(name, place, part, hint)
-    part.flush()
+        _copy(place, part)
+        return ""
+    left_over = part.seek(0, os.SEEK_END)
+    kind = _download(name, place, part)
+    part.seek(0)
+    if left_over and hashlib.file_digest(part, "sha256").hexdigest() != sha256:
+        part.truncate(0)  # it was part of another file
+        kind = _download(name, place, part)
     return kind
 
 
@@ -132,33 +134,31 @@ def _place(name: str, url: str | None, output: str, mirror: str | Path | None) -
     return url, hint
 
 
-def _copy(name: str, source: Path, part: BinaryIO, hint: str) -> None:
-    if not source.parent.is_dir():
-        raise UserError(f"{name}: {source.parent}: no such folder; {hint}")
-    if not source.is_file():
-        raise UserError(f"{name}: {source}: no such file; {hint}")
+def _copy(source: Path, part: BinaryIO) -> None:
+    for path, there in ((source.parent, source.parent.is_dir()), (source, source.is_file())):
+        if not there:
+            raise _Refused(f"{path}: no such {'file' if path == source else 'folder'}")
     part.truncate(0)
-    part.seek(0)
     with open(source, "rb") as whole:
         shutil.copyfileobj(whole, part)  # copyfile says of a full disk that `source` is on it
 
 
-def _download(name: str, url: str, part: BinaryIO, hint: str) -> str:
+def _download(name: str, url: str, part: BinaryIO) -> str:
     """Fetch the rest of a file → its type, as the server says."""
     seen: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(BACK_OFF * 2 ** (attempt - 1))
         try:
-            return _attempt(name, url, part, hint, seen)
+            return _attempt(name, url, part, seen)
         except (_Interrupted, requests.RequestException, urllib3.exceptions.HTTPError) as error:
             cause = error
             while cause.__context__ is not None:  # the root cause, such as "Connection refused"
                 cause = cause.__context__
-    raise UserError(f"{name}: cannot fetch {url} ({cause}); {hint}")
+    raise _Refused(f"cannot fetch {url} ({cause})")
 
 
-def _attempt(name: str, url: str, part: BinaryIO, hint: str, seen: dict[str, str]) -> str:
+def _attempt(name: str, url: str, part: BinaryIO, seen: dict[str, str]) -> str:
     """Fetch the rest of a file; `seen`: its tag (ETag) and size so far, to know another version."""
     offset = part.seek(0, os.SEEK_END)
     headers = {"Accept-Encoding": "identity"}  # the file's own bytes
@@ -169,37 +169,27 @@ def _attempt(name: str, url: str, part: BinaryIO, hint: str, seen: dict[str, str
         status, reply = response.status_code, response.headers
         if status == 416 and reply.get("Content-Range") == f"bytes */{offset}":
             return ""  # the part is the whole file
-        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", reply.get("Content-Range", ""))
-        if status == 416 or (status == 206 and not (found and int(found[1]) == offset)):
-            part.truncate(0)
-            raise _Interrupted("the server cannot resume")
         if status >= 500 or status == 429:
             raise _Interrupted(f"{status} {response.reason}")
-        if status not in (200, 206):
-            raise UserError(f"{name}: {url} answers {status} {response.reason}; {hint}")
-        kind = reply.get("Content-Type", "").partition(";")[0].strip().lower()
-        if kind == "text/html" and not url.endswith((".html", ".htm")):
-            raise UserError(f"{name}: {url} answers with a web page, not the file; {hint}")
-        size = found[2] if status == 206 else reply.get("Content-Length", "")
-        if status == 206 and seen.get("size", size) != size:
-            part.truncate(0)
-            raise _Interrupted("the file has changed on the server")
+        if status not in (200, 206, 416):
+            raise _Refused(f"{url} answers {status} {response.reason}")
+        start, size = 0, reply.get("Content-Length", "")
+        if status != 200:
+            found = re.fullmatch(rf"bytes {offset}-\d+/(\d+|\*)", reply.get("Content-Range", ""))
+            if not found or seen.get("size", found[1]) != found[1]:
+                part.truncate(0)
+                raise _Interrupted("the server cannot resume, or has another file by now")
+            start, size = offset, found[1]
         tag = reply.get("ETag", "")
         seen |= {"size": size, "tag": "" if tag.startswith("W/") else tag}
-        start = offset if status == 206 else 0
         part.truncate(start)
         part.seek(start)
-        with tqdm(
-            desc=name,
-            initial=start,
-            total=int(size) if size.isdecimal() else None,
-            unit="B",
-            unit_scale=True,
-            disable=not sys.stderr.isatty(),
-        ) as bar:
+        known = int(size) if size.isdecimal() else None
+        quiet = not sys.stderr.isatty()
+        with tqdm(desc=name, initial=start, total=known, unit="B", unit_scale=True, disable=quiet) as bar:
             for chunk in response.raw.stream(CHUNK, decode_content=False):
                 part.write(chunk)
                 bar.update(len(chunk))
-        if size.isdecimal() and part.tell() != int(size):
-            raise _Interrupted(f"it ended after {part.tell():,} of {int(size):,} bytes")
-        return kind
+        if known is not None and part.tell() != known:
+            raise _Interrupted(f"it ended after {part.tell():,} of {known:,} bytes")
+        return reply.get("Content-Type", "").partition(";")[0].strip().lower()

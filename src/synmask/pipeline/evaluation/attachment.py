@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from synmask.pipeline.files import UserError, read_lines
+from synmask.pipeline.files import UserError
+from synmask.pipeline.syntax import treebank
 
 RANDOM_SEEDS = range(5)
 
@@ -20,12 +21,11 @@ def read_heads(path: Path, lengths: Sequence[int]) -> list[list[int]]:
     Raises:
         UserError: a line is malformed, or there are more or fewer lines than sentences.
     """
-    lines = [*read_lines(path)]
-    if len(lines) != len(lengths):
-        raise UserError(f"{path}: {len(lines)} lines, but there are {len(lengths)} gold trees")
-    rows = [[int(head) if head.isdecimal() else -1 for head in text.split()] for text in lines]
+    rows = [*treebank.read_heads(path)]
+    if len(rows) != len(lengths):
+        raise UserError(f"{path}: {len(rows)} lines, but there are {len(lengths)} gold trees")
     for line, (heads, words) in enumerate(zip(rows, lengths, strict=True), start=1):
-        if len(heads) != words or any(not 0 <= head <= words for head in heads):
+        if len(heads) != words or max(heads, default=0) > words:
             raise UserError(f"{path}, line {line}: expected {words} heads from 0 to {words}; parse it again")
     return rows
 
@@ -46,15 +46,10 @@ def evaluate(
     Returns:
         {"words": number of counted words, "rows": {row: {"directed", "undirected"}}}; None without induced
         heads.
-    Raises:
-        UserError: a sentence has more or fewer induced heads than words; the message names the line.
     """
     if any(heads is None for heads in induced):
         return None
     sizes = np.array([len(heads) for heads in gold])
-    for line, (heads, words) in enumerate(zip(induced, sizes, strict=True), start=1):
-        if len(heads) != words or any(not 0 <= head <= words for head in heads):
-            raise UserError(f"line {line}: {len(heads)} induced heads for {words} words; parse again")
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)  # for each word, the first word of its sentence
     truth = _joined(gold)
     left, right = _neighbours(counted, first)

@@ -16,8 +16,9 @@ from synmask.pipeline.syntax.tree import (
     known,
     left_branching,
     right_branching,
-    spans_of_distances,
+    slots_of,
     spans_of_forest,
+    ties,
 )
 from synmask.pipeline.syntax.treebank import UNPARSED, read_trees
 
@@ -161,29 +162,25 @@ class _Found:
 
 def _trees(view: View) -> Iterator[tuple[str, np.ndarray]]:
     """The rows' names and the spans (S, 2) of all their trees."""
-    inside = np.isfinite(view.slots)
     leaves = "" if view.high is None else WITH_PUNCTUATION
-    yield "induced", spans_of_forest(view.slots)[inside] if view.predicted is None else view.predicted
+    yield "induced", view.induced
     yield f"right-branching{leaves}", _grown(right_branching, view.lengths)
     if view.high is not None:
         yield "right-branching-punctuation-high", _grown(right_branching, view.lengths, view.high)
     yield f"left-branching{leaves}", _grown(left_branching, view.lengths)
     yield f"balanced{leaves}", _grown(balanced, view.lengths)
+    ends = np.cumsum(view.lengths[view.lengths > 0]) - 1
     for seed in RANDOM_SEEDS:
-        slots = np.where(inside, np.random.default_rng(seed).random(len(inside)), np.inf)
-        yield f"random{leaves}", spans_of_forest(slots)[inside]
+        slots = np.random.default_rng(seed).random(view.lengths.sum())
+        slots[ends] = np.inf
+        yield f"random{leaves}", spans_of_forest(slots)
     yield "oracle", view.oracle
 
 
 def _grown(grow: Callable[..., Sequence[float]], *shapes: np.ndarray) -> np.ndarray:
     """The spans of trees that depend only on the number of leaves (and on a second number, if given)."""
-    offsets = np.cumsum(shapes[0]) - shapes[0]
-    kinds, which = np.unique(np.stack(shapes, axis=1), axis=0, return_inverse=True)
-    spans = [np.empty((0, 2), dtype=np.int64)]
-    for number, kind in enumerate(kinds.tolist()):
-        one = spans_of_distances(grow(*kind)) if kind[0] > 1 else spans[0]
-        spans.append((offsets[which == number][:, None, None] + one).reshape(-1, 2))
-    return np.concatenate(spans)
+    sizes = zip(*(shape.tolist() for shape in shapes), strict=True)
+    return spans_of_forest(slots_of([grow(*size) for size in sizes if size[0]]))
 
 
 def _percent(part: float, whole: float) -> float:
@@ -210,15 +207,12 @@ def _sub_words(corpus: ParsedCorpus) -> dict:
     if corpus.predicted is not None:
         return {"cut_words": None, "ties": None, "explained_by_labels_within_sentences": None}
     spans = spans_of_forest(corpus.distances)
-    inside = np.isfinite(corpus.distances)
     split = corpus.piece_end - corpus.piece_start > 1
     words = keys_of(np.stack((corpus.piece_start, corpus.piece_end), axis=1)[split])
-    whole = np.isin(words, keys_of(spans[inside]))
-    before = spans[inside, 0] - 1  # the gap above the part to its right
-    tied = (before >= 0) & (corpus.distances[before] == corpus.distances[inside])
+    whole = np.isin(words, keys_of(spans))
     return {
         "cut_words": {"cut": int((~whole).sum()), "split": int(split.sum())},
-        "ties": {"tied": int(tied.sum()), "splits": int(inside.sum())},
+        "ties": {"tied": ties(corpus.distances), "splits": len(spans)},
         "explained_by_labels_within_sentences": _explained_by_labels(corpus),
     }
 

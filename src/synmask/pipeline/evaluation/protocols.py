@@ -12,14 +12,13 @@ from itertools import pairwise
 import numpy as np
 
 from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import counted_words, spans_of_forest, word_starts
+from synmask.pipeline.syntax.tree import counted_words, slots_of, spans_of_forest, tree_distances, word_starts
 from synmask.pipeline.syntax.treebank import Tree, words_of
 
 # COLLINS.prm of EVALB: brackets and preterminals with these labels are deleted (-NONE- is gone when read).
 COLLINS_DELETES = ["TOP", ",", ":", "``", "''", "."]
-# Gold distances of the protocol `paper`: a gap between words has minus the number of the constituent that it
-# splits, numbered from the root down; these constants are below and above all such distances.
-INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = -1e18, 1.0, 2.0
+# Gold distances of the protocol `paper`, below and above those of trees (`tree_distances`)
+INSIDE_WORD, BETWEEN_PARTS, BEFORE_END = 0.0, 1e17, 1e18
 SENTENCE_ENDS = frozenset(".!?。！？")  # words after which a line is cut into parts
 
 
@@ -28,20 +27,15 @@ def keys_of(spans: np.ndarray) -> np.ndarray:
     return (spans[:, 0] << 32) | spans[:, 1]
 
 
-def spans_of_keys(keys: np.ndarray) -> np.ndarray:
-    """The inverse of `keys_of`."""
-    return np.stack((keys >> 32, keys & 0xFFFFFFFF), axis=1)
-
-
 @dataclass
 class View:
     """A corpus of N sentences under one protocol.
 
     Attributes:
         lengths: (N,) the leaves of each sentence, over which trees are built.
-        slots: (L,) the induced distances (`syntax.tree.spans_of_forest`).
         keep: (L,) bool; other leaves are removed from the trees before spans are compared.
         spans: (S, 2) all gold constituents.
+        induced: (P, 2) all induced constituents.
         oracle: (O, 2) the spans of the gold tree as a binary tree.
         trivial: whether spans of one leaf and of the whole sentence count.
         doubled: whether equal spans of one tree count each time.
@@ -49,20 +43,18 @@ class View:
         high: (N,) leaves at the end of each sentence that a careful right-branching tree attaches at the top;
             None if punctuation is not among the leaves.
         labels: (S,) of the gold constituents; None if not needed.
-        predicted: (P, 2) the predicted constituents; None if they follow from `slots`.
     """
 
     lengths: np.ndarray
-    slots: np.ndarray
     keep: np.ndarray
     spans: np.ndarray
+    induced: np.ndarray
     oracle: np.ndarray
     trivial: bool
     doubled: bool = False
     extra: int = 0
     high: np.ndarray | None = None
     labels: np.ndarray | None = None
-    predicted: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self._sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
@@ -85,7 +77,7 @@ class View:
 
     def per_sentence(self, keys: np.ndarray, times: np.ndarray) -> np.ndarray:
         """(N,) number of spans, each counted `times`, in each sentence."""
-        sentence = np.searchsorted(np.cumsum(self.kept), spans_of_keys(keys)[:, 0], side="right")
+        sentence = np.searchsorted(np.cumsum(self.kept), keys >> 32, side="right")
         return np.bincount(sentence, times, minlength=len(self.lengths)).astype(np.int64)
 
 
@@ -106,13 +98,13 @@ class ParsedCorpus:
         self.predicted = None
         if not any(parse.spans is None for parse in parses):
             self.predicted, self.predicted_labels = self._flat([parse.spans for parse in parses])
-        self.owners = _owners(self.spans, self.lengths)
-        self.binary = right_factored(self.spans, self.lengths, self.owners)
+        self.gold_distances = slots_of([tree_distances(tree) for tree in trees])
+        self.binary = spans_of_forest(self.gold_distances)
         self.pieces = np.array([len(parse.tokens) for parse in parses])
         first = np.array([start for parse in parses for start in word_starts(parse.tokens)], dtype=bool)
         self.piece_start = np.flatnonzero(first)  # of each word
         self.piece_end = np.append(self.piece_start[1:], len(first))
-        self.distances = _joined([parse.distances for parse in parses])
+        self.distances = slots_of([parse.distances for parse in parses])
         self.eos_distances = np.array([parse.eos_distance for parse in parses], dtype=np.float64)
 
     def _flat(self, trees: Sequence[Sequence[tuple[int, int, str]]]) -> tuple[np.ndarray, np.ndarray]:
@@ -138,24 +130,22 @@ def words(corpus: ParsedCorpus) -> View:
     sentence = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
     lengths = np.bincount(sentence[corpus.counted], minlength=len(corpus.lengths))
     counted = np.flatnonzero(corpus.counted)
-    slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
     position = np.concatenate(([0], np.cumsum(corpus.counted)))
-    spans, binary = position[corpus.spans], position[corpus.binary]
-    some = spans[:, 0] < spans[:, 1]
-    predicted = None
+
+    def among_counted(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The spans in words that count, and which of `spans` have such a word."""
+        spans = position[spans]
+        some = spans[:, 0] < spans[:, 1]
+        return spans[some], some
+
+    spans, some = among_counted(corpus.spans)
     if corpus.predicted is not None:
-        predicted = position[corpus.predicted]
-        predicted = predicted[predicted[:, 0] < predicted[:, 1]]
-    return View(
-        lengths,
-        slots,
-        np.ones(len(counted), dtype=bool),
-        spans[some],
-        binary[binary[:, 0] < binary[:, 1]],
-        trivial=False,
-        labels=corpus.labels[some],
-        predicted=predicted,
-    )
+        induced, _ = among_counted(corpus.predicted)
+    else:
+        slots = np.maximum.reduceat(corpus.word_slots, counted) if len(counted) else np.empty(0)
+        induced = spans_of_forest(slots)
+    keep, (oracle, _) = np.ones(len(counted), dtype=bool), among_counted(corpus.binary)
+    return View(lengths, keep, spans, induced, oracle, trivial=False, labels=corpus.labels[some])
 
 
 def evalb(corpus: ParsedCorpus) -> View:
@@ -169,13 +159,12 @@ def evalb(corpus: ParsedCorpus) -> View:
     keep = ~np.isin(corpus.tags, COLLINS_DELETES)
     spans = corpus.spans[~np.isin(corpus.labels, COLLINS_DELETES)]
     high = _final_punctuation(corpus.counted, corpus.lengths)
-    predicted = corpus.predicted
-    if predicted is not None:
-        predicted = predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
-    return View(
-        corpus.lengths, corpus.word_slots, keep, spans, corpus.binary,
-        trivial=True, doubled=True, high=high, predicted=predicted,
-    )  # fmt: skip
+    if corpus.predicted is None:
+        induced = spans_of_forest(corpus.word_slots)
+    else:
+        induced = corpus.predicted[~np.isin(corpus.predicted_labels, COLLINS_DELETES)]
+    how = {"trivial": True, "doubled": True, "high": high}
+    return View(corpus.lengths, keep, spans, induced, corpus.binary, **how)
 
 
 def paper(corpus: ParsedCorpus) -> View:
@@ -195,10 +184,11 @@ def paper(corpus: ParsedCorpus) -> View:
     gold = np.full(top[-1], INSIDE_WORD)
     gold[corpus.piece_end - 1 + shift] = np.concatenate([*_published_slots(corpus)])
     gold[top - 1] = np.inf
-    spans = spans_of_forest(gold)[np.isfinite(gold)]
+    spans = spans_of_forest(gold)
     counts = np.repeat(corpus.counted, corpus.piece_end - corpus.piece_start)
     high = 1 + _final_punctuation(counts, pieces)
-    return View(lengths, slots, np.ones(top[-1], bool), spans, spans, trivial=True, extra=1, high=high)
+    keep, induced = np.ones(top[-1], dtype=bool), spans_of_forest(slots)
+    return View(lengths, keep, spans, induced, spans, trivial=True, extra=1, high=high)
 
 
 def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
@@ -211,56 +201,18 @@ def _published_slots(corpus: ParsedCorpus) -> Iterator[list[float]]:
     """
     begin = 0
     for words in corpus.words:
-        owners = corpus.owners[begin : begin + len(words)].tolist()
+        distances = corpus.gold_distances[begin : begin + len(words)].tolist()
         begin += len(words)
         ends = [place for place, word in enumerate(words, start=1) if word in SENTENCE_ENDS]
         slots: list[float] = []
         for start, end in pairwise(sorted({0, *ends, len(words)})):
             kept = [place for place in range(start, end) if "&" not in words[place]]
             if len(kept) > 1:
-                splits = {one: -float(min(owners[one:other])) for one, other in pairwise(kept)}
+                splits = {one: max(distances[one:other]) for one, other in pairwise(kept)}
                 slots += [splits.get(place, INSIDE_WORD) for place in range(start, end - 1)]
             slots.append(BETWEEN_PARTS)
         slots[-1:] = [BEFORE_END]
         yield slots + [INSIDE_WORD] * (len(words) - len(slots))
-
-
-def _owners(spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(W,) for the gap after each word, the number of the lowest constituent that contains both words.
-
-    Spans of a sentence are ordered from the root down. Values after a sentence's last word are undefined.
-    """
-    owners = np.zeros(lengths.sum(), dtype=np.int64)
-    for number, (start, end) in enumerate(spans.tolist()):
-        owners[start : end - 1] = number
-    return owners
-
-
-def right_factored(spans: np.ndarray, lengths: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    """n-ary trees → binary ones, A B C D → A (B (C D)); unary chains become one constituent.
-
-    Args:
-        spans: (S, 2) constituents of all sentences, those of a sentence from the root down.
-        lengths: (N,) leaves of the sentences.
-        owners: `_owners` of them.
-    Returns:
-        (sum of n-1 over the sentences, 2): the binary trees' spans of two leaves or more.
-    """
-    gaps = np.setdiff1d(np.arange(len(owners)), np.cumsum(lengths) - 1)
-    gaps = gaps[np.argsort(owners[gaps], kind="stable")]
-    split = owners[gaps]
-    first = np.diff(split, prepend=-1) != 0  # split of its constituent: the part begins where that begins
-    begin = np.where(first, spans[split, 0], np.roll(gaps, 1) + 1)  # or after the previous split
-    return np.stack((begin, spans[split, 1]), axis=1)
-
-
-def _joined(distances: Sequence[Sequence[float]]) -> np.ndarray:
-    """Slots: each sentence's distances, followed by +inf; infinite distances become the largest number."""
-    largest = np.finfo(np.float64).max
-    closed = [value for line in distances for value in (*line, np.nan)]
-    slots = np.clip(np.array(closed, dtype=np.float64), -largest, largest)
-    slots[np.isnan(slots)] = np.inf
-    return slots
 
 
 def _final_punctuation(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -27,15 +27,11 @@ def read_probabilities(path: str | Path, sentences: int) -> np.ndarray:
     Raises:
         UserError: no such file, of another kind, or of another number of sentences.
     """
-    head, *lines = [*read_lines(path)] or [""]
-    try:
-        rows = [[float(cell) for cell in line.split(",")] for line in lines]
-        found = np.array(rows).reshape(sentences, len(PROBABILITY))
-    except ValueError:
-        head = ""
-    if head != ",".join(PROBABILITY):
-        raise UserError(f"{path}: not the log-probabilities of {sentences} references; decode again")
-    return found
+    advice = "decode again"
+    rows = read_csv(path, PROBABILITY, advice, dtype=np.float64)
+    if len(rows) != sentences:
+        raise UserError(f"{path}: {len(rows)} log-probabilities for {sentences} references; {advice}")
+    return np.ascontiguousarray(rows[PROBABILITY])  # sums then add row after row
 
 
 def perplexity(sums: np.ndarray) -> np.ndarray:

@@ -5,49 +5,35 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from cyclopts import Parameter
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from synmask.pipeline.config.base import Language
-from synmask.pipeline.evaluation.bleu import bleu, bleu_of_counts, read_texts, score
+from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts, read_texts, score, sentence_counts
 from synmask.pipeline.evaluation.significance import LEVEL, holm, over_seeds, seeds_needed
 from synmask.pipeline.evaluation.significance import compare as certainty
 from synmask.pipeline.files import UserError, all_writing, read_lines
 from synmask.pipeline.options import Lowercase
-from synmask.pipeline.reporting.examples import Example, examples
-from synmask.pipeline.reporting.html import policy
+from synmask.pipeline.reporting.examples import examples
+from synmask.pipeline.reporting.html import render
 from synmask.pipeline.reporting.layout import pipes, signed
 
-LENGTHS = (1, 6, 11, 16, 21, 31, 41)  # the first of each group of reference lengths
+LENGTHS = {"1–5": 5, "6–10": 10, "11–15": 15, "16–20": 20, "21–30": 30, "31–40": 40, "41+": math.inf}
+SEVERAL = {"0": 0, "1": 1, "2": 2, "3+": math.inf}  # words that are rare
 RARE = 2  # a word is rare if the text has it so often at most
-HEADS = (
-    "system",
-    "seeds",
-    "BLEU",
-    "sd",
-    "chrF",
-    "difference",
-    "95% interval",
-    "p",
-    "p test set",
-    "p seeds",
-    "needed",
-)
 
 
 def _by_option(_: Any, tokens: Sequence[Any]) -> tuple[tuple[str, ...], ...]:
     """The words behind each `--system`."""
-    found: list[list[str]] = []
-    for token in tokens:
-        if token.index == 0:
-            found.append([])
-        found[-1].append(token.value)
-    return tuple(map(tuple, found))
+    starts = [place for place, token in enumerate(tokens) if token.index == 0]
+    groups = pairwise([*starts, len(tokens)])
+    return tuple(tuple(token.value for token in tokens[start:end]) for start, end in groups)
 
 
 Systems = Annotated[tuple[tuple[str, ...], ...], Parameter(converter=_by_option, name="--system")]
@@ -62,7 +48,6 @@ class System:
     counts: list[np.ndarray]
     bleu: list[float]
     chrf: list[float]
-    signatures: dict[str, str]
 
     def of(self, rows: np.ndarray) -> float:
         """The mean BLEU of some sentences."""
@@ -103,103 +88,89 @@ def compare(
         raise UserError(
             "give --system NAME FILE… twice or more, each with a name of its own and a file per seed"
         )
-    how = {"language": language, "lowercase": lowercase}
-    read = [_read(name, [*map(Path, files)], reference, **how) for name, *files in systems]
+    read, signatures = [], {}
+    for name, *files in systems:
+        texts = [read_texts(file, reference) for file in files]
+        how = {"language": language, "lowercase": lowercase}
+        counts = [np.array([*sentence_counts(one, one, **how)])[:, : len(COUNTS)] for one in texts]
+        scored = [score(one, None, **how) for one in texts]
+        signatures = scored[0]["signatures"]
+        bleu, chrf = ([one["scores"][metric] for one in scored] for metric in ("sacrebleu", "chrf"))
+        read.append(System(name, [*map(Path, files)], counts, bleu, chrf))
     rows = _rows(read, gain)
-    lines = pipes(HEADS, "l" + "r" * (len(HEADS) - 1), rows)
-    signed_by = [f"{name}: {signature}" for name, signature in read[0].signatures.items()]
-    print("\n".join([*lines, "", *signed_by]))
+    heads = [*rows[-1]]
+    cells = [[row.get(head, "") for head in heads] for row in rows]
+    print("\n".join(pipes(heads, "l" + "r" * (len(heads) - 1), cells)), end="\n\n")
+    print("\n".join(f"{metric}: {signature}" for metric, signature in signatures.items()))
     if output is None:
         return
-    groups = _groups([*read_lines(reference)], train)
+    by_group = {
+        what: [(name, len(lines), [f"{one.of(lines):.2f}" for one in read]) for name, lines in groups.items()]
+        for what, groups in _groups([*read_lines(reference)], train).items()
+    }
     hypotheses = {(one.name, seed): path for one in read for seed, path in enumerate(one.files, start=1)}
-    shown = examples(source or reference, reference, hypotheses, lowercase=lowercase)
-    with all_writing([f"{output}.csv", f"{output}.html"]) as (table, page):
-        plain = [[cell.replace("−", "-") for cell in row] for row in rows]
-        csv.writer(table, lineterminator="\n").writerows([HEADS, *plain])
-        page.write(_page(read, rows, groups, shown, with_source=source is not None))
+    page = render(
+        "compare.html", [],
+        systems=names,
+        heads=heads,
+        rows=cells,
+        groups=by_group,
+        runs=[f"{name} {seed}" for name, seed in hypotheses],
+        examples=examples(source or reference, reference, hypotheses, lowercase=lowercase),
+        with_source=source is not None,
+    )  # fmt: skip
+    with all_writing([f"{output}.csv", f"{output}.html"]) as (table, html):
+        plain = [[cell.replace("−", "-") for cell in row] for row in cells]
+        csv.writer(table, lineterminator="\n").writerows([heads, *plain])
+        html.write(page)
 
 
-def _read(name: str, files: list[Path], reference: Path, **how: Any) -> System:
-    metric = bleu("sacrebleu", **how)
-    metric.effective_order = True  # does not affect counts; avoids a warning per sentence
-    counts, scores = [], []
-    for path in files:
-        texts = read_texts(path, reference)
-        found = [metric.sentence_score(line, [expected]) for line, expected in zip(*texts, strict=True)]
-        counts.append(np.array([[*one.counts, *one.totals, one.sys_len, one.ref_len] for one in found]))
-        scores.append(score(texts, None, **how))
-    of = {metric: [one["scores"][metric] for one in scores] for metric in ("sacrebleu", "chrf")}
-    return System(name, files, counts, of["sacrebleu"], of["chrf"], scores[0]["signatures"])
-
-
-def _rows(systems: Sequence[System], gain: float) -> list[list[str]]:
-    """A row per system, as `HEADS`; p is corrected for the number of rivals of the first (Holm 1979)."""
+def _rows(systems: Sequence[System], gain: float) -> list[dict[str, str]]:
+    """A row per system; p is corrected for the number of rivals of the first (Holm 1979)."""
+    rows = [
+        {
+            "system": one.name,
+            "seeds": str(len(one.files)),
+            "BLEU": f"{fmean(one.bleu):.2f}",
+            "sd": f"{stdev(one.bleu):.2f}" if len(one.files) > 1 else "",
+            "chrF": f"{fmean(one.chrf):.2f}",
+        }
+        for one in systems
+    ]
     base, *rivals = systems
-    tables = {one.name: [list(table.T) for table in one.counts] for one in systems}
+    sides = [[[*table.T] for table in one.counts] for one in systems]
     found = [
-        certainty(one.bleu, base.bleu, tables[one.name], tables[base.name], score=bleu_of_counts)
-        for one in rivals
+        certainty(one.bleu, base.bleu, counts, sides[0], score=bleu_of_counts)
+        for one, counts in zip(rivals, sides[1:], strict=True)
     ]
     corrected = holm([one.p for one in found])
-    rows = [[*_scores(base), *[""] * 6]]
-    for one, tested, p in zip(rivals, found, corrected, strict=True):
+    for row, one, tested, p in zip(rows[1:], rivals, found, corrected, strict=True):
         size = over_seeds(one.bleu, base.bleu)
-        interval = f"{signed(size.low)} to {signed(size.high)}" if math.isfinite(size.low) else "one seed"
         needed = seeds_needed(one.bleu, base.bleu, gain, LEVEL / len(rivals))
-        seeds = "" if tested.p_seeds is None else f"{tested.p_seeds:.3f}"
-        tests = [f"{p:.3f}", f"{tested.p_test_set:.3f}", seeds, "" if needed is None else str(needed)]
-        rows.append([*_scores(one), signed(size.difference), interval, *tests])
+        several = math.isfinite(size.low)
+        row |= {
+            "difference": signed(size.difference),
+            "95% interval": f"{signed(size.low)} to {signed(size.high)}" if several else "one seed",
+            "p": f"{p:.3f}",
+            "p test set": f"{tested.p_test_set:.3f}",
+            "p seeds": "" if tested.p_seeds is None else f"{tested.p_seeds:.3f}",
+            "needed": "" if needed is None else str(needed),
+        }
     return rows
-
-
-def _scores(system: System) -> list[str]:
-    spread = f"{stdev(system.bleu):.2f}" if len(system.bleu) > 1 else ""
-    return [
-        system.name,
-        str(len(system.bleu)),
-        f"{fmean(system.bleu):.2f}",
-        spread,
-        f"{fmean(system.chrf):.2f}",
-    ]
 
 
 def _groups(references: list[str], train: Path | None) -> dict[str, dict[str, np.ndarray]]:
     """Groups of sentences, as the numbers of their lines from 0: by length, and by their rare words."""
     words = [line.split() for line in references]
     counted = Counter(word for line in (read_lines(train) if train else references) for word in line.split())
-    lengths = np.array([len(line) for line in words])
-    rare = np.array([sum(counted[word] <= RARE for word in line) for line in words])
-    ends = [*(low - 1 for low in LENGTHS[1:]), math.inf]
-    by_length = {
-        f"{low}–{high}" if high < math.inf else f"{low}+": np.flatnonzero(
-            (lengths >= low) & (lengths <= high)
-        )
-        for low, high in zip(LENGTHS, ends, strict=True)
-    }
-    by_rare = {str(n): np.flatnonzero(rare == n) for n in range(3)} | {"3+": np.flatnonzero(rare > 2)}
-    found = {"words in the reference": by_length, f"words seen at most {RARE} times": by_rare}
-    return {head: {name: rows for name, rows in each.items() if len(rows)} for head, each in found.items()}
-
-
-def _page(
-    systems: Sequence[System],
-    rows: list[list[str]],
-    groups: dict[str, dict[str, np.ndarray]],
-    shown: Sequence[Example],
-    with_source: bool,
-) -> str:
-    loader = PackageLoader("synmask.pipeline.reporting", "page")
-    environment = Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
-    by_group = {
-        head: [
-            (name, len(lines), [f"{one.of(lines):.2f}" for one in systems]) for name, lines in each.items()
-        ]
-        for head, each in groups.items()
-    }
-    names = [f"{one.name} {seed}" for one in systems for seed in range(1, len(one.files) + 1)]
-    texts = {"systems": systems, "heads": HEADS, "rows": rows, "groups": by_group, "names": names}
-    page = environment.get_template("compare.html")
-    return page.render(policy=policy(), examples=shown, with_source=with_source, **texts)
+    numbers = {
+        "words in the reference": ([*map(len, words)], 0, LENGTHS),
+        f"words seen at most {RARE} times": (
+            [sum(counted[word] <= RARE for word in line) for line in words], -1, SEVERAL,
+        ),
+    }  # fmt: skip
+    groups = {}
+    for what, (values, low, ends) in numbers.items():
+        names = pd.cut(values, [low, *ends.values()], labels=[*ends])
+        groups[what] = pd.Series(values).groupby(names, observed=True).indices
+    return groups

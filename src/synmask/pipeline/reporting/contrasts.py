@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from synmask.pipeline.config.base import Line, Section, SystemName
@@ -14,6 +15,7 @@ from synmask.pipeline.evaluation.bootstrap import f1
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import LEVEL, compare, holm, over_seeds, seeds_needed
 from synmask.pipeline.files import UserError
+from synmask.pipeline.reporting.layout import signed
 from synmask.pipeline.reporting.runs import check_alike, read_counts, read_parse_scores, read_scores
 
 SAMPLES = 10_000  # of a test: Holm's correction asks for small p
@@ -81,6 +83,12 @@ class Found:
         """-1 if lower is better."""
         return -1 if self.metric == "perplexity" else 1
 
+    @property
+    def interval(self) -> str:
+        """The difference and its 95% interval over the seeds: +0.08 [−0.67, +0.82]."""
+        ends = f"[{signed(self.low)}, {signed(self.high)}]" if isfinite(self.low) else "(one seed)"
+        return f"{signed(self.difference)} {ends}"
+
 
 class Runs:
     """The results of runs, given as their folders: …/DIRECTION/SYSTEM/seedN."""
@@ -111,7 +119,7 @@ class Runs:
         return [*read_parse_scores(paths.values(), metric.removeprefix("f1_"), row)["f1"]]
 
     def counts(self, metric: str, direction: str, system: str, row: str = "induced") -> list:
-        """Of each seed the counts per sentence from whose sums `score_of(metric)` computes the score."""
+        """Of each seed the counts per sentence from whose sums the score follows."""
         if metric in OF_SENTENCES:
             paths = self.seeds(direction, system, "scores.json").values()
             found = {path: counts_of(path.with_name("sentences.csv"), metric) for path in paths}
@@ -120,13 +128,7 @@ class Runs:
             return [*found.values()]
         scored = self.seeds(direction, system, "parse.json").values()
         counts = read_counts(path.with_name("parse_counts.json") for path in scored)
-        protocol = metric.removeprefix("f1_")
-        return [trees[row] for (*_, name), trees in counts.items() if name == protocol and row in trees]
-
-
-def score_of(metric: str) -> Callable[[np.ndarray], np.ndarray]:
-    """Sums of counts over sentences → scores."""
-    return OF_SENTENCES[metric][1] if metric in OF_SENTENCES else f1
+        return [trees[row] for trees in counts.get((direction, system, metric.removeprefix("f1_")), [])]
 
 
 def compare_all(contrasts: Sequence[Contrast], runs: Runs) -> list[list[Found]]:
@@ -156,25 +158,19 @@ def _compared(contrast: Contrast, runs: Runs) -> Iterator[Found]:
     for direction in runs.directions():
         ours, theirs = _sides(contrast, runs.scores, direction)
         if ours and theirs:
-            theirs = fmean(theirs) if contrast.trivial else theirs
-            effect = over_seeds(ours, theirs)
-            p, p_gain = _tests(contrast, direction, ours, theirs, runs)
+            rival_mean = fmean(theirs)
+            rival_seeds = 0 if contrast.trivial else len(theirs)
+            theirs = rival_mean if contrast.trivial else theirs
+            difference, low, high, _ = over_seeds(ours, theirs)
+            counts = _sides(contrast, runs.counts, direction)
+            test = partial(_tests, contrast, direction, ours, theirs, *counts)
+            gain = contrast.gain.get(direction)
+            p, p_gain = test(0.0), (None, None) if gain is None else test(gain)
             yield Found(
                 direction, contrast.system, contrast.rival, contrast.metric,
-                seeds=len(ours),
-                rival_seeds=0 if contrast.trivial else len(theirs),
-                mean=fmean(ours),
-                rival_mean=theirs if contrast.trivial else fmean(theirs),
-                difference=effect.difference,
-                low=effect.low,
-                high=effect.high,
-                p_test_set=p[0],
-                p_seeds=p[1],
-                gain=contrast.gain.get(direction),
-                p_gain_test_set=p_gain[0],
-                p_gain_seeds=p_gain[1],
-                ours=ours,
-                theirs=theirs,
+                seeds=len(ours), rival_seeds=rival_seeds, mean=fmean(ours), rival_mean=rival_mean,
+                difference=difference, low=low, high=high, p_test_set=p[0], p_seeds=p[1],
+                gain=gain, p_gain_test_set=p_gain[0], p_gain_seeds=p_gain[1], ours=ours, theirs=theirs,
             )  # fmt: skip
 
 
@@ -186,36 +182,25 @@ def _sides(contrast: Contrast, read: Callable, direction: str) -> tuple[list, li
 
 
 def _tests(
-    contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, runs: Runs
-) -> list[tuple[float | None, float | None]]:
-    """p over the sentences and p over the seeds (1 with too few seeds), of no difference and of the gain."""
-    counts, rival_counts = _sides(contrast, runs.counts, direction)
-    if contrast.trivial:
-        rival_counts = rival_counts[:1]  # alike for all runs
-    gain, score, found = contrast.gain.get(direction), score_of(contrast.metric), []
+    contrast: Contrast, direction: str, ours: list[float], theirs: list[float] | float, counts: list,
+    rival_counts: list, gain: float,
+) -> tuple[float, float]:  # fmt: skip
+    """p of a difference of `gain` over the sentences, and over the seeds: 1 with too few of them."""
+    rivals = rival_counts[:1] if contrast.trivial else rival_counts  # alike for all runs
+    score = OF_SENTENCES[contrast.metric][1] if contrast.metric in OF_SENTENCES else f1
     try:
-        for size in (0.0, gain):
-            if size is None:
-                found.append((None, None))
-                continue
-            test = compare(ours, theirs, counts, rival_counts, score=score, gain=size, samples=SAMPLES)
-            found.append((test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds))
+        test = compare(ours, theirs, counts, rivals, score=score, gain=gain, samples=SAMPLES)
     except ValueError as error:
         names = f"{direction}, {contrast.system} and {contrast.rival}"
         raise UserError(f"{names}: not scored on the same sentences ({error}); score them again") from None
-    return found
+    return test.p_test_set, 1.0 if test.p_seeds is None else test.p_seeds
 
 
 def verdict(difference: float, p: float, p_gain: float | None) -> Verdict:
-    """Whether a contrast confirms a claimed gain.
+    """Whether a contrast confirms a claimed gain, by the adjusted p of `Found`.
 
     It "holds" if the difference is positive and significant. It "does not hold" if the difference is negative
     and significant, or significantly smaller than the paper's gain. Else we "cannot tell".
-
-    Args:
-        p: of no difference, adjusted for the number of contrasts.
-        p_gain: of a difference as large as the paper's gain or larger, adjusted for the number of contrasts
-            with a gain; None if the claim has no number.
     """
     if p < LEVEL:
         return "holds" if difference > 0 else "does not hold"

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from synmask.pipeline.evaluation.significance import LEVEL
 from synmask.pipeline.reporting.contrasts import Found, Runs, compare_all
-from synmask.pipeline.reporting.entries import TrainingRun
+from synmask.pipeline.reporting.entries import ExperimentPlan, PagePlan, TrainingRun
 from synmask.pipeline.reporting.layout import arrow, probability, signed
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {"sacrebleu": METRICS["sacrebleu"].label, "f1_words": "F1 of trees (words)"}
 
@@ -24,7 +23,6 @@ class Effect:
     Attributes:
         seeds, rival_seeds: the scores, as text.
         add: the command that adds a seed to both sides; "" if no experiment of the page has them.
-        dots: the difference of each seed from the rival's mean.
     """
 
     found: Found
@@ -33,14 +31,11 @@ class Effect:
     seeds: str
     rival_seeds: str
     add: str
-    dots: list[float]
 
     @property
-    def interval(self) -> str:
-        """+0.08 [−0.67, +0.82]"""
-        if not math.isfinite(self.found.low):
-            return f"{signed(self.found.difference)} (one seed)"
-        return f"{signed(self.found.difference)} [{signed(self.found.low)}, {signed(self.found.high)}]"
+    def dots(self) -> list[float]:
+        """The difference of each seed from the rival's mean."""
+        return [score - self.found.rival_mean for score in self.found.ours]
 
     @property
     def outcome(self) -> str:
@@ -54,7 +49,7 @@ class Effect:
     def sentence(self) -> str:
         """The difference, its interval and its certainty in words."""
         found = self.found
-        text = f"{self.label} against {self.rival}: {self.interval}; {probability(found.p)}"
+        text = f"{self.label} against {self.rival}: {found.interval}; {probability(found.p)}"
         if found.gain is not None:
             text += f"; of a gain as large as the paper's {signed(found.gain)}, {probability(found.p_gain)}"
         return f"{text}: {self.outcome}"
@@ -99,7 +94,7 @@ class Panel:
         ]
 
 
-def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> list[Panel]:
+def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> Iterator[Panel]:
     """The results of all contrasts that `plan` asks for and whose runs exist.
 
     Args:
@@ -107,49 +102,37 @@ def panels(plan: PagePlan, runs: Sequence[TrainingRun]) -> list[Panel]:
     Raises:
         UserError: a file is damaged, or two runs have other test sentences.
     """
-    made = [
-        run.folder
-        for run in runs
-        if run.value("test.sacrebleu") is not None and (run.folder / "sentences.csv").exists()
-    ]
-    shown: list[Panel] = []
+    made = {run.folder for run in runs if run.value("test.sacrebleu") is not None}
     for asked in plan.get("contrasts", ()):
+        here = {folder for folder in made if folder.parts[-4] == asked["corpus"]}
+        found = Runs(folder for folder in here if (folder / "sentences.csv").exists())
         experiments = [one for one in plan["experiments"] if one["name"] in asked["experiments"]]
-        found = Runs(folder for folder in {*made} if folder.parts[-4] == asked["corpus"])
+        labels = {name: label for one in experiments for name, label in one["systems"]}
         tested = [one for group in compare_all(asked["contrasts"], found) for one in group]
+        groups: dict[tuple[str, str, str], list[Found]] = {}
+        for one in tested:
+            groups.setdefault((one.direction, one.metric, one.rival), []).append(one)
         corpus = f"{asked['corpus']}, " if len(plan["contrasts"]) > 1 else ""
-        shown += _panels(tested, experiments, found, corpus)
-    return shown
-
-
-def _panels(
-    tested: Sequence[Found], experiments: Sequence[ExperimentPlan], runs: Runs, corpus: str
-) -> Iterator[Panel]:
-    labels = {name: label for one in experiments for name, label in one["systems"]}
-    groups: dict[tuple[str, str, str], list[Found]] = {}
-    for one in tested:
-        groups.setdefault((one.direction, one.metric, one.rival), []).append(one)
-    for (direction, metric, rival), group in groups.items():
-        effects = [_effect(one, labels, experiments, runs) for one in group]
-        against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
-        title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
-        yield Panel(title, len(tested), effects)
+        for (direction, metric, rival), group in groups.items():
+            against = f"{labels.get(rival, f'{rival} trees')} ({group[0].rival_mean:.2f})"
+            title = f"{corpus}{arrow(direction)}, {TITLES[metric]}: difference from {against}"
+            yield Panel(title, len(tested), [_effect(one, labels, experiments, found) for one in group])
 
 
 def _effect(
     found: Found, labels: Mapping[str, str], experiments: Sequence[ExperimentPlan], runs: Runs
 ) -> Effect:
     name = "scores.json" if found.metric == "sacrebleu" else "parse.json"
-    seeds = [runs.seeds(found.direction, system, name) for system in (found.system, found.rival)]
-    trivial = isinstance(found.theirs, float)
+    seeds = runs.seeds(found.direction, found.system, name)
+    rivals = runs.seeds(found.direction, found.rival, name)
+    alone = isinstance(found.theirs, float)
     return Effect(
         found,
         labels[found.system],
         labels.get(found.rival, found.rival),
-        _by_seed(seeds[0], found.ours),
-        f"{found.theirs:.2f}" if trivial else _by_seed(seeds[1], found.theirs),
-        _add_a_seed(found, [*seeds[0]], experiments),
-        [score - found.rival_mean for score in found.ours],
+        _by_seed(seeds, found.ours),
+        f"{found.theirs:.2f}" if alone else _by_seed(rivals, found.theirs),
+        _add_a_seed(found, seeds, experiments),
     )
 
 
@@ -157,11 +140,10 @@ def _by_seed(seeds: Mapping[int, Path], scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.2f} (seed {seed})" for seed, score in zip(seeds, scores, strict=True))
 
 
-def _add_a_seed(found: Found, seeds: Sequence[int], experiments: Sequence[ExperimentPlan]) -> str:
+def _add_a_seed(found: Found, seeds: Mapping[int, Path], experiments: Sequence[ExperimentPlan]) -> str:
     """The command that makes one more run of each system of the experiment that compares the two."""
     for one in experiments:
-        systems = {name for name, _ in one["systems"]}
-        if found.system in systems and found.direction in one["directions"]:
+        if found.system in dict(one["systems"]) and found.direction in one["directions"]:
             more = sorted({*one["seeds"], *seeds})
             settings = json.dumps({one["name"]: {"seeds": [*more, more[-1] + 1]}})
             return shlex.join(["snakemake", one["name"], "--config", f"experiments={settings}"])

@@ -1,16 +1,22 @@
-"""The runs of an experiment as the page shows them: those that exist, their scores, those missing."""
+"""What a page shows: its plan, and of each experiment the runs that exist, their scores, those missing."""
 
+import itertools
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
+
+import pandas as pd
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
 
 from synmask.pipeline.config.schema import flat
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS
 from synmask.pipeline.files import UserError, read_json, read_lines
+from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.metrics import METRICS
 
 TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacrebleu", "bleu_tokenised", "chrf")}
@@ -26,6 +32,57 @@ FILES = {  # that a run's entry links to, if they exist
     "sentences.csv": "counts by sentence",
     "trees.jsonl": "trees",
 }
+FORBID = ConfigDict(extra="forbid")
+
+
+class ExperimentPlan(TypedDict):
+    """The part of a page on one experiment, or on a benchmark, which has tasks as directions.
+
+    Attributes:
+        systems: name and label of each.
+        tables, figures: paths of Markdown and of SVG files.
+        pages: heading and path of each HTML page that becomes a section (it must load nothing).
+        metrics: for a benchmark, the heads of its parts' scores.
+    """
+
+    __pydantic_config__ = FORBID
+
+    name: str
+    title: str
+    corpus: str
+    directions: list[str]
+    systems: list[tuple[str, str]]
+    seeds: list[int]
+    tables: list[str]
+    figures: list[str]
+    pages: NotRequired[list[tuple[str, str]]]
+    metrics: NotRequired[dict[str, str]]
+
+
+class CorpusContrasts(TypedDict):
+    """The contrasts that are tested between the runs of a corpus' experiments."""
+
+    __pydantic_config__ = FORBID
+
+    corpus: str
+    experiments: list[str]
+    contrasts: list[Contrast]
+
+
+class PagePlan(TypedDict):
+    """The contents of a page.
+
+    Attributes:
+        figures: those of no experiment.
+        contrasts: no gain is claimed without a number that the paper prints.
+    """
+
+    __pydantic_config__ = FORBID
+
+    title: str
+    figures: list[str]
+    experiments: list[ExperimentPlan]
+    contrasts: NotRequired[list[CorpusContrasts]]
 
 
 @dataclass
@@ -37,18 +94,19 @@ class TrainingRun:
     label: str
     seed: int
     folder: Path
-    scores: dict[str, Any] = field(default_factory=dict)
-    log: list[str] = field(default_factory=list)
-    when: datetime | None = None
-
-    @property
-    def there(self) -> bool:
-        return bool(self.scores)
+    scores: dict[str, Any]
+    when: datetime | None
 
     @property
     def target(self) -> str:
         """The Snakemake target that makes the run."""
         return str(self.folder / "scores.json")
+
+    @property
+    def log(self) -> list[str]:
+        """The end of the training's log."""
+        path = self.folder / "train.log"
+        return [*read_lines(path)][-LOG_LINES:] if path.exists() else []
 
     def value(self, metric: str) -> float | None:
         """A translation score, such as test.chrf, or the task's own score on its part `metric`.
@@ -74,41 +132,44 @@ class TrainingRun:
         return [*there, *((path.stem.replace(".", ", "), path) for path in predictions)]
 
 
-def read_runs(experiment: Mapping[str, Any]) -> list[TrainingRun]:
+def read_runs(plan: ExperimentPlan) -> list[TrainingRun]:
     """The runs of an experiment, in the order direction, system, seed.
 
-    Args:
-        experiment: `corpus`, `directions`, `systems` (name → label) and `seeds`.
     Raises:
         UserError: a scores.json is not JSON, or has no scores.
     """
-    corpus = RESULTS / experiment["corpus"]
-    return [
-        _read(TrainingRun(direction, system, label, seed, corpus / direction / system / f"seed{seed}"))
-        for direction in experiment["directions"]
-        for system, label in experiment["systems"].items()
-        for seed in experiment["seeds"]
-    ]
+    runs = []
+    for direction, (system, label), seed in itertools.product(
+        plan["directions"], plan["systems"], plan["seeds"]
+    ):
+        folder = RESULTS / plan["corpus"] / direction / system / f"seed{seed}"
+        runs.append(TrainingRun(direction, system, label, seed, folder, *_read(folder / "scores.json")))
+    return runs
 
 
-def _read(run: TrainingRun) -> TrainingRun:
-    path = run.folder / "scores.json"
-    if path.exists():
-        scores = read_json(path)
-        if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
-            raise UserError(f"{path}: no scores in it; delete it and rerun")
-        run.scores = scores
-        if written := int(path.stat().st_mtime):  # 0: it was packed without its time
-            run.when = datetime.fromtimestamp(written, UTC)
-    if (run.folder / "train.log").exists():
-        run.log = list(read_lines(run.folder / "train.log"))[-LOG_LINES:]
-    return run
+def _read(path: Path) -> tuple[dict[str, Any], datetime | None]:
+    """The scores of a run, and when they were written; {} and None if it has not been scored."""
+    if not path.exists():
+        return {}, None
+    scores = read_json(path)
+    if not isinstance(scores, dict) or not isinstance(scores.get("scores"), dict):
+        raise UserError(f"{path}: no scores in it; delete it and rerun")
+    written = int(path.stat().st_mtime)  # 0: it was packed without its time
+    return scores, datetime.fromtimestamp(written, UTC) if written else None
 
 
-def summary(runs: list[TrainingRun]) -> dict[str, Any]:
-    """How many runs exist, and when, on which devices and with which versions they were made."""
-    there = [run for run in runs if run.there]
+def summary(runs: Iterable[TrainingRun]) -> dict[str, Any]:
+    """How many runs exist, and when, on which devices and with which versions they were made.
+
+    Of a package that runs have in several versions, all are named.
+    """
+    runs = [*runs]
+    there = [run for run in runs if run.scores]
     times = [run.when for run in there if run.when]
+    versions: dict[str, dict[str, None]] = {}
+    for run in there:
+        for package, version in (run.scores.get("versions") or {}).items():
+            versions.setdefault(package, {})[version] = None
     return {
         "there": len(there),
         "asked": len(runs),
@@ -117,38 +178,29 @@ def summary(runs: list[TrainingRun]) -> dict[str, Any]:
         "commits": _all(there, "commit"),
         "devices": _all(there, "device"),
         "hours": sum(run.scores.get("train_seconds") or 0 for run in there) / 3600,
-        "versions": _versions(there),
+        "versions": {package: " and ".join(versions[package]) for package in sorted(versions)},
     }
 
 
-def _all(runs: list[TrainingRun], key: str) -> list[str]:
+def _all(runs: Iterable[TrainingRun], key: str) -> list[str]:
     return list(dict.fromkeys(str(run.scores[key]) for run in runs if run.scores.get(key)))
 
 
-def _versions(runs: list[TrainingRun]) -> dict[str, str]:
-    """Package → version, or all versions if runs differ."""
-    found: dict[str, dict[str, None]] = {}
-    for run in runs:
-        for package, version in (run.scores.get("versions") or {}).items():
-            found.setdefault(package, {})[version] = None
-    return {package: " and ".join(versions) for package, versions in sorted(found.items())}
-
-
-def settings(runs: list[TrainingRun]) -> dict[str, Any]:
-    """Settings by dotted name, of each system's first run that exists.
+def settings(runs: Iterable[TrainingRun]) -> dict[str, Any]:
+    """Settings by dotted name, of the first run of each system that exists.
 
     Returns:
         {"systems": their labels, "shared": setting → value, "differing": setting → a value per system,
-        "–" if it has no such setting}.
+        "–" if it has no such setting}; {} without runs.
     """
     found: dict[str, dict[str, str]] = {}
-    for run in runs:
-        if run.there and run.label not in found:
-            parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
-            texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flat(parts).items())
-            found[run.label] = dict(texts)
-    keys = sorted({key for one in found.values() for key in one})
-    values = {key: [one.get(key, "–") for one in found.values()] for key in keys}
-    shared = {key: each[0] for key, each in values.items() if len({*each}) == 1}
-    differing = {key: each for key, each in values.items() if key not in shared}
-    return {"systems": [*found], "shared": shared, "differing": differing}
+    for run in (run for run in runs if run.scores):
+        parts = {**(run.scores.get("settings") or {}), "decoding": run.scores.get("decoding") or {}}
+        texts = ((key, x if isinstance(x, str) else json.dumps(x)) for key, x in flat(parts).items())
+        found.setdefault(run.label, dict(texts))
+    if not found:
+        return {}
+    table = pd.DataFrame(found).fillna("–").sort_index()
+    alike = table.nunique(axis="columns") == 1
+    shared, differing = table[alike].iloc[:, 0].to_dict(), table[~alike].T.to_dict("list")
+    return {"systems": [*table], "shared": shared, "differing": differing}

@@ -1,89 +1,89 @@
 """Training curves, BLEU against a setting that an experiment sweeps, and heat maps of P_D.
 
-`out` is a figure's path without extension; .svg, .pdf and .csv are written. `labels` are the systems'.
+The same data gives the same bytes.
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from synmask.pipeline.config.base import Line
 from synmask.pipeline.config.schema import flat
-from synmask.pipeline.files import UserError, read_json
+from synmask.pipeline.files import UserError, read_json, writing
 from synmask.pipeline.options import Figure as Place
 from synmask.pipeline.options import Json, Labels, Some, labels_of, together
-from synmask.pipeline.reporting.layout import arrow
+from synmask.pipeline.reporting.layout import arrow, write_csv
 from synmask.pipeline.reporting.runs import CHOICE, chosen, read_history, read_scores
-from synmask.pipeline.reporting.style import (
-    COLOURS,
-    DARK,
-    PARENTS,
-    in_style,
-    legend_below,
-    look,
-    panels,
-    save,
-)
 from synmask.pipeline.syntax.parses import read_distribution
 
+# Okabe and Ito's palette, safe for the colour-blind, without black and yellow.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+LINES = ["-", "--", ":"]
+GREY, DARK = "#8C8C8C", "#333333"
 SWEPT = {CHOICE: "validation", "bleu_tokenised": "test"}
-
-
-def curves_figure(
-    *, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Labels, output: Place
-) -> None:
-    """Plot training and validation loss by epoch.
-
-    Args:
-        inputs: history.csv of the runs.
-        runs: System and seed of each input, as a JSON list of pairs.
-    """
-    histories = dict(together(runs=runs, inputs=inputs))
-    curves(histories, output, labels_of((system for system, _ in histories), labels))
+LOSSES = {"train_loss": "Training loss", "valid_loss": "Validation loss"}
+STYLE = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E5E5E5",
+    "legend.frameon": False,
+    "text.parse_math": False,  # a label may hold dollar signs
+    "svg.hashsalt": "synmask",  # else element ids are random
+    "pdf.fonttype": 42,
+}
+in_style = mpl.rc_context(STYLE)  # a decorator
 
 
 @in_style
-def curves(histories: Mapping[tuple[str, int], Path], out: Path, labels: Mapping[str, str]) -> None:
-    """Training and validation loss by epoch: a line per system (mean over seeds), a band from min to max.
+def curves_figure(
+    *, inputs: Some[Path], runs: Json[list[tuple[str, int]]], labels: Labels, output: Place
+) -> None:
+    """Plot training and validation loss by epoch: a line per system (mean over seeds), a band to min and max.
 
     Later lines are thinner, so that none hides another. The axis ends at the 90th percentile of the epochs'
     median losses, so that outliers do not flatten the rest.
 
     Args:
-        histories: (system, seed) → history.csv with epoch, train_loss, valid_loss.
+        inputs: history.csv of the runs.
+        runs: System and seed of each input, as a JSON list of pairs.
+
     Raises:
-        UserError: a history is missing or lacks a column, or there is none.
+        UserError: a history is missing or lacks a column.
     """
-    frames = [
-        pd.DataFrame(
-            {"system": system, "seed": seed, **read_history(path, "epoch", "train_loss", "valid_loss")}
-        )
-        for (system, seed), path in histories.items()
-    ]
-    if not frames:
-        raise UserError(f"{out}: no training history given; name at least one run")
-    data = pd.concat(frames, ignore_index=True)
-    figure, rows = panels(2, width=4.6, height=3.4)
-    titles = {"train_loss": "Training loss", "valid_loss": "Validation loss"}
+    named = labels_of((system for system, _ in runs), labels)
+    data = pd.concat(
+        [
+            pd.DataFrame({"system": system, "seed": seed, **read_history(path, "epoch", *LOSSES)})
+            for (system, seed), path in together(runs=runs, inputs=inputs)
+        ],
+        ignore_index=True,
+    )
+    figure, places = panels(len(LOSSES), width=4.6, height=3.4)
     count = data["system"].nunique()
-    for axes, (column, title) in zip(rows, titles.items(), strict=True):
-        for index, (system, runs) in enumerate(data.groupby("system", sort=False)):
-            by_epoch = runs.groupby("epoch")[column]
-            mean, colour = by_epoch.mean(), COLOURS[index % len(COLOURS)]
-            marker = "o" if len(mean) == 1 else None
-            width = 1.2 + 3 * (count - 1 - index) / max(count - 1, 1)
-            axes.plot(mean.index, mean, label=labels[system], marker=marker, linewidth=width, **look(index))
-            axes.fill_between(mean.index, by_epoch.min(), by_epoch.max(), color=colour, alpha=0.15, lw=0)
+    for axes, (column, title) in zip(places, LOSSES.items(), strict=True):
+        for index, (system, group) in enumerate(data.groupby("system", sort=False)):
+            look = {"color": COLOURS[index % len(COLOURS)]}  # when these are used up, the same ones dashed
+            look["linestyle"] = LINES[index // len(COLOURS) % len(LINES)]
+            look["marker"] = "o" if group["epoch"].nunique() == 1 else None
+            look["linewidth"] = 1.2 + 3 * (count - 1 - index) / max(count - 1, 1)
+            _band(axes, group.groupby("epoch")[column], label=named[system], **look)
         axes.set(title=title, xlabel="Epoch", ylabel="nats a target token")
         axes.xaxis.get_major_locator().set_params(integer=True)
         low, high = data[column].min(), data.groupby("epoch")[column].median().quantile(0.9)
         if data["epoch"].nunique() > 2 and high > low:
             axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
-    legend_below(figure, rows[0])
-    save(figure, out, data)
+    _legend_below(figure, places[0])
+    save(figure, output, data)
 
 
 @in_style
@@ -107,13 +107,10 @@ def sweep_figure(*, inputs: Some[Path], setting: str, output: Place) -> None:
     runs["chosen"] = [best.get((run.corpus, run.direction)) == run.system for run in runs.itertuples()]
     runs = runs[["corpus", "direction", "system", "seed", "value", *SWEPT, "chosen"]]
     figure, places = panels(runs["direction"].nunique(), width=4.6, height=3.4)
-    values = sorted(set(runs["value"]))
+    values = sorted({*runs["value"]})
     for axes, (direction, column) in zip(places, runs.groupby("direction", sort=False), strict=True):
         for (metric, label), colour in zip(SWEPT.items(), COLOURS, strict=False):
-            by_value = column.groupby("value")[metric]
-            mean = by_value.mean()
-            axes.fill_between(mean.index, by_value.min(), by_value.max(), color=colour, alpha=0.15, lw=0)
-            axes.plot(mean.index, mean, marker="o", color=colour, linewidth=1.8, label=label)
+            _band(axes, column.groupby("value")[metric], label=label, color=colour, marker="o", linewidth=1.8)
             axes.plot(column["value"], column[metric], "o", color=colour, markersize=3, alpha=0.6)
         for value in column.loc[column["chosen"], "value"].unique():
             axes.axvline(value, color=DARK, linestyle=":", label="chosen")
@@ -122,8 +119,15 @@ def sweep_figure(*, inputs: Some[Path], setting: str, output: Place) -> None:
             axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.set(title=arrow(direction), xlabel=setting.removeprefix("system.").removeprefix("options."))
     places[0].set_ylabel("tokenised BLEU")
-    legend_below(figure, places[0])
+    _legend_below(figure, places[0])
     save(figure, output, runs)
+
+
+def _band(axes: Axes, groups: Any, **look: Any) -> None:
+    """A line of the groups' means, on a band from their least to their greatest values."""
+    mean = groups.mean()
+    axes.fill_between(mean.index, groups.min(), groups.max(), color=look["color"], alpha=0.15, lw=0)
+    axes.plot(mean.index, mean, **look)
 
 
 def _setting(path: Path, key: str) -> float:
@@ -133,8 +137,9 @@ def _setting(path: Path, key: str) -> float:
     return value
 
 
+@in_style
 def distribution_figure(*, distribution: Path, title: Line, output: Place) -> None:
-    """Draw P_D of one sentence as a heat map.
+    """Draw P_D of one sentence as a heat map: row i is token i, column j its parent.
 
     Args:
         distribution: Output of `parse`.
@@ -143,26 +148,11 @@ def distribution_figure(*, distribution: Path, title: Line, output: Place) -> No
     shown = read_distribution(distribution)
     if not shown.tokens:
         raise UserError(f"{distribution}: no P_D in it; give that of a guide that induces one")
-    heat_map(shown.tokens, shown.distribution, output, title)
-
-
-@in_style
-def heat_map(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -> None:
-    """P_D of one sentence as a heat map: row i is token i, column j its parent.
-
-    Args:
-        tokens, matrix: n tokens; (n, n), rows sum to 1, or to less if the diagonal was set to 0.
-    Raises:
-        ValueError: the matrix is not (n, n).
-    """
-    count = len(tokens)
-    matrix = np.asarray(matrix)
-    if matrix.shape != (count, count):
-        raise ValueError(f"matrix must be ({count}, {count}) for {count} tokens; got {matrix.shape}")
+    tokens, matrix, count = shown.tokens, np.array(shown.distribution), len(shown.tokens)
     figure = Figure(figsize=(0.32 * count + 3, 0.32 * count + 2), layout="constrained")
     axes = figure.subplots()
     top = max(np.ceil(10 * matrix.max()) / 10, 0.1)
-    image = axes.imshow(matrix, cmap=PARENTS, vmin=0, vmax=top)
+    image = axes.imshow(matrix, cmap="Purples", vmin=0, vmax=top)
     axes.set_xticks(range(count), tokens, rotation=90)
     axes.set_yticks(range(count), tokens)
     axes.tick_params(length=0)
@@ -179,12 +169,39 @@ def heat_map(tokens: Sequence[str], matrix: np.ndarray, out: Path, title: str) -
         text = f"{value:.1f}".removeprefix("0")
         axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
     figure.colorbar(image, ax=axes, label="Probability")
-    rows, columns = np.indices(matrix.shape)
-    data = {
-        "token_position": rows.ravel() + 1,
-        "token": np.asarray(tokens, dtype=object)[rows.ravel()],
-        "parent_position": columns.ravel() + 1,
-        "parent": np.asarray(tokens, dtype=object)[columns.ravel()],
-        "probability": matrix.ravel(),
-    }
-    save(figure, out, pd.DataFrame(data))
+    rows = [
+        (row + 1, token, column + 1, parent, matrix[row, column])
+        for row, token in enumerate(tokens)
+        for column, parent in enumerate(tokens)
+    ]
+    heads = ["token_position", "token", "parent_position", "parent", "probability"]
+    save(figure, output, pd.DataFrame(rows, columns=heads))
+
+
+def panels(columns: int, *, width: float, height: float) -> tuple[Figure, np.ndarray]:
+    """A figure of axes side by side, each of this size in inches, without overlaps."""
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    return figure, figure.subplots(1, columns, squeeze=False)[0]
+
+
+def _legend_below(figure: Figure, axes: Axes) -> None:
+    """A legend of `axes` below all panels, at most four entries per row."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
+
+
+def save(figure: Figure, out: Path, data: pd.DataFrame) -> None:
+    """Write `out`.svg, .pdf and .csv, without the date."""
+    settle(figure)
+    for extension, undated in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+        with writing(f"{out}.{extension}", "wb") as handle:
+            figure.savefig(handle, format=extension, metadata=undated)
+    write_csv(out, data)
+
+
+def settle(figure: Figure) -> None:
+    """Lay out the panels and round their positions: the solver's last bits differ between calls."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 6))

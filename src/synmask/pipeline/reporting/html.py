@@ -1,12 +1,29 @@
-"""Parts that all HTML pages share: styles, scripts, a policy that allows no others, samples."""
+"""Parts that all HTML pages share: templates, styles, scripts, a policy that allows no others, samples."""
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 T = TypeVar("T")
+
+
+def render(
+    template: str, scripts: Sequence[str], filters: Mapping[str, Callable] | None = None, **variables: Any
+) -> str:
+    """The page that a template of the folder `page` makes; of scripts, these alone run."""
+    environment = Environment(
+        loader=PackageLoader("synmask.pipeline.reporting", "page"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= filters or {}
+    return environment.get_template(template).render(policy=policy(*scripts), **variables)
 
 
 def part(name: str) -> str:

@@ -1,21 +1,17 @@
 """A table of numbers, and how it is printed: Markdown, LaTeX (booktabs), and JSON for the page."""
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from synmask.pipeline.config.base import DIRECTION, sides
 from synmask.pipeline.files import UserError, read_json, write_lines, writing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WIDEST = 8  # columns of numbers
 LATEX = {
@@ -41,14 +37,14 @@ LATEX = {
 SIGNIFICANT, VERY_SIGNIFICANT = 0.05, 0.01
 
 
-@dataclass(frozen=True)
+@dataclass
 class Value:
     """A number of a table before it is printed: a mean over seeds, or a paper's number as printed.
 
     Attributes:
         mean: None if there is no number; it and `sd` are printed with `digits` decimals.
         difference: from the published number.
-        p: decides the significance mark; the larger of `p_test_set` and `p_seeds`, if these are given.
+        p: decides the significance mark.
         change: from the baseline.
         seeds, asked: how many runs exist, and how many the table asks for.
         run: corpus, direction (or task) and system of the runs.
@@ -59,8 +55,6 @@ class Value:
     digits: int = 2
     sd: float | None = None
     p: float | None = None
-    p_test_set: float | None = None
-    p_seeds: float | None = None
     change: float | None = None
     difference: float | None = None
     seeds: int = 0
@@ -149,6 +143,9 @@ class Layout:
         return replace(self, heads=[head for head, _ in kept], rows=lines)
 
 
+TABLES = TypeAdapter(list[Layout])
+
+
 def _shows(value: Value) -> bool:
     return value.text != "–"
 
@@ -168,11 +165,11 @@ def write_tables(out: Path, tables: Sequence[Layout]) -> None:
     markdown = itertools.chain.from_iterable(["", *_markdown(table)] for table in tables)
     write_lines(f"{out}.md", itertools.islice(markdown, 1, None))
     write_lines(f"{out}.tex", itertools.chain.from_iterable(map(_latex, tables)))
-    with writing(f"{out}.json") as handle:
-        json.dump([asdict(table) for table in tables], handle, ensure_ascii=False)
+    with writing(f"{out}.json", "wb") as handle:
+        handle.write(TABLES.dump_json([*tables]))
 
 
-def write_csv(out: str | Path, data: "pd.DataFrame") -> None:
+def write_csv(out: str | Path, data: pd.DataFrame) -> None:
     """Write OUT.csv."""
     with writing(f"{out}.csv") as handle:
         data.to_csv(handle, index=False, lineterminator="\n")
@@ -185,7 +182,7 @@ def read_tables(path: Path) -> list[Layout]:
         UserError: the file is of another kind.
     """
     try:
-        return TypeAdapter(list[Layout]).validate_python(read_json(path))
+        return TABLES.validate_python(read_json(path))
     except ValidationError:
         raise UserError(f"{path}: not the numbers of a table; delete it and make it again") from None
 
@@ -248,8 +245,6 @@ def _latex(table: Layout) -> list[str]:
 
 def _tabular(table: Layout) -> list[str]:
     """By pandas: each level of heads above its columns; levels without any text are left out."""
-    import pandas as pd
-
     levels = [level for level in range(len(table.heads[0])) if any(head[level] for head in table.heads)]
     stubs = [(*[""] * (len(levels) - 1), escape(stub)) for stub in table.stubs]
     heads = [*stubs, *(tuple(escape(head[level]) for level in levels) for head in table.heads)]

@@ -35,3 +35,14 @@ METRICS = {
     "memory": Metric("memory (GiB)", 2, 1 / 1024, contest=False),
     "glue": Metric("", 1),
 }
+PARSE_LABELS = {metric: METRICS[metric].label for metric in PARSE_SCORES} | {
+    name: name for name in ATTACHMENT
+}
+PROTOCOLS = {
+    "words": "trees over words, without punctuation and currency signs, which induced trees lose after "
+    "they are split; single words and whole sentences do not count",
+    "paper": "binary trees over sub-words and </s>, as the scripts of Kai et al. 2024 score them; the paper "
+    "prints this P as R, this R as P",
+    "evalb": "what EVALB computes with COLLINS.prm on unlabelled brackets",
+    DEPENDENCIES: "heads by the argmax of P_D, of words without punctuation",
+}

@@ -2,22 +2,25 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import Plan, asked_runs
 from synmask.pipeline.evaluation.bootstrap import SAMPLES
-from synmask.pipeline.reporting.cells import Cell
 from synmask.pipeline.reporting.layout import SIGNIFICANT, VERY_SIGNIFICANT, arrow
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.runs import CHOICE, RUN, SCORES, VALID_SCORES
+
+if TYPE_CHECKING:
+    from synmask.pipeline.reporting.tables import Cell
 
 
 def notes(
     plan: Plan,
     published: Published,
-    cells: Sequence[Cell],
+    cells: Sequence["Cell"],
     runs: pd.DataFrame,
     make: str,
 ) -> list[str]:
@@ -41,12 +44,12 @@ def notes(
     return [part for part in parts if part]
 
 
-def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
+def _how_to_read(plan: Plan, cells: Sequence["Cell"]) -> str:
     parts = []
-    runs = [seeds for column in plan["columns"] for seeds in column["runs"].values()]
-    if chosen := {tuple(seeds) for seeds in runs if seeds != [0]}:  # 0: a trivial baseline
-        seeds = ", ".join(map(str, *chosen)) if len(chosen) == 1 else ""
-        if max(map(len, chosen)) == 1:
+    runs = {tuple(seeds) for column in plan["columns"] for seeds in column["runs"].values()} - {(0,)}
+    if runs:  # of more than trivial baselines, which have seed 0
+        seeds = ", ".join(map(str, *runs)) if len(runs) == 1 else ""
+        if max(map(len, runs)) == 1:
             parts.append(f"one seed ({seeds})" if seeds else "one seed each")
         else:
             over = f"seeds {seeds}" if seeds else "the seeds"
@@ -65,35 +68,32 @@ def _how_to_read(plan: Plan, cells: Sequence[Cell]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _marks(plan: Plan, cells: Sequence[Cell]) -> str:
+def _marks(plan: Plan, cells: Sequence["Cell"]) -> str:
     tested = [cell for cell in cells if cell.p is not None]
     if not tested:
         return ""
     label = dict(plan["rows"])[plan["baseline"]]
     units = "examples" if "glue" in plan["metrics"] else "sentences"
     text = f"by a paired bootstrap over {units} and seeds ({SAMPLES:,} samples)"
-    if all(cell.p_seeds is None for cell in tested):
+    alone = [cell.p_seeds is None for cell in tested]
+    if all(alone):
         text += "; one seed says nothing about the spread over seeds"
     else:
         text = f"both {text} and by Welch's t-test over the seeds"
-        if any(cell.p_seeds is None for cell in tested):
-            text += "; where there is one seed, by the first alone"
-    if min(cell.p for cell in tested) < SIGNIFICANT:
-        return (
-            f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT} against {label}, {text}."
-            " Not corrected for the number of comparisons."
-        )
-    return f"No difference from {label} is significant (p < {SIGNIFICANT}) {text}."
+        text += "; where there is one seed, by the first alone" if any(alone) else ""
+    if min(cell.p for cell in tested) >= SIGNIFICANT:
+        return f"No difference from {label} is significant (p < {SIGNIFICANT}) {text}."
+    marks = f"† p < {SIGNIFICANT}, ‡ p < {VERY_SIGNIFICANT}"
+    return f"{marks} against {label}, {text}. Not corrected for the number of comparisons."
 
 
-def _untested(cells: Sequence[Cell]) -> str:
-    names = dict.fromkeys(
-        f"{cell.label} {arrow(cell.column)}" for cell in cells if cell.baseline and cell.p is None
-    )
-    return f"Not tested, for want of counts by sentence (score again): {', '.join(names)}." if names else ""
+def _untested(cells: Sequence["Cell"]) -> str:
+    untested = (cell for cell in cells if cell.baseline and cell.p is None)
+    names = (f"{cell.label} {arrow(cell.column)}" for cell in untested)
+    return _listed("Not tested, for want of counts by sentence (score again)", names)
 
 
-def _published(published: Published, cells: Sequence[Cell]) -> str:
+def _published(published: Published, cells: Sequence["Cell"]) -> str:
     """The papers that print the numbers, and the origin of quoted ones."""
     printed = [cell for cell in cells if cell.paper]
     papers = dict.fromkeys(cell.paper for cell in printed)
@@ -120,49 +120,44 @@ def _missing(plan: Plan, runs: pd.DataFrame, make: str) -> str:
             if absent:
                 which = "all seeds" if absent == seeds and len(seeds) > 1 else _seeds(absent)
                 parts.append(f"{label} {where} ({which})")
-    if not missing:
-        return ""
     what = f"all {asked} runs" if missing == asked else "; ".join(parts)
-    return f"Missing: {what}. To make what is missing: `{make}`."
+    return f"Missing: {what}. To make what is missing: `{make}`." if missing else ""
 
 
 def _not_finite(plan: Plan, runs: pd.DataFrame) -> str:
     shown = [metric for metric in plan["metrics"] if metric in [*SCORES, *VALID_SCORES]]
-    bad = runs[runs[shown].isna().any(axis=1)] if shown else runs[:0]
-    parts = [_named(plan, run) for _, run in bad.iterrows()]
-    return f"No finite score, so left out of the means: {'; '.join(parts)}." if parts else ""
+    bad = runs[runs[shown].isna().any(axis=1)]
+    names = (_named(plan, run) for _, run in bad.iterrows())
+    return _listed("No finite score, so left out of the means", names, "; ")
 
 
 def _shared(runs: pd.DataFrame) -> Iterator[str]:
     """Pairs that the sets of a corpus share."""
     places = runs.dropna(subset=["overlap"]).drop_duplicates(["corpus", "direction", "overlap"])
     for _, run in places.iterrows():
-        shared = [f"{count:,} {where}" for where, count in json.loads(run["overlap"]).items() if count]
-        if shared:
-            where = f"{run['corpus']} {arrow(run['direction'])}"
-            yield f"Pairs that occur in two sets, {where}: {', '.join(shared)}."
+        shared = (f"{count:,} {where}" for where, count in json.loads(run["overlap"]).items() if count)
+        where = f"{run['corpus']} {arrow(run['direction'])}"
+        yield _listed(f"Pairs that occur in two sets, {where}", shared)
 
 
 def _diverged(plan: Plan, runs: pd.DataFrame) -> str:
     """The runs whose training learned nothing, which the means contain."""
     bad = runs[runs["diverged"].notna()].drop_duplicates(RUN)
-    parts = [f"{_named(plan, run)}, {run['diverged']}" for _, run in bad.iterrows()]
-    return f"Diverged, but in the means: {'; '.join(parts)}." if parts else ""
+    names = (f"{_named(plan, run)}, {run['diverged']}" for _, run in bad.iterrows())
+    return _listed("Diverged, but in the means", names, "; ")
 
 
 def _equal(plan: Plan, runs: pd.DataFrame) -> str:
     """Runs of one cell that differ in nothing but the seed they name."""
     parts = []
+    answers = "answers" if "glue" in plan["metrics"] else "translations"
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
-        for key, what in (
-            ("model", "models"),
-            ("answers", "answers" if "glue" in plan["metrics"] else "translations"),
-        ):
+        for key, what in (("model", "models"), ("answers", answers)):
             twins = cell[cell[key].notna() & cell.duplicated(key, keep=False)]
             if len(twins):
                 parts += [f"{what} of {_named(plan, group)}" for _, group in twins.groupby(key, sort=False)]
                 break  # equal models translate alike
-    return f"Equal, although their seeds differ: {'; '.join(parts)}." if parts else ""
+    return _listed("Equal, although their seeds differ", parts, "; ")
 
 
 def _named(plan: Plan, runs: pd.Series | pd.DataFrame) -> str:
@@ -191,9 +186,10 @@ def _machines(plan: Plan, runs: pd.DataFrame) -> str:
     return text and text + meaning
 
 
-def _listed(what: str, values: Iterable[object]) -> str:
+def _listed(what: str, values: Iterable[object], between: str = ", ") -> str:
+    """What is known of these, each once; "" if nothing is."""
     values = list(dict.fromkeys(str(value) for value in values if value and pd.notna(value)))
-    return f"{what}: {', '.join(values)}." if values else ""
+    return f"{what}: {between.join(values)}." if values else ""
 
 
 def _seeds(seeds: list[int]) -> str:

@@ -1,8 +1,7 @@
 """Tables of the parsing scores of an experiment's runs, one per protocol."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -24,8 +23,13 @@ from synmask.pipeline.reporting.layout import (
     write_csv,
     write_tables,
 )
-from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
-from synmask.pipeline.reporting.parse_text import LABELS, PROTOCOLS
+from synmask.pipeline.reporting.metrics import (
+    ATTACHMENT,
+    DEPENDENCIES,
+    PARSE_LABELS,
+    PARSE_SCORES,
+    PROTOCOLS,
+)
 from synmask.pipeline.reporting.runs import check_once, parse_rows, read_counts
 
 TREES = [
@@ -33,6 +37,8 @@ TREES = [
     "left-branching", "left-branching-with-punctuation", "balanced", "balanced-with-punctuation",
     "random", "random-with-punctuation", "oracle", "left-neighbour", "right-neighbour",
 ]  # fmt: skip
+PLACE = ["direction", "system", "seed"]
+Spans = dict[tuple[str, str, str], list[dict[str, Counts]]]
 
 
 def write_parse_table(
@@ -63,109 +69,83 @@ def write_parse_table(
             of a direction differ in their sentences or trivial trees.
     """
     together(inputs=inputs, counts=counts)
-    systems = dict(labels)
     runs = pd.DataFrame(itertools.chain.from_iterable(map(parse_rows, inputs)))
-    if runs.empty:
-        raise UserError(f"{title}: no parse.json given; name at least one run")
-    _check(runs, systems, directions)
-    spans = read_counts(counts)
-    listed = {"direction": list(directions), "system": list(systems), "protocol": [*PROTOCOLS], "tree": TREES}
-    order = {key: names.index for key, names in listed.items()}
+    order = {"protocol": [*PROTOCOLS], "direction": [*directions], "system": [*dict(labels)], "tree": TREES}
+    for key in ("system", "direction"):
+        for name in runs[key]:
+            if name not in order[key]:
+                raise UserError(f"{key} {name} is not in the table; it has {', '.join(order[key])}")
+    _check_alike(runs)
     runs = runs.sort_values(
-        ["protocol", "direction", "system", "seed", "tree"],
-        key=lambda column: column.map(order[column.name]) if column.name in order else column,
+        ["protocol", *PLACE, "tree"],
+        key=lambda column: column.map(order[column.name].index) if column.name in order else column,
         kind="stable",
     )
-    tables = [
-        _table(title, part, name, spans, systems, directions)
-        for name, part in runs.groupby("protocol", sort=False)
-    ]
+    spans = read_counts(counts)
+    parts = [part for _, part in runs.groupby("protocol", sort=False)]
+    tables = [_table(title, part, spans, dict(labels), directions) for part in parts]
     write_tables(output, tables)
     write_csv(output, runs)
 
 
-def _check(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> None:
-    for key, listed in (("system", systems), ("direction", directions)):
-        for name in runs[key]:
-            if name not in listed:
-                raise UserError(f"{key} {name} is not in the table; it has {', '.join(listed)}")
-    if runs["counted"].isna().any():
-        raise UserError("parse.json without a number of scored sentences; score all runs again")
+def _check_alike(runs: pd.DataFrame) -> None:
+    """Check that no run is given twice and that the trivial trees, so the sentences, of all are alike."""
     check_once(runs, "protocol", "tree")
-    alike = [("protocol", runs, ["corpus"]), ("tree", runs[runs["tree"] == "induced"], ["counted"])]
-    alike.append(("tree", runs[runs["tree"] != "induced"], [*LABELS]))
-    for key, part, values in alike:
-        for value in (value for value in values if value in part):
-            different = part.groupby(["direction", "protocol", key])[value].nunique(dropna=True)
-            if (different > 1).any():
-                direction, protocol, _ = different[different > 1].index[0]
-                raise UserError(
-                    f"{direction}, protocol {protocol}: {value} of the same {key} differs between runs; "
-                    "score all runs alike"
-                )
+    by_tree = runs[runs["tree"] != "induced"].groupby(["direction", "protocol", "tree"], sort=False)
+    values = by_tree[["corpus", *(key for key in PARSE_LABELS if key in runs), "counted"]].nunique()
+    for value in values:
+        for direction, protocol, _ in values.index[values[value] > 1]:
+            where = f"{direction}, protocol {protocol}"
+            what = f"{value} of the same tree differs between runs; score all runs alike"
+            raise UserError(f"{where}: {what}")
 
 
 def _table(
-    title: str,
-    runs: pd.DataFrame,
-    protocol: str,
-    spans: dict[tuple, dict[str, Counts]],
-    systems: Mapping[str, str],
-    directions: Sequence[str],
+    title: str, runs: pd.DataFrame, spans: Spans, labels: dict[str, str], directions: Sequence[str]
 ) -> Layout:
     """One protocol's table: means ± sd of the systems, then the trivial trees."""
+    protocol, corpus = runs["protocol"].iloc[0], runs["corpus"].iloc[0]
     metrics = ATTACHMENT if protocol == DEPENDENCIES else PARSE_SCORES
     if protocol == DEPENDENCIES:  # some systems induce no heads
-        systems = {name: label for name, label in systems.items() if name in set(runs["system"])}
-    trivial = [tree for tree in TREES[1:] if tree in set(runs["tree"])]
+        labels = {name: label for name, label in labels.items() if name in {*runs["system"]}}
+    trivial = [tree for tree in TREES[1:] if tree in {*runs["tree"]}]
     table = Layout(
         f"{title}, protocol “{protocol}”",
         ["Trees"],
-        [(arrow(direction), LABELS[metric]) for direction in directions for metric in metrics],
+        [(arrow(direction), PARSE_LABELS[metric]) for direction in directions for metric in metrics],
+        [([label], []) for label in (*labels.values(), *trivial)],
+        [_how_to_read(runs, protocol), *_missing(runs, labels, directions)],
         baseline=next((tree for tree in trivial if tree.startswith("right-branching")), ""),
     )
-    rows = [
-        *((label, "induced", system) for system, label in systems.items()),
-        *((tree, tree, None) for tree in trivial),
-    ]
-    table.rows = [([name], []) for name, *_ in rows]
-    notes = []
     for direction in directions:
         here = runs[runs["direction"] == direction]
-        tests, differences = _significance(spans, protocol, direction, systems)
-        notes += differences
+        parts = [here[(here["tree"] == "induced") & (here["system"] == name)] for name in labels]
+        parts += [here[here["tree"] == tree].drop_duplicates("tree") for tree in trivial]
+        places = [*((corpus, direction, name) for name in labels), *[None] * len(trivial)]
+        tests, note = _significance(spans, protocol, direction, labels)
+        table.notes += note
         for metric in metrics:
             column = []
-            for _, tree, system in rows:
-                scores = _scores(here, tree, system, metric)
-                run = (runs["corpus"].iloc[0], direction, system) if system else None
-                test = tests.get(system, {}) if metric == "f1" and len(scores) else {}
-                mean = float(scores.mean()) if len(scores) else None
-                sd = scores.std(ddof=1) if len(scores) > 1 else None
-                column.append(Value(mean, sd=sd, run=run, **test))
-            rivals = (None if row[1] == "oracle" else one.mean for row, one in zip(rows, column, strict=True))
-            for (_, cells), one, best in zip(table.rows, column, highest(rivals, 2), strict=True):
-                cells.append(replace(one, best=best))
-    table.notes = [_how_to_read(runs, protocol, directions), *_missing(runs, systems, directions), *notes]
+            for place, part in zip(places, parts, strict=True):
+                values = part[metric] if part[metric].notna().all() else part[metric][:0]
+                mean = float(values.mean()) if len(values) else None
+                sd = values.std(ddof=1) if len(values) > 1 else None
+                test = tests.get(place and place[-1], {}) if metric == "f1" and len(values) else {}
+                column.append(Value(mean, sd=sd, run=place, **test))
+            rows = [*zip(table.rows, column, strict=True)]
+            rivals = [None if words == ["oracle"] else one.mean for (words, _), one in rows]
+            for ((_, cells), one), best in zip(rows, highest(rivals, 2), strict=True):
+                one.best = best
+                cells.append(one)
     return table
 
 
-def _scores(runs: pd.DataFrame, tree: str, system: str | None, metric: str) -> pd.Series:
-    """A metric of a system's runs, or of a trivial tree; empty if any value is missing."""
-    here = runs[runs["tree"] == tree]
-    values = (here[here["system"] == system] if system else here.drop_duplicates("tree"))[metric]
-    return values if values.notna().all() else values[:0]
-
-
-def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -> str:
-    seeds = ", ".join(map(str, sorted(set(runs["seed"]))))
+def _how_to_read(runs: pd.DataFrame, protocol: str) -> str:
+    seeds = ", ".join(map(str, sorted({*runs["seed"]})))
     unit = "words" if protocol == DEPENDENCIES else "sentences"
-    counted = [
-        f"{arrow(name)} {runs[runs['direction'] == name]['counted'].iloc[0]}"
-        for name in directions
-        if (runs["direction"] == name).any()
-    ]
-    text = f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {', '.join(counted)}. "
+    counted = runs.groupby("direction", sort=False)["counted"].first()
+    numbers = ", ".join(f"{arrow(name)} {count}" for name, count in counted.items())
+    text = f"Protocol “{protocol}”: {PROTOCOLS[protocol]}. Scored {unit}: {numbers}. "
     text += f"Mean ± sample standard deviation over seeds {seeds}; the best of each column is bold."
     if protocol != DEPENDENCIES:
         text += (
@@ -178,25 +158,19 @@ def _how_to_read(runs: pd.DataFrame, protocol: str, directions: Sequence[str]) -
 
 
 def _significance(
-    spans: dict[tuple, dict[str, Counts]], protocol: str, direction: str, systems: Mapping[str, str]
+    spans: Spans, protocol: str, direction: str, labels: dict[str, str]
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """The test of each system against right-branching, and a note on the systems against each other."""
-    runs = {
-        system: [
-            kept
-            for (where, name, _, rules), kept in spans.items()
-            if (where, name, rules) == (direction, system, protocol)
-        ]
-        for system in systems
-    }
-    runs = {system: found for system, found in runs.items() if found}
-    tests, parts = {}, []
-    for system, found in runs.items():
-        change, p = _test([kept["induced"] for kept in found], found[0]["right-branching"])
-        tests[system] = {"p": p, "change": change}
+    runs = {name: found for name in labels if (found := spans.get((direction, name, protocol)))}
+    induced = {name: [trees["induced"] for trees in found] for name, found in runs.items()}
+    tests = {}
+    for name, found in runs.items():
+        change, p = _test(induced[name], found[0]["right-branching"])
+        tests[name] = {"p": p, "change": change}
+    parts = []
     for one, other in itertools.combinations(runs, 2):
-        change, p = _test(*([kept["induced"] for kept in runs[name]] for name in (other, one)))
-        parts.append(f"{systems[other]} against {systems[one]} {signed(change)} (p = {p:.3f})")
+        change, p = _test(induced[other], induced[one])
+        parts.append(f"{labels[other]} against {labels[one]} {signed(change)} (p = {p:.3f})")
     return tests, [f"F1 {arrow(direction)}, by the same tests: {'; '.join(parts)}."] if parts else []
 
 
@@ -208,14 +182,14 @@ def _test(ours: Sequence[Counts], theirs: Sequence[Counts] | Counts) -> tuple[fl
     return fmean(scores) - fmean(rivals), test.p
 
 
-def _missing(runs: pd.DataFrame, systems: Mapping[str, str], directions: Sequence[str]) -> list[str]:
+def _missing(runs: pd.DataFrame, labels: dict[str, str], directions: Sequence[str]) -> list[str]:
     """One line on missing runs: those with seeds that other systems or directions have."""
-    seeds = sorted(set(runs["seed"]))
-    there = set(zip(runs["system"], runs["direction"], runs["seed"], strict=True))
+    seeds = sorted({*runs["seed"]})
+    there = {*zip(runs["system"], runs["direction"], runs["seed"], strict=True)}
     parts = []
-    for system, direction in itertools.product(systems, directions):
+    for system, direction in itertools.product(labels, directions):
         absent = [seed for seed in seeds if (system, direction, seed) not in there]
         if absent:
             which = "all seeds" if absent == seeds else "seed " + ", ".join(map(str, absent))
-            parts.append(f"{systems[system]} {arrow(direction)} ({which})")
+            parts.append(f"{labels[system]} {arrow(direction)} ({which})")
     return [f"Missing runs: {'; '.join(parts)}."] if parts else []

@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -13,7 +12,6 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from synmask.pipeline.config.base import sides
@@ -23,16 +21,17 @@ from synmask.pipeline.reporting.effects import panels
 from synmask.pipeline.reporting.entries import (
     RESULTS,
     TRANSLATION_SCORES,
+    ExperimentPlan,
+    PagePlan,
     TrainingRun,
     read_runs,
     settings,
     summary,
 )
 from synmask.pipeline.reporting.examples import Example, Name, examples
-from synmask.pipeline.reporting.html import part, policy
+from synmask.pipeline.reporting.html import part, render
 from synmask.pipeline.reporting.layout import arrow, probability, read_tables, signed
 from synmask.pipeline.reporting.metrics import METRICS
-from synmask.pipeline.reporting.page_plan import ExperimentPlan, PagePlan
 
 TITLES = {
     "curves": "Training and validation loss",
@@ -40,17 +39,8 @@ TITLES = {
     "distribution": "Whose child is each token: P_D",
     "method": "The method",
 }
+TRANSLATED = "hypothesis.test.txt"
 COST = {metric.label for metric in METRICS.values() if not metric.contest}
-
-
-@dataclass
-class Figure:
-    """A figure of the page: its heading and an inline image."""
-
-    title: str
-    stem: Path
-    caption: str
-    image: str
 
 
 def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
@@ -70,74 +60,57 @@ def write_report(*, plan: Json[PagePlan], captions: Path, output: Path) -> None:
         UserError: a file that exists cannot be read, or is not what it should be.
     """
     experiments = [_experiment(entry, captions) for entry in plan["experiments"]]
-    environment = Environment(
-        loader=PackageLoader("synmask.pipeline.reporting", "page"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= {
-        "arrow": arrow,
+    filters = {
         "cards": lambda runs: [
             (key, list(group)) for key, group in groupby(runs, attrgetter("direction", "system"))
         ],
         "code": lambda text: re.split(r"`([^`]+)`", text),
+        "costs": lambda table: any(head[-1] in COST for head in table.heads),
         "heading": _heading,
         "hidden": lambda notes: [n for k, n in enumerate(notes) if k > 1 or n.startswith("Missing")],
         "json": partial(json.dumps, indent=1, sort_keys=True, ensure_ascii=False),
         "link": partial(relpath, start=output.parent),
         "number": lambda value, digits=2: "–" if value is None else f"{value:,.{digits}f}",
-        "probability": probability,
         "shell": lambda words: shlex.join(map(str, words)),
-        "sides": sides,
-        "signed": signed,
-    }
-    environment.tests["cost"] = lambda table: any(head[-1] in COST for head in table.heads)
+    } | {function.__name__: function for function in (arrow, probability, sides, signed)}
     runs = [run for entry in experiments for run in [*entry["runs"], *entry["missing"]]]
-    page = environment.get_template("page.html").render(
+    script = part("page.js")
+    page = render(
+        "page.html",
+        [script, part("tree_page.js")],
+        filters,
         title=plan["title"],
-        policy=policy(part("page.js"), part("tree_page.js")),
-        script=Markup(part("page.js")),
+        script=Markup(script),
         figures=_figures(plan["figures"], "", captions),
         absent_figures=_absent(plan["figures"]),
         experiments=experiments,
-        panels=panels(plan, runs),
+        panels=[*panels(plan, runs)],
         summary=summary(runs),
     )
     with writing(output) as handle:
         handle.write(page)
 
 
-def _experiment(entry: ExperimentPlan, captions: Path) -> dict[str, Any]:
+def _experiment(plan: ExperimentPlan, captions: Path) -> dict[str, Any]:
     """The template's variables on one experiment."""
-    entry = {**entry, "systems": dict(entry["systems"])}
-    translates = "columns" not in entry
-    runs = read_runs(entry)
-    numbers = [Path(path).with_suffix(".json") for path in entry["tables"]]
-    tables = [(path, read_tables(path)) for path in numbers if path.exists()]
-    pages = entry.get("pages", [])
-    translations = {
-        direction: _examples(RESULTS / entry["corpus"] / direction, direction, runs)
-        for direction in (entry["directions"] if translates else ())
-    }
+    runs = read_runs(plan)
+    numbers = [Path(path).with_suffix(".json") for path in plan["tables"]]
+    pages = plan.get("pages", [])
+    translations = {} if "metrics" in plan else _translations(plan, runs)
     return {
-        "name": entry["name"],
-        "title": entry["title"],
-        "corpus": entry["corpus"],
-        "directions": entry["directions"],
-        "systems": entry["systems"],
-        "metrics": entry.get("metrics", TRANSLATION_SCORES),
-        "kind": "Direction" if translates else "Task",
-        "runs": [run for run in runs if run.there],
-        "missing": [run for run in runs if not run.there],
+        "metrics": TRANSLATION_SCORES,
+        **plan,
+        "systems": dict(plan["systems"]),
+        "kind": "Task" if "metrics" in plan else "Direction",
+        "runs": [run for run in runs if run.scores],
+        "missing": [run for run in runs if not run.scores],
         "summary": summary(runs),
         "settings": settings(runs),
-        "tables": tables,
-        "figures": _figures(entry["figures"], entry["name"], captions),
+        "tables": [(path, read_tables(path)) for path in numbers if path.exists()],
+        "figures": _figures(plan["figures"], plan["name"], captions),
         "pages": [(heading, _body(Path(path))) for heading, path in pages if Path(path).exists()],
-        "absent": _absent([*entry["tables"], *entry["figures"], *(path for _, path in pages)]),
-        "translations": {direction: found for direction, found in translations.items() if found},
+        "absent": _absent([*plan["tables"], *plan["figures"], *(path for _, path in pages)]),
+        "translations": translations,
     }
 
 
@@ -152,8 +125,8 @@ def _absent(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if not Path(path.replace(".md", ".json")).exists()]
 
 
-def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figure]:
-    """The figures that exist, as images, so that their ids and styles do not clash."""
+def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[dict[str, Any]]:
+    """The figures that exist, as inline images, so that their ids and styles do not clash."""
     figures = []
     for path in map(Path, paths):
         if path.exists():
@@ -162,31 +135,38 @@ def _figures(paths: Iterable[str], experiment: str, captions: Path) -> list[Figu
             text = captions / f"{kind}.rst"
             caption = " ".join(read_lines(text)).strip() if text.exists() else ""
             title = ", ".join(filter(None, [TITLES.get(kind, kind), arrow(direction)]))
-            image = f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
-            figures.append(Figure(title, path.with_suffix(""), caption, image))
+            image = base64.b64encode(path.read_bytes()).decode("ascii")
+            figures.append(
+                {
+                    "title": title,
+                    "stem": path.with_suffix(""),
+                    "caption": caption,
+                    "image": f"data:image/svg+xml;base64,{image}",
+                }
+            )
     return figures
 
 
 def _body(page: Path) -> Markup:
     """The body of an HTML page without its heading."""
-    body = re.search(r"<body[^>]*>(.*)</body>", page.read_text(encoding="utf-8"), re.DOTALL)
+    body = re.search(r"<main><h1>.*?</h1>(.*)</main>", page.read_text(encoding="utf-8"), re.DOTALL)
     if body is None:
         raise UserError(f"{page}: not a whole HTML page; delete it and rerun")
-    return Markup(re.sub(r"</?main>|<h1.*?</h1>", "", body[1], flags=re.DOTALL))
+    return Markup(body[1])
 
 
-def _examples(
-    folder: Path, direction: str, runs: Iterable[TrainingRun]
-) -> tuple[list[Name], list[Example]] | None:
-    """The runs that translate a direction, the baseline's first, and sentences that they translate."""
-    source, target = sides(direction)
-    translated = [
-        run for run in runs if run.direction == direction and (run.folder / "hypothesis.test.txt").exists()
-    ]
-    texts = [folder / "text" / f"test.{language}" for language in (source, target)]
-    if not translated or not all(path.exists() for path in texts):
-        return None
-    hypotheses = {(run.label, run.seed): run.folder / "hypothesis.test.txt" for run in translated}
-    signature = translated[0].scores.get("signatures", {}).get("sacrebleu", "")
-    found = examples(*texts, hypotheses, lowercase="case:lc" in signature)
-    return (list(hypotheses), found) if found else None
+def _translations(
+    plan: ExperimentPlan, runs: Iterable[TrainingRun]
+) -> dict[str, tuple[list[Name], list[Example]]]:
+    """Direction → the runs that translate it, the baseline's first, and sentences that they translate."""
+    found = {}
+    for direction in plan["directions"]:
+        made = [run for run in runs if run.direction == direction and (run.folder / TRANSLATED).exists()]
+        hypotheses = {(run.label, run.seed): run.folder / TRANSLATED for run in made}
+        folder = RESULTS / plan["corpus"] / direction / "text"
+        texts = [folder / f"test.{language}" for language in sides(direction)]
+        if hypotheses and all(path.exists() for path in texts):
+            signature = made[0].scores.get("signatures", {}).get("sacrebleu", "")
+            if shown := examples(*texts, hypotheses, lowercase="case:lc" in signature):
+                found[direction] = [*hypotheses], shown
+    return found

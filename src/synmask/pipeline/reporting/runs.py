@@ -1,11 +1,12 @@
 """Read the results of runs as tables: scores.json, parse.json, peak memory.
 
-All functions that read raise a UserError if a file is missing, is not JSON, or lacks a key.
+All functions that read raise a UserError if a file is missing, is not JSON, or lacks a key; those that check
+or read tasks, if runs that a table puts together are not alike, or one is given twice.
 """
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config.base import Translation, Validation
-from synmask.pipeline.config.table_plan import AVERAGE
+from synmask.pipeline.config.table_plan import AVERAGE, Column
 from synmask.pipeline.evaluation.bootstrap import Counts
 from synmask.pipeline.evaluation.task_scores import TASK_METRICS
 from synmask.pipeline.files import UserError, read_csv, read_json
@@ -24,6 +25,7 @@ from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_S
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = list(get_args(Translation))  # of the test set
 VALID_SCORES = list(get_args(Validation))
+SIGNATURES = [f"signature_{metric}" for metric in SCORES]
 CHOICE = "valid_bleu_tokenised"  # a sweep's criterion: the paper's metric, never on the test set
 COSTS = ["parameters", "tokens_per_second", "train_seconds", "workers", "device", "commit", "diverged"]
 OUTPUTS = ["model", "answers"]  # checksums: of weights; of the test set's translations, or a part's answers
@@ -36,9 +38,6 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
     Scores of the validation set begin with "valid_". A score that is not finite is NaN. `memory` is the
     training's peak in MiB, NaN if it was not recorded; `device_hours` counts all devices. `counts` is the
     path of the counts by sentence, which may not exist.
-
-    Raises:
-        UserError: there is no file.
     """
     rows = []
     for path in paths:
@@ -46,18 +45,19 @@ def read_scores(paths: Iterable[Path]) -> pd.DataFrame:
         with _complete(path):
             row = {key: run[key] for key in RUN} | {key: run.get(key) for key in COSTS}
             row |= {key: json.dumps(run.get(key), sort_keys=True) for key in SETTINGS}
-            for split, columns in (("test", SCORES), ("valid", VALID_SCORES)):
-                row |= {c: _finite(run["scores"][split][m]) for c, m in zip(columns, SCORES, strict=True)}
-            row |= {f"signature_{metric}": run["signatures"][metric] for metric in SCORES}
-            row["overlap"] = json.dumps(run.get("overlap", {}), sort_keys=True)
-            row["model"] = (run.get("model") or {}).get("test")
-            row["answers"] = (run.get("hypotheses") or {}).get("test")
-            row["counts"] = Path(path).with_name("sentences.csv")
-            row["device_hours"] = (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600
-            row["memory"] = _finite(run.get("memory"))
+            for metric in SCORES:
+                row[metric] = _finite(run["scores"]["test"][metric])
+                row[f"valid_{metric}"] = _finite(run["scores"]["valid"][metric])
+                row[f"signature_{metric}"] = run["signatures"][metric]
+            row |= {
+                "overlap": json.dumps(run.get("overlap", {}), sort_keys=True),
+                "model": (run.get("model") or {}).get("test"),
+                "answers": (run.get("hypotheses") or {}).get("test"),
+                "counts": Path(path).with_name("sentences.csv"),
+                "device_hours": (row["train_seconds"] or math.nan) * (row["workers"] or 1) / 3600,
+                "memory": _finite(run.get("memory")),
+            }
         rows.append(row)
-    if not rows:
-        raise UserError("no scores.json given; name at least one run")
     return pd.DataFrame(rows)
 
 
@@ -77,7 +77,7 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
     run = read_json(path)
     with _complete(path):
         head = {key: run[key] for key in RUN}
-        parts = [(name, one.get("sentences"), one, PARSE_SCORES) for name, one in run["protocols"].items()]
+        parts = [(name, one["sentences"], one, PARSE_SCORES) for name, one in run["protocols"].items()]
         if heads := run.get("dependencies"):
             parts.append((DEPENDENCIES, heads["words"], heads, ATTACHMENT))
         for protocol, counted, part, keys in parts:
@@ -86,20 +86,20 @@ def parse_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield head | where | {key: _finite(scores[key]) for key in keys}
 
 
-def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, int, str], dict[str, Counts]]:
-    """Read parse_counts.json files: (direction, system, seed, protocol) → span counts per kind of tree."""
-    found = {}
+def read_counts(paths: Iterable[Path]) -> dict[tuple[str, str, str], list[dict[str, Counts]]]:
+    """Read parse_counts.json files: (direction, system, protocol) → of each run, counts per kind of tree."""
+    found: dict[tuple[str, str, str], list[dict[str, Counts]]] = {}
     for path in paths:
         run = read_json(path)
         with _complete(path):
             for name, protocol in run["counts"].items():
                 itemgetter("gold", "induced", "right-branching")(protocol)  # all there
-                gold = np.array(protocol["gold"])
-                found[run["direction"], run["system"], run["seed"], name] = {
+                gold = np.array(protocol.pop("gold"))
+                counts = {
                     tree: Counts(np.array(spans["matched"]), np.array(spans["predicted"]) + gold)
                     for tree, spans in protocol.items()
-                    if tree != "gold"
                 }
+                found.setdefault((run["direction"], run["system"], name), []).append(counts)
     return found
 
 
@@ -108,50 +108,47 @@ def read_history(path: Path, *columns: str) -> pd.DataFrame:
     return read_csv(path, columns, "train again")
 
 
-def read_tasks(paths: Iterable[Path], columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame:
     """Tasks of language understanding, one row per run and column; `glue` is the task's own score.
 
     Each file is a run's scores.json, or a task's baselines.json, whose rows have seed 0. `direction` is the
     name of the column, `counts` the path of the run's answers, which may not exist.
-
-    Raises:
-        UserError: runs of one system and task were trained with different settings.
     """
     named = {(c["corpus"], c["task"], c["part"]): c["column"] for c in columns if c.get("task")}
     rows = []
     for path in paths:
         run = read_json(path)
         with _complete(path):
-            whole = {run["system"]: run["scores"]} if "system" in run else run["scores"]
+            trained = "system" in run
             settings = json.dumps({key: run.get(key) for key in ("settings", "weights")}, sort_keys=True)
             head = {"corpus": run["corpus"], "seed": run.get("seed", 0), "settings": settings}
             head |= {key: run.get(key) for key in COSTS}
-            head["counts"] = Path(path).with_name("examples.csv") if "system" in run else None
-            for system, part in ((system, part) for system, parts in whole.items() for part in parts):
-                place = (run["corpus"], run["task"], part)
-                if place not in named:
-                    raise UserError(f"{path}: {run['task']} {part} is not in this table; leave the file out")
-                score = whole[system][part][TASK_METRICS[run["task"]][0]]
-                row = {"direction": named[place], "system": system, "glue": _finite(score)}
-                row["answers"] = (run.get("answers") or {}).get(part)
-                rows.append(head | row)
+            head["counts"] = Path(path).with_name("examples.csv") if trained else None
+            for system, parts in ({run["system"]: run["scores"]} if trained else run["scores"]).items():
+                for part, scores in parts.items():
+                    place = (run["corpus"], run["task"], part)
+                    if place not in named:
+                        what = f"{run['task']} {part}"
+                        raise UserError(f"{path}: {what} is not in this table; leave the file out")
+                    row = {"direction": named[place], "system": system}
+                    row["glue"] = _finite(scores[TASK_METRICS[run["task"]][0]])
+                    row["answers"] = (run.get("answers") or {}).get(part)
+                    rows.append(head | row)
     table = pd.DataFrame(rows)
     for _, group in table.groupby(["corpus", "direction", "system"]):
         _same(group, "settings")
     return table
 
 
-def averaged(runs: pd.DataFrame, columns: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def averaged(runs: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """`runs`, and if the table has an average, a row per system and seed that has all columns."""
-    names = [column["column"] for column in columns if column.get("task")]
+    names = {column["column"] for column in columns if column.get("task")}
     if len(names) == len(columns):
         return runs
-    rows = []
-    for (corpus, system, seed), group in runs.groupby(["corpus", "system", "seed"], sort=False):
-        if set(group["direction"]) == {*names}:
-            place = {"corpus": corpus, "direction": AVERAGE, "system": system, "seed": seed}
-            rows.append(place | {"glue": group["glue"].mean(skipna=False)})
-    return pd.concat([runs, pd.DataFrame(rows)], ignore_index=True) if rows else runs
+    groups = runs.groupby(["corpus", "system", "seed"], sort=False)
+    whole = groups.filter(lambda group: {*group["direction"]} == names)
+    means = whole.groupby(["corpus", "system", "seed"], sort=False)["glue"].mean(skipna=False)
+    return pd.concat([runs, means.reset_index().assign(direction=AVERAGE)], ignore_index=True)
 
 
 def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -166,25 +163,17 @@ def chosen(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def check_alike(runs: pd.DataFrame) -> None:
-    """Check that runs of a cell were trained alike, and runs of a column decoded and scored alike.
-
-    Raises:
-        UserError: a run is given twice, or settings, decoding or signatures differ; it names two runs.
-    """
+    """Check that runs of a cell were trained alike, and runs of a column decoded and scored alike."""
     check_once(runs)
     for _, column in runs.groupby(["corpus", "direction"], sort=False):
-        for key in ("decoding", *(f"signature_{metric}" for metric in SCORES)):
+        for key in ("decoding", *SIGNATURES):
             _same(column, key)
     for _, cell in runs.groupby(["corpus", "direction", "system"], sort=False):
         _same(cell, "settings")
 
 
 def check_once(runs: pd.DataFrame, *more: str) -> None:
-    """Check that no run is given twice; `more`: what tells apart the rows of one run.
-
-    Raises:
-        UserError: one is.
-    """
+    """Check that no run is given twice; `more`: what tells apart the rows of one run."""
     twice = runs[runs.duplicated([*RUN, *more])]
     if len(twice):
         raise UserError(f"{describe(twice.iloc[0])}: given twice; name each run once")

@@ -1,36 +1,63 @@
 """Tables of published numbers beside ours: CSV, Markdown, LaTeX, JSON."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from synmask.pipeline.config import read_published
-from synmask.pipeline.config.table_plan import Plan, asked_runs
+from synmask.pipeline.config.published import Published
+from synmask.pipeline.config.table_plan import TESTED, Column, Plan, asked_runs
+from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
+from synmask.pipeline.evaluation.significance import Certainty, compare
+from synmask.pipeline.evaluation.task_scores import contributions, of_sums, read_examples
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import Json
-from synmask.pipeline.reporting.cells import Cell, build_cells, value_of
-from synmask.pipeline.reporting.layout import Layout, Value, arrow, write_csv, write_tables
+from synmask.pipeline.reporting import runs as results
+from synmask.pipeline.reporting.layout import Layout, Value, arrow, highest, write_csv, write_tables
 from synmask.pipeline.reporting.metrics import METRICS
 from synmask.pipeline.reporting.notes import notes
-from synmask.pipeline.reporting.runs import (
-    COSTS,
-    OUTPUTS,
-    RUN,
-    SCORES,
-    VALID_SCORES,
-    averaged,
-    check_alike,
-    describe,
-    read_parse_scores,
-    read_scores,
-    read_tasks,
-)
 
 PROTOCOL = "paper"  # the paper's own count of parsing scores
+OF_CELL = [
+    "corpus", "column", "metric", "system", "label", "published", "origin", "paper", "mean", "sd", "median",
+    "seeds", "asked", "difference", "baseline", "p", "p_test_set", "p_seeds", "best", "best_published",
+]  # fmt: skip
+OF_RUN = [*results.RUN, *results.COSTS, "device_hours", "memory", *results.SCORES, *results.VALID_SCORES]
+OF_RUN += results.SIGNATURES
+FOR_NOTES = ["overlap", "counts", *results.OUTPUTS]  # and tests
+Counts = Callable[[str, Path], Sequence[np.ndarray] | None]
+
+
+@dataclass(kw_only=True)
+class Cell(Value):
+    """One system, column and metric: the published number and the result of our runs.
+
+    Attributes:
+        origin: of the published number: measured or quoted.
+        baseline: None: nothing to test. Beside a baseline, p is None if a run has no counts by sentence.
+        p: the larger of `p_test_set` and `p_seeds`, if there are several seeds.
+        best: among our means; in a sweep: the system that validation chooses.
+    """
+
+    corpus: str
+    column: str
+    metric: str
+    system: str
+    label: str
+    published: float | None
+    published_text: str | None
+    origin: str | None
+    paper: str | None
+    median: float | None
+    baseline: str | None
+    p_test_set: float | None
+    p_seeds: float | None
+    best_published: bool = False
 
 
 def write_table(
@@ -60,13 +87,12 @@ def write_table(
     """
     known = read_published(published)
     runs = _gather(plan, scores, parses, tasks)
-    cells = build_cells(plan, known, runs)
-    write_csv(output, pd.DataFrame(map(asdict, cells)).drop(columns="published_text"))
-    write_csv(f"{output}.runs", runs.drop(columns=[*OUTPUTS, "overlap", "counts"]))  # notes have the first
+    cells = _cells(plan, known, runs)
+    write_csv(output, pd.DataFrame(map(asdict, cells))[OF_CELL])
+    write_csv(f"{output}.runs", runs.drop(columns=FOR_NOTES))
     table = _layout(plan, cells)
-    name = re.sub(
-        r"^\.snakemake/storage/.*?(?=results/)", "", str(output)
-    )  # of a storage, what a user calls it
+    # of a storage, what a user calls it
+    name = re.sub(r"^\.snakemake/storage/.*?(?=results/)", "", str(output))
     table.notes = notes(plan, known, cells, runs, make=f"snakemake {name}.md")
     write_tables(output, [table])
 
@@ -75,59 +101,145 @@ def _gather(
     plan: Plan, scores: Sequence[Path], parses: Sequence[Path], tasks: Sequence[Path]
 ) -> pd.DataFrame:
     """All given runs, one row each, in the table's order."""
-    signatures = [f"signature_{metric}" for metric in SCORES]
-    columns = [*RUN, *COSTS, "overlap", "counts", *OUTPUTS]
-    columns += ["device_hours", "memory", *SCORES, *VALID_SCORES, *signatures]
+    columns = [*OF_RUN, *FOR_NOTES]
     runs = pd.DataFrame(columns=columns)
     if scores:
-        read = read_scores(scores)
-        check_alike(read)
+        read = results.read_scores(scores)
+        results.check_alike(read)
         runs = read[columns]
     if parses:
-        runs = runs.merge(read_parse_scores(parses, PROTOCOL), on=RUN, how="outer")
+        runs = runs.merge(results.read_parse_scores(parses, PROTOCOL), on=results.RUN, how="outer")
     if tasks:
-        runs = read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
+        runs = results.read_tasks(tasks, plan["columns"]).reindex(columns=[*columns, "glue"])
     order = {tuple(run.values()): position for position, run in enumerate(asked_runs(plan))}
-    places = [order.get(run) for run in runs[RUN].itertuples(index=False, name=None)]
+    places = [order.get(run) for run in runs[results.RUN].itertuples(index=False, name=None)]
     if None in places:
-        raise UserError(f"{describe(runs.iloc[places.index(None)])}: not in this table; leave the file out")
-    runs = runs.iloc[sorted(range(len(places)), key=places.__getitem__)].reset_index(drop=True)
-    return averaged(runs, plan["columns"]) if tasks else runs
+        run = results.describe(runs.iloc[places.index(None)])
+        raise UserError(f"{run}: not in this table; leave the file out")
+    runs = runs.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
+    return results.averaged(runs, plan["columns"]) if tasks else runs
+
+
+def _cells(plan: Plan, published: Published, runs: pd.DataFrame) -> list[Cell]:
+    """All cells of a table by column, metric and row; the best means, or validation's choice, are marked."""
+    cells = []
+    choice = results.chosen(runs) if plan["sweep"] else {}
+    for column in plan["columns"]:
+        counts = cache(partial(_counts, column.get("task"), column.get("part")))
+        for metric in plan["metrics"]:
+            rows = [_cell(plan, published, runs, counts, column, metric, *row) for row in plan["rows"]]
+            if plan["sweep"]:
+                for cell in rows:
+                    cell.best = choice.get((cell.corpus, cell.column)) == cell.system
+            elif METRICS[metric].contest:
+                for value, mark in (("mean", "best"), ("published", "best_published")):
+                    best = highest((getattr(cell, value) for cell in rows), METRICS[metric].digits)
+                    for cell, is_best in zip(rows, best, strict=True):
+                        setattr(cell, mark, is_best)
+            cells += rows
+    return cells
+
+
+def _cell(
+    plan: Plan,
+    published: Published,
+    runs: pd.DataFrame,
+    counts: Counts,
+    column: Column,
+    metric: str,
+    system: str,
+    label: str,
+) -> Cell:
+    corpus, name, kind = column["corpus"], column["column"], METRICS[metric]
+    number = published.numbers.get((corpus, name, metric, system))
+    here = runs[(runs["corpus"] == corpus) & (runs["direction"] == name)]
+    ours, theirs = (_scored(here, metric, one) for one in (system, plan["baseline"]))
+    values = ours["value"]
+    mean = values.mean() if len(values) else None
+    due = metric in TESTED and system != plan["baseline"] and len(ours) and len(theirs)
+    due = due and ours["counts"].notna().all()  # neither an average over columns nor a trivial baseline
+    test = _test(counts, column, metric, ours, theirs) if due else None
+    direction = column.get("task", name)  # None: an average over columns
+    return Cell(
+        mean, kind.digits,
+        sd=values.std(ddof=1) if len(values) > 1 and kind.spread else None,
+        p=test and test.p,
+        p_test_set=test and test.p_test_set,
+        p_seeds=test and test.p_seeds,
+        change=test and mean - theirs["value"].mean(),
+        difference=mean - number.mean if number and mean is not None else None,
+        seeds=len(values),
+        asked=len(column["runs"].get(system, ())),
+        run=(corpus, direction, system) if direction else None,
+        corpus=corpus,
+        column=name,
+        metric=metric,
+        system=system,
+        label=label,
+        published=number and number.mean,
+        published_text=number and number.text,
+        origin=number and ("measured" if number.measured else "quoted"),
+        paper=number and number.paper,
+        median=values.median() if len(values) > 1 else None,
+        baseline=plan["baseline"] if due else None,
+    )  # fmt: skip
+
+
+def _scored(runs: pd.DataFrame, metric: str, system: str | None) -> pd.DataFrame:
+    """A system's runs but those that diverged; `value` is the metric, scaled for print."""
+    rows = runs[runs["system"] == system]
+    found = rows[metric].astype(float) * METRICS[metric].scale if metric in rows else None
+    return rows.assign(value=found).dropna(subset=["value"])
+
+
+def _test(
+    counts: Counts, column: Column, metric: str, ours: pd.DataFrame, theirs: pd.DataFrame
+) -> Certainty | None:
+    """The runs of a cell against the baseline's; None if a run has no counts."""
+    sides = [[counts(metric, path) for path in side["counts"]] for side in (ours, theirs)]
+    if any(run is None for side in sides for run in side):
+        return None
+    score = partial(of_sums, column["task"]) if column.get("task") else OF_SENTENCES[metric][1]
+    try:
+        return compare(ours["value"].tolist(), theirs["value"].tolist(), *sides, score=score)
+    except ValueError as error:
+        names = f"{column['column']}, {ours['system'].iloc[0]} and {theirs['system'].iloc[0]}"
+        raise UserError(f"{names}: not scored on the same test set ({error}); score them again") from None
+
+
+def _counts(task: str | None, part: str | None, metric: str, path: Path) -> Sequence[np.ndarray] | None:
+    """The counts of a run from whose sums the metric follows, (N,) each; None if they are not known."""
+    if not path.exists():
+        return None
+    if not task:
+        return counts_of(path, metric)
+    rows = read_examples(path)
+    rows = rows[rows["part"] == part]
+    return contributions([*rows["gold"]], [*rows["answer"]])
 
 
 def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:
     """Per system, a row of published numbers and a row of numbers measured here."""
-    places = [(column, metric) for column in plan["columns"] for metric in plan["metrics"]]
     heads = [
         (column["group"], arrow(column["column"]), _named(metric, plan["metrics"]))
-        for column, metric in places
+        for column in plan["columns"]
+        for metric in plan["metrics"]
     ]
     nothing_asked = not any(cell.asked for cell in cells)
     with_kinds = any(cell.published_text for cell in cells) or "glue" in plan["metrics"]
     table = Layout(plan["title"], ["System", *([""] if with_kinds else [])], heads)
     table.baseline = dict(plan["rows"]).get(plan["baseline"], "")
-    rows = {system: [cell for cell in cells if cell.system == system] for system, _ in plan["rows"]}
-    baseline = [cell.mean for cell in rows.get(plan["baseline"], ())] or [None] * len(places)
     for system, label in plan["rows"]:
-        row = rows[system]
+        row = [cell for cell in cells if cell.system == system]
         origins = {cell.origin for cell in row}
         for origin, word in (("measured", "published"), ("quoted", "quoted")):
             if origin in origins:
-                table.rows.append(([label, word], [_published(cell, origin) for cell in row]))
+                table.rows.append(([label, word], [_printed(cell, origin) for cell in row]))
         if any(cell.asked for cell in row) or (nothing_asked and "quoted" not in origins):
-            runs = [_run(column, system) for column, _ in places]
-            values = list(map(value_of, row, runs, baseline))
-            table.rows.append(([label, *(["here"] if with_kinds else [])], values))
+            table.rows.append(([label, *(["here"] if with_kinds else [])], row))
             if "glue" in plan["metrics"] and any(cell.median is not None for cell in row):
-                medians = [Value(cell.median, METRICS[cell.metric].digits) for cell in row]
-                table.rows.append(([label, "median"], medians))
+                table.rows.append(([label, "median"], [Value(cell.median, cell.digits) for cell in row]))
     return table
-
-
-def _run(column: dict[str, Any], system: str) -> tuple[str, str, str] | None:
-    """Corpus, direction (or task) and system of a number; None for an average over columns."""
-    direction = column.get("task", column["column"])
-    return (column["corpus"], direction, system) if direction else None
 
 
 def _named(metric: str, metrics: Sequence[str]) -> str:
@@ -135,6 +247,7 @@ def _named(metric: str, metrics: Sequence[str]) -> str:
     return ("test " if f"valid_{metric}" in metrics else "") + METRICS[metric].label
 
 
-def _published(cell: Cell, origin: str) -> Value:
+def _printed(cell: Cell, origin: str) -> Value:
+    """The published number of this origin."""
     here = cell.origin == origin
     return Value(printed=cell.published_text, best=cell.best_published) if here else Value()

@@ -1,19 +1,15 @@
-"""Trees as nodes to draw: each with its span, label, gold match and children."""
+"""The trees of sentences as nodes to draw: each with its span, label, gold match and children."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
-from synmask.pipeline.syntax.parses import Parse
-from synmask.pipeline.syntax.tree import (
-    check_fit,
-    counted_words,
-    restricted_spans,
-    spans_of_distances,
-    word_starts,
-)
-from synmask.pipeline.syntax.treebank import FAILED, Tree
+from synmask.pipeline.files import UserError
+from synmask.pipeline.syntax.parses import Parse, check_words, read_parses
+from synmask.pipeline.syntax.tree import counted_words, restricted_spans, spans_of_distances, word_starts
+from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees
 
 
 class Node(NamedTuple):
@@ -34,7 +30,7 @@ class Drawing:
         nodes: children before parents.
     """
 
-    leaves: list[str]
+    leaves: Sequence[str]
     bounds: list[tuple[int, int]]
     nodes: list[Node]
 
@@ -53,7 +49,6 @@ class SentenceTrees:
         counted: the number of words that count.
     """
 
-    tokens: list[str]
     words: list[tuple[int, int]]
     drawings: dict[str, Drawing]
     expected: set[tuple[int, int]] | None
@@ -77,21 +72,6 @@ class SentenceTrees:
         return 200 * self.found(title) / both if both else 100.0
 
 
-def branches(
-    drawing: Drawing, places: Sequence[float]
-) -> Iterator[tuple[Node, float, list[tuple[float, int]]]]:
-    """Each node, children first, with its x and the x and level of each child.
-
-    Args:
-        places: x of each leaf.
-    """
-    tops: list[tuple[float, int]] = []
-    for node in drawing.nodes:
-        below = [tops[child] if child >= 0 else (places[~child], 0) for child in node.children]
-        tops.append(((below[0][0] + below[-1][0]) / 2, node.level))
-        yield node, tops[-1][0], below
-
-
 def bars(parse: Parse) -> dict[str, list[float]]:
     """Heights, if any, and distances to the next sub-word (n each), scaled from 0 (least) to 1."""
     columns = {"height": list(parse.heights)} if parse.heights else {}
@@ -101,46 +81,64 @@ def bars(parse: Parse) -> dict[str, list[float]]:
     return {name: [(value - low) / span for value in column] for name, column in columns.items()}
 
 
+def read_sentences(
+    gold: Path | None, parses: Mapping[str, Path]
+) -> tuple[list[Tree] | None, dict[str, list[Parse]]]:
+    """Gold trees, if there are any, and parses of the same sentences by label."""
+    trees = [*read_trees(gold)] if gold else None
+    induced = {label: [*read_parses(path)] for label, path in parses.items()}
+    for label, path in parses.items() if trees is not None else ():
+        try:
+            check_words(trees, induced[label])
+        except UserError as error:
+            raise UserError(f"{gold}, {path}: {error}") from None
+    return trees, induced
+
+
+def numbered(
+    number: int, gold: Path | None, parses: Mapping[str, Path]
+) -> tuple[Tree | None, dict[str, Parse]]:
+    """The gold tree, if there are gold trees, and the parses of the sentence with this number, from 1."""
+    trees, induced = read_sentences(gold, parses)
+    for label, rows in induced.items():
+        if number > len(rows):
+            raise UserError(f"{parses[label]}: no sentence {number}, only {len(rows)}")
+    return trees and trees[number - 1], {label: rows[number - 1] for label, rows in induced.items()}
+
+
 def sentence_of(gold: Tree | None, induced: Mapping[str, Parse]) -> SentenceTrees:
-    """The gold tree and the induced trees of one sentence.
+    """The gold tree and the induced trees of one sentence, as `read_sentences` reads them.
 
     A node of an induced tree is right if it cuts no word and, in words that count, is a constituent of the
     gold tree of more than one word and less than the sentence (as the protocol `words` counts).
 
-    Args:
-        induced: title → parse; all have the same sub-words.
     Raises:
-        ValueError: the sub-words differ between the trees, or do not make as many words as the gold tree has.
+        ValueError: the sub-words differ between the trees.
     """
-    tokens = list(next(iter(induced.values())).tokens)
+    tokens, *others = (parse.tokens for parse in induced.values())
+    if any(other != tokens for other in others):
+        raise ValueError("all trees must have the same sub-words")
     starts = [index for index, first in enumerate(word_starts(tokens)) if first]
-    words = list(pairwise([*starts, len(tokens)]))
-    if any(list(parse.tokens) != tokens for parse in induced.values()):
-        raise ValueError("induced: all trees must have the same sub-words")
+    words = [*pairwise([*starts, len(tokens)])]
     keep, expected, drawings = [True] * len(words), None, {}
     if gold is not None and gold.label != FAILED:
-        if len(words) != len(gold.leaves()):
-            raise ValueError(f"induced: {len(words)} words, but the gold tree has {len(gold.leaves())}")
         keep = counted_words(gold)
-        expected = set(restricted_spans(gold, keep))
+        expected = restricted_spans(gold, keep)
         drawings["gold"] = Drawing(gold.leaves(), words, _connected(_gold_spans(gold, words), words))
     pieces = [(position, position + 1) for position in range(len(tokens))]
     for title, parse in induced.items():
-        check_fit(parse.distances, tokens, "tokens")
         spans = _induced_spans(parse.distances, words, keep, expected or set())
         drawings[title] = Drawing(tokens, pieces, _connected(spans, pieces))
-    return SentenceTrees(tokens, words, drawings, expected, sum(keep))
+    return SentenceTrees(words, drawings, expected, sum(keep))
 
 
 def _gold_spans(gold: Tree, words: list[tuple[int, int]]) -> list[tuple]:
     """Constituents; the chain of unary ones over one span is one node, "S VP"."""
-    labels: dict[tuple[int, int], str] = {}
+    labels: dict[tuple[int, int], list[str]] = {}
     for start, end, label in gold.spans():
-        if start == end:  # the tree of an empty sentence
-            continue
-        span = (words[start][0], words[end - 1][1])
-        labels[span] = f"{labels[span]} {label}" if span in labels else label
-    return [(*span, label, None) for span, label in labels.items()]
+        if start < end:  # the tree of an empty sentence has no words
+            labels.setdefault((words[start][0], words[end - 1][1]), []).append(label)
+    return [(*span, " ".join(chain), None) for span, chain in labels.items()]
 
 
 def _induced_spans(
@@ -149,7 +147,7 @@ def _induced_spans(
     keep: Sequence[bool],
     expected: set[tuple[int, int]],
 ) -> list[tuple]:
-    before = list(accumulate(keep, initial=0))  # of each word: how many words before it count
+    before = [*accumulate(keep, initial=0)]  # of each word: how many words before it count
     first = {start: before[number] for number, (start, _) in enumerate(words)}
     last = {end: before[number + 1] for number, (_, end) in enumerate(words)}
     spans = []

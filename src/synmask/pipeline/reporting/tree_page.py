@@ -1,15 +1,18 @@
 """A page to browse trees sentence by sentence, gold and induced ones side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from synmask.pipeline.config.base import Line
-from synmask.pipeline.files import writing
-from synmask.pipeline.reporting.html import part, policy, spread
-from synmask.pipeline.reporting.tree_files import Gold, Names, Parses, by_label, read_sentences
-from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, branches, sentence_of
+from synmask.pipeline.files import UserError, writing
+from synmask.pipeline.options import Some
+from synmask.pipeline.reporting.html import part, render, spread
+from synmask.pipeline.reporting.tree_nodes import Drawing, SentenceTrees, bars, read_sentences, sentence_of
 from synmask.pipeline.syntax.parses import Parse
 from synmask.pipeline.syntax.treebank import Tree
 
@@ -18,37 +21,32 @@ FONT = 12  # pixels
 LETTER = 0.58 * FONT  # a generous mean width
 STEP = 15  # pixels per level
 BAR = 26  # pixels of the largest height or distance
-STYLE = (
-    ":root{color-scheme:light dark}"
-    "body{font:15px/1.5 system-ui,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:90rem}"
-    "h1{font-size:1.4rem}"
-)
-KEY = (
-    '<p class="tree-key">Green: constituents that the gold tree has. '
-    '<span class="tree-key-split">Underlined</span>: pieces of one word. '
-    'Bars: <span class="tree-key-height">heights</span> and '
-    '<span class="tree-key-distance">distances</span> to the next sub-word, from the least to '
-    "the largest of the sentence. Point at a word, or tab to it, to see its likely parents by "
-    "P<sub>D</sub>; an arrow to the right edge means the root.</p>"
-)
 
 
-CONTROLS = (
-    '<form class="tree-controls" hidden><button type="button" class="tree-previous">← Previous</button>'
-    '<button type="button" class="tree-next">Next →</button><output class="tree-count"></output></form>'
-)
-
-
-def tree_page(*, gold: Gold, trees: Parses, labels: Names, title: Line, output: Path) -> None:
+def tree_page(*, gold: Path, trees: Some[Path], labels: Some[Line], title: Line, output: Path) -> None:
     """Make a page of 20 sentences, short to long, with gold and induced trees side by side.
 
     Args:
+        gold: Bracketed gold trees, one per line.
+        trees: Output of `parse`, one file per system.
+        labels: A different name for each system.
         title: Heading of the page.
         output: The page, .html.
+
+    Raises:
+        UserError: with equal labels, or the label "gold", trees would hide each other; a file is damaged, or
+            has other sentences.
     """
-    top, induced = read_sentences(gold, by_label(labels, trees))
+    if len({"gold", *labels}) != len(labels) + 1 or len(labels) != len(trees):
+        raise UserError(f"--labels {' '.join(labels)}: give each of --trees a different label, and not gold")
+    top, induced = read_sentences(gold, dict(zip(labels, trees, strict=True)))
     with writing(output) as handle:
-        handle.write(page(title, section(top, induced)))
+        handle.write(page(title, top, induced))
+
+
+def page(title: str, gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
+    """A whole page around `section`."""
+    return render("trees.html", [part("tree_page.js")], title=title, sentences=_sentences(gold, induced))
 
 
 def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str:
@@ -62,40 +60,24 @@ def section(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> str
         gold: the gold trees of N sentences.
         induced: label → the N parses of one run.
     """
+    return render("tree_section.html", [], sentences=_sentences(gold, induced))
+
+
+def _sentences(gold: Sequence[Tree], induced: Mapping[str, Sequence[Parse]]) -> Iterator[dict[str, Any]]:
     lengths = [len(tree.leaves()) for tree in gold]  # 0: an empty line, or a failed parse
     order = sorted(range(len(gold)), key=lambda number: (lengths[number], number))
     chosen = spread(order[lengths.count(0) :], SHOWN)
-    sentences = []
     for place, number in enumerate(chosen):
         parses = {label: of_run[number] for label, of_run in induced.items()}
         sentence = sentence_of(gold[number], parses)
-        sentences.append(_sentence(number + 1, sentence, parses, shown=place == len(chosen) // 2))
-    return "\n".join(
-        [
-            '<div class="tree-section">',
-            f"<style>{part('tree_page.css')}</style>",
-            CONTROLS,
-            KEY,
-            *sentences,
-            f"<script>{part('tree_page.js')}</script>",
-            "</div>",
-        ]
-    )
-
-
-def page(title: str, fragment: str) -> str:
-    """A whole page around `section`."""
-    return f"""<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy(part("tree_page.js"))}">
-<title>{escape(title)}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>{STYLE}</style></head>
-<body><main><h1>{escape(title)}</h1>
-{fragment}
-</main></body></html>
-"""
+        trees = []
+        for title, drawing in sentence.drawings.items():
+            how = f"F1 {sentence.f1(title):.1f}"
+            drawn = _drawn(drawing, sentence, parses.get(title))
+            trees.append((Markup(escape(sentence.heading(title, how))), drawn))
+        text = Markup(escape(" ".join(gold[number].leaves())))
+        shown = place == len(chosen) // 2
+        yield {"number": number + 1, "text": text, "trees": trees, "shown": shown}
 
 
 def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
@@ -120,39 +102,17 @@ def figure(sentence: SentenceTrees, parses: Mapping[str, Parse]) -> str:
     )
 
 
-def _sentence(number: int, sentence: SentenceTrees, parses: Mapping[str, Parse], *, shown: bool) -> str:
-    headings = {"gold": sentence.heading("gold", "")}
-    headings |= {label: sentence.heading(label, f"F1 {sentence.f1(label):.1f}") for label in parses}
-    drawn = "".join(
-        _figure(drawing, sentence, parses.get(title), headings[title])
-        for title, drawing in sentence.drawings.items()
-    )
-    text = escape(" ".join(sentence.drawings["gold"].leaves))
-    return (
-        f'<details class="tree-sentence"{" open" * shown}>'
-        f'<summary class="tree-text">{number}. {text}</summary><div class="tree-row">{drawn}</div></details>'
-    )
-
-
-def _figure(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None, name: str) -> str:
-    """One tree with its name."""
-    content, width, height = _drawn(drawing, sentence, parse)
-    return (
-        f'<figure class="tree-one" tabindex="0" style="--width: {width:.0f}px">'
-        f"<figcaption>{escape(name)}</figcaption>"
-        f'<svg class="tree-svg" viewBox="0 0 {width:.0f} {height}" '
-        f'role="group" aria-label="{escape(name, quote=True)}">{content}</svg></figure>'
-    )
-
-
-def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[str, float, int]:
+def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tuple[Markup, float, int]:
     """A tree as SVG, its width and height: constituents, leaves, lines under split words, bars below."""
     places, width = _places(drawing)
     base = STEP * (drawing.levels + 1)
     lines: dict[bool, list[str]] = {False: [], True: []}
+    tops: list[tuple[float, int]] = []  # x and level of each node
     labels = []
-    for node, middle, below in branches(drawing, places):
-        y = base - STEP * node.level
+    for node in drawing.nodes:
+        below = [tops[child] if child >= 0 else (places[~child], 0) for child in node.children]
+        middle, y = (below[0][0] + below[-1][0]) / 2, base - STEP * node.level
+        tops.append((middle, node.level))
         down = "".join(f"M{x:.1f} {y}V{base - STEP * level}" for x, level in below)
         lines[node.hit is not None].append(f"M{below[0][0]:.1f} {y}H{below[-1][0]:.1f}{down}")
         if node.label:
@@ -172,7 +132,7 @@ def _drawn(drawing: Drawing, sentence: SentenceTrees, parse: Parse | None) -> tu
         f'<path class="tree-split" d="{"".join(marks)}"/>{more}'
         f"{''.join(labels)}{''.join(words)}"
     )
-    return content, width, height
+    return Markup(content), width, height
 
 
 def _word(leaf: str, index: int, places: Sequence[float], y: int, width: float, parse: Parse | None) -> str:

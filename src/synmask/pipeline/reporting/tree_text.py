@@ -51,7 +51,7 @@ def _tree(drawing: Drawing) -> list[str]:
     line_of = {start: line for line, (start, _) in enumerate(drawing.bounds)}
     for node, column in zip(nodes, depth, strict=True):
         first, fork, last, through = THICK if node.hit else THIN
-        starts = [_first_leaf(drawing, child, line_of) for child in node.children]
+        starts = [~child if child < 0 else line_of[nodes[child].start] for child in node.children]
         deepest[starts[0]] = max(deepest[starts[0]], column + 1)
         branch = first if len(starts) > 1 else "─"
         cells[starts[0]][column] = f"{node.label:─<{width[column]}}{branch}"
@@ -64,7 +64,3 @@ def _tree(drawing: Drawing) -> list[str]:
         "".join(row[:used]) + "".join("─" * (width[c] + 1) for c in range(used, columns)) + f"─ {leaf}"
         for row, used, leaf in zip(cells, deepest, drawing.leaves, strict=True)
     ]
-
-
-def _first_leaf(drawing: Drawing, child: int, line_of: dict[int, int]) -> int:
-    return ~child if child < 0 else line_of[drawing.nodes[child].start]

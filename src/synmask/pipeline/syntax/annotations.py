@@ -5,7 +5,6 @@ A file of annotations is one array (T, 3) of int16 for the T sub-words of a spli
 gap after the sub-word; -1 if there is none. The file is memory-mapped and shared by all systems.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -13,40 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from synmask.pipeline.files import UserError, read_lines, write_json, writing
-from synmask.pipeline.syntax.tree import word_starts
-from synmask.pipeline.syntax.treebank import FAILED, UNPARSED, Tree, read_trees, same_word, words_of
+from synmask.pipeline.syntax.tree import tree_distances, word_starts
+from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_heads, read_trees, unlike, words_of
 
 NONE = -1
 INSIDE_WORD = 1  # the distance between sub-words of a word; between words it is at least 2
 BEFORE_END = 2000  # the distance before </s>: above that of any tree
-
-
-def tree_distances(tree: Tree) -> list[int]:
-    """The distance of each gap between the m words of a tree: (m-1), as in Distance-Transformer.
-
-    The tree is binarised from the right, A (B (C D)); unary chains count as one node. The depth of a word is
-    1, that of a constituent 1 more than its deeper part's; the distance between two parts is the larger of
-    their depths.
-    """
-    done: list[tuple[int, list[int]]] = []  # depth and distances of the subtrees whose parent is still open
-    stack: list[Tree | int] = [tree]  # an int closes a constituent with that many children
-    while stack:
-        node = stack.pop()
-        if isinstance(node, int):
-            parts = done[-node:]
-            del done[-node:]
-            depth, distances = parts.pop()
-            while parts:
-                left_depth, left = parts.pop()
-                higher = max(left_depth, depth)
-                depth, distances = higher + 1, [*left, higher, *distances]
-            done.append((depth, distances))
-        elif isinstance(node.children[0], str):
-            done.append((1, []))
-        else:
-            stack.append(len(node.children))
-            stack.extend(reversed(node.children))
-    return done[0][1]
 
 
 def annotate(tokens: Sequence[str], heads: Sequence[int] | None, tree: Tree | None) -> np.ndarray:
@@ -101,21 +72,9 @@ def annotate_file(
         UserError: trees or heads do not match the sentences, and the message names the line; or there is no
             sentence.
     """
-    columns = [
-        map(str.split, read_lines(subwords)),
-        selected(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
-        selected(_read_heads(heads), kept) if heads else (None for _ in read_lines(subwords)),
-    ]
     tables = []
     counts = {"sentences": 0, "without_heads": 0, "without_distances": 0}
-    for number, row in enumerate(zip_longest(*columns, fillvalue=_END), start=1):
-        where = f"{subwords}, line {number}"
-        if _END in row:
-            raise UserError(f"{where}: not as many sentences as parses; parse the text again")
-        tokens, tree, parents = row
-        check_sentence(tokens, tree, parents, where)
-        if tree is not None and tree.label in UNPARSED:
-            tree = parents = None
+    for tokens, tree, parents in parsed_sentences(subwords, trees, heads, kept):
         tables.append(annotate(tokens, parents, tree))
         counts["sentences"] += 1
         counts["without_heads"] += parents is None
@@ -158,12 +117,43 @@ class Annotations(Sequence):
 _END = object()
 
 
-def selected(rows: Iterable, kept: Path | None) -> Iterator:
-    """The rows whose numbers (from 1) are in the file `kept`; without it, all rows.
+def parsed_sentences(
+    subwords: Path, trees: Path | None, heads: Path | None, kept: Path | None
+) -> Iterator[tuple[list[str], Tree | None, list[int] | None]]:
+    """Yield the sub-words, tree and heads of each sentence; None without a file, or where nobody parsed it.
+
+    Args:
+        kept: output of `clean`, the numbers of the lines of trees and heads that became sentences; without
+            it, all did.
 
     Raises:
-        UserError: `kept` cannot be read, or has a line that is not a number.
+        UserError: a file cannot be read, or trees or heads do not match the sentences; the message names the
+            line.
     """
+    rows = zip_longest(
+        map(str.split, read_lines(subwords)),
+        _selected(read_trees(trees), kept) if trees else (None for _ in read_lines(subwords)),
+        _selected(read_heads(heads), kept) if heads else (None for _ in read_lines(subwords)),
+        fillvalue=_END,
+    )
+    for number, row in enumerate(rows, start=1):
+        where = f"{subwords}, line {number}"
+        if _END in row:
+            raise UserError(f"{where}: not as many sentences as parses; parse the text again")
+        tokens, tree, parents = row
+        words = words_of(tokens)
+        if parents and (len(parents) != len(words) or max(parents) > len(words)):
+            found = f"heads of {len(parents)} words, up to {max(parents)}, for {len(words)} words"
+            raise UserError(f"{where}: {found}; parse the text again")
+        if tree is not None and (found := unlike(words, tree)):
+            raise UserError(f"{where}: {found} as in its tree; parse the text again")
+        if tree is not None and tree.label in UNPARSED:
+            tree = parents = None
+        yield tokens, tree, parents or None
+
+
+def _selected(rows: Iterable, kept: Path | None) -> Iterator:
+    """The rows whose numbers (from 1) are in the file `kept`."""
     if kept is None:
         return iter(rows)
     try:
@@ -171,21 +161,3 @@ def selected(rows: Iterable, kept: Path | None) -> Iterator:
     except ValueError:
         raise UserError(f"{kept}: not the line numbers that `synmask clean` writes; give these") from None
     return (row for number, row in enumerate(rows, start=1) if number in numbers)
-
-
-def _read_heads(path: Path) -> Iterator[list[int] | None]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if not re.fullmatch(r"[\d ]*", line):
-            raise UserError(f"{path}, line {number}: heads are numbers between spaces; parse the text again")
-        yield [int(head) for head in line.split()] or None
-
-
-def check_sentence(tokens: Sequence[str], tree: Tree | None, heads: Sequence[int] | None, where: str) -> None:
-    """Raise a UserError that begins with `where` unless tree and heads match the sub-words' words."""
-    words = words_of(tokens)
-    if heads is not None and (len(heads) != len(words) or max(heads) > len(words)):
-        found = f"heads of {len(heads)} words, up to {max(heads)}, for {len(words)} words"
-        raise UserError(f"{where}: {found}; parse the text again")
-    leaves = words if tree is None or tree.label == FAILED else tree.leaves()
-    if len(words) != len(leaves) or not all(map(same_word, words, leaves)):
-        raise UserError(f'{where}: its words are not the tree\'s, "{" ".join(leaves)}"; parse the text again')

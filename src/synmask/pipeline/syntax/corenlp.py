@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tqdm import tqdm
+
 from synmask.pipeline import files
 from synmask.pipeline.config import laid_over
 from synmask.pipeline.config.base import WITH_JARS, Language
@@ -17,10 +19,10 @@ from synmask.pipeline.config.sections import ParserModels, ParserSettings
 from synmask.pipeline.files import UserError, read_lines, write_json, write_lines
 from synmask.pipeline.languages import shortest
 from synmask.pipeline.options import CountOption, Json, Some, Threads
-from synmask.pipeline.syntax.jvm import PROGRAM, Machine, answers
+from synmask.pipeline.syntax.jvm import PROGRAM, answers
 from synmask.pipeline.syntax.treebank import escaped, flat_tree
 
-PROGRESS = 10.0  # seconds between two lines of progress
+PROGRESS = 10.0  # seconds between two states of the progress bar
 MOSES_ESCAPES = {
     "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]",
     "&amp;": "&",
@@ -81,7 +83,7 @@ def parse_file(
         if 0 < len(sentence) <= settings.max_words and n not in finished
     }
     try:
-        report |= _parse(todo, finished, side, str(input), settings, jars, Machine(threads, memory))
+        report |= _parse(todo, finished, side, str(input), settings, jars, threads, memory)
     except UserError as error:
         if not finished:
             side.unlink(missing_ok=True)
@@ -187,31 +189,25 @@ def _parse(
     name: str,
     models: ParserModels,
     jars: Sequence[Path],
-    machine: Machine,
+    threads: int,
+    memory: int,
 ) -> dict:
     """Parse `todo`: add the answers to `finished` and at once to `side`; return versions and speed."""
     if not todo:
         return {}
     if finished:
         print(f"{len(finished):,} sentences were finished before", file=sys.stderr)
-    said = started = 0.0
     with (
         files.named_errors(side),
         side.open("a", encoding="utf-8", newline="\n", buffering=1) as kept,
     ):
-        stream = answers(todo, name, models, jars, machine)
+        stream = answers(todo, name, models, jars, threads, memory)
         _, corenlp, java = next(stream)
         print(f"CoreNLP {corenlp} is ready", file=sys.stderr)
-        said = started = time.monotonic()
-        for done, (number, *answer) in enumerate(stream, start=1):
+        started = time.monotonic()
+        for number, *answer in tqdm(stream, total=len(todo), unit=" sentences", mininterval=PROGRESS):
             kept.write("\t".join([number, *answer]) + "\n")
             finished[int(number)] = answer
-            if (now := time.monotonic()) - said > PROGRESS:
-                said, left = now, (len(todo) - done) * (now - started) / done
-                speed = done / (now - started)
-                print(
-                    f"{done:,} of {len(todo):,} sentences, {speed:.1f}/s, {left:.0f} s left", file=sys.stderr
-                )
     seconds = time.monotonic() - started
     return {
         "corenlp": corenlp,

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from synmask.pipeline.config.sections import ParserModels
@@ -20,26 +19,20 @@ CAUSES = re.compile(r"^(?:Caused by: |Exception in .*?: ?|Error: |Error occurred
 HEAP = 0.85  # the heap's share of memory; the JVM needs the rest
 
 
-@dataclass(frozen=True)
-class Machine:
-    """Resources of the JVM: `threads` sentences at a time, `memory` MB in total."""
-
-    threads: int
-    memory: int
-
-
 def answers(
     sentences: Mapping[int, Sequence[str]],
     name: str,
     models: ParserModels,
     jars: Sequence[Path],
-    machine: Machine,
+    threads: int,
+    memory: int,
 ) -> Iterator[list[str]]:
     """Parse sentences; yield Parse.java's answers in the order of completion.
 
     Args:
         sentences: line number → words.
         name: the sentences' file, for messages.
+        threads: sentences parsed at a time; `memory`: MB for the JVM in total.
     Yields:
         ["ready", CoreNLP's version, Java's version] when the models are loaded, then for each sentence
         [number, "ok", tree, heads] or [number, "failed", why].
@@ -48,12 +41,12 @@ def answers(
     """
     command = [
         _java(),
-        f"-Xmx{int(machine.memory * HEAP)}m",
+        f"-Xmx{int(memory * HEAP)}m",
         "-XX:+UseParallelGC",
         "-cp",
         os.pathsep.join(map(str, jars)),
         str(PROGRAM),
-        str(machine.threads),
+        str(threads),
         models.tagger,
         models.parser,
         *([models.dependencies] if models.dependencies else []),
@@ -70,7 +63,7 @@ def answers(
                         break
                     answer = line.decode().removesuffix("\n").split("\t")
                     if answer[1:] == ["memory"]:
-                        raise UserError(_memory(name, answer[0], machine))
+                        raise UserError(_memory(name, answer[0], threads, memory))
                     yield answer
                 if code := jvm.wait():
                     said.seek(0)
@@ -95,10 +88,10 @@ def _java() -> str:
     return java
 
 
-def _memory(name: str, number: str, machine: Machine) -> str:
+def _memory(name: str, number: str, threads: int, memory: int) -> str:
     where = f"{name}, line {number}: " if int(number) else "the models: "
     return (
-        f"{where}out of memory with {machine.threads} threads in {machine.memory} MB; "
+        f"{where}out of memory with {threads} threads in {memory} MB; "
         "raise --memory (corenlp.mem_mb in config.yaml)"
         + (" or lower corenlp.threads or max_words" if int(number) else "")
     )

@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from synmask.pipeline.files import UserError, read_json, read_lines
-from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees, same_word, trees_of, words_of
+from synmask.pipeline.syntax.treebank import FAILED, Tree, read_trees, trees_of, unlike, words_of
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,16 @@ def read_parses(path: Path) -> Iterator[Parse]:
             raise UserError(
                 f"{path}, line {line}: not tokens, distances and eos_distance of a parse; parse again"
             ) from None
-        if len(parse.distances) != max(len(parse.tokens) - 1, 0):
-            raise UserError(
-                f"{path}, line {line}: {len(parse.distances)} distances for {len(parse.tokens)} tokens; "
-                "one per gap is needed"
-            )
         if misfit := _misfit(parse):
             raise UserError(f"{path}, line {line}: {misfit}; parse again")
         yield parse
 
 
 def _misfit(parse: Parse) -> str | None:
-    """The fault in the heads, heights and parents of a parse; None without one."""
+    """The fault in the distances, heads, heights and parents of a parse; None without one."""
     words, pieces = len(words_of(parse.tokens)), len(parse.tokens)
+    if len(parse.distances) != max(pieces - 1, 0):
+        return f"{len(parse.distances)} distances for {pieces} tokens"
     if parse.heads is not None and len(parse.heads) != words:
         return f"{len(parse.heads)} induced heads for {words} words"
     if parse.heads is not None and any(not 0 <= head <= words for head in parse.heads):
@@ -102,19 +99,15 @@ def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
         raise UserError(f"{path}: {what}; give one of these per sentence")
     words = [len(re.findall(r"[^\s()]+", line)) for line in lines if line.strip()]
     expected = [len(tree.leaves()) for tree in gold]
-    if len(words) != len(expected) or any(map(_unlike, words, expected)):
+    bare = len(words) == len(expected) and all(
+        one in (0, other) or other == 0 for one, other in zip(words, expected, strict=True)
+    )
+    if not bare:
         try:
-            trees = list(trees_of(lines, str(path)))
-            for number, (tree, other) in enumerate(zip(trees, expected, strict=False), start=1):
-                if not tree.label and len(tree.leaves()) != other:  # as likely a tree without any label
-                    raise UserError(f"{path}, tree {number}: a constituent without a label; fix the tree")
+            return _of_trees(trees_of(lines, str(path)), path)
         except UserError as error:
-            for number, (one, other) in enumerate(zip(words, expected, strict=False), start=1):
-                if _unlike(one, other):
-                    bare = f"tree {number} has {one}, not {other}"
-                    raise UserError(f"{error}; or, if trees have no labels, their words: {bare}") from None
-            raise
-        return _of_trees(trees, path)
+            hint = "or, if trees have no labels, give one per line with as many words as the gold tree"
+            raise UserError(f"{error}; {hint}") from None
     labelled = (
         re.sub(r"\(|[^\s()]+", _with_label, line) if re.search(r"[^\s()]", line) else line for line in lines
     )
@@ -123,11 +116,6 @@ def read_predictions(path: Path, gold: Sequence[Tree]) -> list[Parse]:
     return [
         replace(one, spans=sorted({span for span in one.spans if span[1] - span[0] > 1})) for one in parses
     ]
-
-
-def _unlike(words: int, expected: int) -> bool:
-    """Whether two numbers of words differ, though neither parse failed."""
-    return words != expected and 0 not in (words, expected)
 
 
 def _with_label(token: re.Match) -> str:
@@ -187,18 +175,6 @@ def check_words(trees: Sequence[Tree], parses: Sequence[Parse]) -> None:
         if tree is None or parse is None:
             more, fewer = ("parses", "gold trees") if tree is None else ("gold trees", "parses")
             raise UserError(f"line {line}: more {more} than {fewer} ({line - 1}); give one parse per tree")
-        if parse.failed or tree.label == FAILED:
-            continue
-        words = words_of(parse.tokens)
-        leaves = tree.leaves()
-        if len(words) != len(leaves):
-            raise UserError(
-                f"line {line}: the parse has {len(words)} words, the gold tree {len(leaves)}; "
-                "give both the same sentences, tokenised alike"
-            )
-        for position, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
-            if not same_word(word, leaf):
-                raise UserError(
-                    f'line {line}, word {position}: "{word}" in the parse, "{leaf}" in the gold tree; '
-                    "give both the same sentences, tokenised alike"
-                )
+        if not parse.failed and (found := unlike(words_of(parse.tokens), tree)):
+            advice = "give both the same sentences, tokenised alike"
+            raise UserError(f"line {line}: {found} as in the gold tree; {advice}")

@@ -1,15 +1,14 @@
 """Templates of sentences, for ST-NMT (Yang et al., ACL 2020): constituency trees, cut at a depth."""
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 from synmask.pipeline.config.guides import TemplateCut
-from synmask.pipeline.files import UserError, read_lines, write_all_lines, write_json
+from synmask.pipeline.files import UserError, read_aligned, write_all_lines, write_json
 from synmask.pipeline.options import Json
-from synmask.pipeline.syntax.annotations import check_sentence, selected
+from synmask.pipeline.syntax.annotations import parsed_sentences
 from synmask.pipeline.syntax.tree import word_starts
-from synmask.pipeline.syntax.treebank import UNPARSED, Tree, read_trees
+from synmask.pipeline.syntax.treebank import Tree
 
 ROOT = "ROOT"  # CoreNLP's label above each sentence
 
@@ -91,17 +90,11 @@ def template_file(
         UserError: trees do not match the sentences (the message names the line), or no sentence has a parse.
     """
     cut = settings.model_dump()
-    rows = zip_longest(read_lines(source), read_lines(target), selected(read_trees(trees), kept))
-    found: list[tuple[str, str]] = []
-    for number, (ours, theirs, tree) in enumerate(rows, start=1):
-        where = f"{target}, line {number}"
-        if None in (ours, theirs, tree):
-            what = "not as many sentences as translations and parses"
-            raise UserError(f"{where}: {what}; parse the text again")
-        tokens = theirs.split()
-        check_sentence(tokens, tree, None, where)
-        line = "" if tree.label in UNPARSED else " ".join(template(tokens, tree, **cut))
-        found.append((ours, line))
+    sources, _ = read_aligned([source, target], "make both again")
+    found = [
+        (ours, " ".join(template(tokens, tree, **cut)) if tree else "")
+        for ours, (tokens, tree, _) in zip(sources, parsed_sentences(target, trees, None, kept), strict=True)
+    ]
     pairs = [(ours, line) for ours, line in found if line]
     if not pairs:
         raise UserError(f"{trees}: no sentence has a parse, so there is no template; parse the text again")

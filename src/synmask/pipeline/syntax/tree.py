@@ -45,19 +45,29 @@ def spans_of_distances(distances: Sequence[float]) -> np.ndarray:
     values = np.asarray(distances, dtype=np.float64)
     if values.ndim != 1 or np.isnan(values).any():
         raise ValueError(f"distances must be one-dimensional, without NaN; got shape {values.shape}")
+    return spans_of_forest(slots_of([values]))
+
+
+def slots_of(distances: Sequence[Sequence[float]]) -> np.ndarray:
+    """(L), one for each leaf of all sentences: the distance from it to the next one, +inf after the last.
+
+    Infinite distances become the largest number.
+    """
     largest = np.finfo(np.float64).max
-    return spans_of_forest(np.append(np.clip(values, -largest, largest), np.inf))[:-1]
+    closed = [value for line in distances for value in (*line, np.nan)]
+    slots = np.clip(np.array(closed, dtype=np.float64), -largest, largest)
+    slots[np.isnan(slots)] = np.inf
+    return slots
 
 
 def spans_of_forest(slots: np.ndarray) -> np.ndarray:
     """`spans_of_distances` for many concatenated sentences at once.
 
     Args:
-        slots: (L), one for each of the L leaves of all sentences: the distance from it to the next leaf, and
-            +inf after the last leaf of a sentence. No distance inside a sentence is infinite.
+        slots: (L), as `slots_of` gives them.
     Returns:
-        (L, 2) int; row g is the constituent that the gap after leaf g splits, in leaves numbered across all
-        sentences. Rows of last leaves are undefined.
+        (L - sentences, 2) int, one row per gap: the constituent that it splits, in leaves numbered across all
+        sentences.
     """
     start, end = [], [0] * len(slots)
     values = slots.tolist()
@@ -67,14 +77,36 @@ def spans_of_forest(slots: np.ndarray) -> np.ndarray:
             end[open_gaps.pop()] = gap + 1
         start.append(open_gaps[-1] + 1 if open_gaps else 0)
         open_gaps.append(gap)
-    return np.array((start, end), dtype=np.int64).T
+    return np.array((start, end), dtype=np.int64).T[np.isfinite(slots)]
 
 
-def ties(distances: Sequence[float]) -> int:
-    """How many of the n-1 splits only the rule for equal distances decides."""
-    above = spans_of_distances(distances)[:, 0] - 1  # the gap above the part to its right
-    values = np.asarray(distances, dtype=np.float64)
-    return int(((above >= 0) & (values[above] == values)).sum()) if len(values) else 0
+def tree_distances(tree: Tree) -> list[int]:
+    """The distance of each gap between the m words of a tree: (m-1), as in Distance-Transformer.
+
+    The tree is binarised from the right, A (B (C D)); unary chains count as one node. The depth of a word is
+    1, that of a constituent 1 more than its deeper part's; the distance between two parts is the larger of
+    their depths.
+    """
+    done: list[tuple[int, list[int]]] = []  # depth and distances of the subtrees whose parent is still open
+    for node, opens in tree.walk():
+        if node.is_preterminal():
+            done.append((1, []))
+        elif not opens:
+            parts = done[-len(node.children) :]
+            del done[-len(node.children) :]
+            depth, distances = parts.pop()
+            while parts:
+                left_depth, left = parts.pop()
+                higher = max(left_depth, depth)
+                depth, distances = higher + 1, [*left, higher, *distances]
+            done.append((depth, distances))
+    return done[0][1]
+
+
+def ties(slots: np.ndarray) -> int:
+    """How many splits of the trees of `slots_of` only the rule for equal distances decides."""
+    above = spans_of_forest(slots)[:, 0] - 1  # the gap above the part to its right
+    return int(((above >= 0) & (slots[above] == slots[np.isfinite(slots)])).sum())
 
 
 def word_starts(tokens: Sequence[str]) -> list[bool]:
@@ -133,18 +165,14 @@ def counted_words(tree: Tree) -> list[bool]:
     return [counts(word, tag) for word, tag in zip(tree.leaves(), tree.tags(), strict=True)]
 
 
-def restricted_spans(tree: Tree, keep: Sequence[bool]) -> dict[tuple[int, int], set[str]]:
-    """The constituents of `tree`, with their labels, counted in the kept leaves only.
+def restricted_spans(tree: Tree, keep: Sequence[bool]) -> set[tuple[int, int]]:
+    """The spans of the constituents of `tree`, counted in the kept leaves only.
 
     Spans of fewer than two kept leaves and the span of all leaves are left out: every tree has them.
     """
     before = np.concatenate(([0], np.cumsum(keep))).tolist()
-    spans: dict[tuple[int, int], set[str]] = {}
-    for start, end, label in tree.spans():
-        span = (before[start], before[end])
-        if 1 < span[1] - span[0] < before[-1]:
-            spans.setdefault(span, set()).add(label)
-    return spans
+    spans = {(before[start], before[end]) for start, end, _ in tree.spans()}
+    return {(start, end) for start, end in spans if 1 < end - start < before[-1]}
 
 
 def right_branching(words: int, high: int = 0) -> list[float]:
@@ -172,14 +200,9 @@ def balanced(words: int) -> list[float]:
 
 
 def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
-    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) without words.
-
-    Raises:
-        ValueError: the numbers of distances and words do not match.
-    """
+    """The binary tree in brackets on one line, all labels X: (X (X (X a) (X b)) (X c)); (FLAT) if empty."""
     if not words:
         return f"({FLAT})"
-    check_fit(distances, words, "words")
     spans = spans_of_distances(distances)
     opened = np.bincount(spans[:, 0], minlength=len(words))
     closed = np.bincount(spans[:, 1] - 1, minlength=len(words))
@@ -187,9 +210,3 @@ def bracketed(distances: Sequence[float], words: Sequence[str]) -> str:
     for word, before, after in zip(words, opened.tolist(), closed.tolist(), strict=True):
         parts.append("(X " * before + f"(X {escaped(word)})" + ")" * after)
     return " ".join(parts)
-
-
-def check_fit(distances: Sequence[float], leaves: Sequence, name: str) -> None:
-    """Raise a ValueError unless there is one distance per gap between the leaves."""
-    if len(distances) != max(len(leaves) - 1, 0):
-        raise ValueError(f"distances: {len(distances)} given for {len(leaves)} {name}; one per gap is needed")

@@ -31,15 +31,19 @@ class Tree:
     def is_preterminal(self) -> bool:
         return bool(self.children) and isinstance(self.children[0], str)
 
+    def walk(self) -> Iterator[tuple["Tree", bool]]:
+        """Each constituent twice, when its bracket opens (True) and closes (False); each preterminal once."""
+        stack = [(self, True)]
+        while stack:
+            tree, opens = stack.pop()
+            yield tree, opens
+            if opens and not tree.is_preterminal():
+                stack.append((tree, False))
+                stack.extend((child, True) for child in reversed(tree.children))
+
     def preterminals(self) -> Iterator["Tree"]:
         """The subtrees with one word each, from left to right."""
-        stack: list[Tree] = [self]
-        while stack:
-            tree = stack.pop()
-            if tree.is_preterminal():
-                yield tree
-            else:
-                stack.extend(reversed(tree.children))
+        return (tree for tree, _ in self.walk() if tree.is_preterminal())
 
     def leaves(self) -> list[str]:
         """The n words."""
@@ -55,34 +59,27 @@ class Tree:
         Each constituent of a unary chain gives its own span.
         """
         spans: list[tuple[int, int, str]] = []
-        stack: list[Tree | int] = [self]  # an int closes the span of that number
+        inside: list[int] = []  # the numbers of the spans that are not closed
         position = 0
-        while stack:
-            node = stack.pop()
-            if isinstance(node, int):
-                spans[node] = (spans[node][0], position, spans[node][2])
-            elif node.is_preterminal():
+        for tree, opens in self.walk():
+            if tree.is_preterminal():
                 position += 1
+            elif opens:
+                inside.append(len(spans))
+                spans.append((position, position, tree.label))
             else:
-                stack.append(len(spans))
-                spans.append((position, position, node.label))
-                stack.extend(reversed(node.children))
+                number = inside.pop()
+                spans[number] = (spans[number][0], position, tree.label)
         return spans
 
     def __str__(self) -> str:
         """The tree in brackets on one line; round brackets in words become -LRB- and -RRB-."""
-        parts: list[str] = []
-        stack: list[Tree | str] = [self]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, str):
-                parts.append(node)
-            elif node.is_preterminal():
-                parts.append(f" ({node.label} {escaped(node.children[0])})")
+        parts = []
+        for tree, opens in self.walk():
+            if tree.is_preterminal():
+                parts.append(f" ({tree.label} {escaped(tree.children[0])})")
             else:
-                parts.append(f" ({node.label}")
-                stack.append(")")
-                stack.extend(reversed(node.children))
+                parts.append(f" ({tree.label}" if opens else ")")
         return "".join(parts)[1:]
 
     def __repr__(self) -> str:
@@ -103,6 +100,19 @@ def words_of(tokens: Sequence[str]) -> list[str]:
 def same_word(one: str, other: str) -> bool:
     """Whether two words are the same but for case and Moses' escapes (&apos;)."""
     return one == other or html.unescape(one).lower() == html.unescape(other).lower()
+
+
+def unlike(words: Sequence[str], tree: Tree) -> str | None:
+    """How the words of a sentence differ from a tree's; None if they do not, or it is a failed parse."""
+    leaves = tree.leaves()
+    if tree.label == FAILED:
+        return None
+    if len(words) != len(leaves):
+        return f"{len(words)} words, not {len(leaves)}"
+    for number, (word, leaf) in enumerate(zip(words, leaves, strict=True), start=1):
+        if not same_word(word, leaf):
+            return f'word {number} is "{word}", not "{leaf}"'
+    return None
 
 
 def escaped(word: str) -> str:
@@ -142,6 +152,18 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
         raise UserError(f"{path}: no file that ends in .mrg in it; give a bracketed treebank")
     for name, lines in files.items():
         yield from trees_of(lines, name)
+
+
+def read_heads(path: Path) -> Iterator[list[int]]:
+    """Yield the heads of each sentence's words, from 1, 0 for the root's.
+
+    Raises:
+        UserError: a line has something else; the message names it.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        if not re.fullmatch(r"[\d ]*", line):
+            raise UserError(f"{path}, line {number}: heads are numbers between spaces; parse the text again")
+        yield [int(head) for head in line.split()]
 
 
 def trees_of(lines: Iterable[str], path: str) -> Iterator[Tree]:

@@ -3,7 +3,6 @@
 import itertools
 import os
 import queue
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -45,7 +44,7 @@ def answer(
     asked = input is None and os.isatty(0)
     path = input or STDIN
     total = None
-    if not asked and _is_file(path):
+    if not asked and path.is_file():
         again = os.lseek(0, 0, os.SEEK_CUR) if str(path) in STDIN_NAMES else None
         total = _checked(path, check)
         if again is not None:
@@ -116,10 +115,3 @@ def _prompted(prompt: str) -> Iterator[str]:
             print(file=sys.stderr)
             return
         yield line
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:  # reading it will report the error
-        return False

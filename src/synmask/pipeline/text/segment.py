@@ -31,9 +31,7 @@ def juman(lines: Iterable[str], threads: int = 1) -> Iterator[str]:
 
 
 def _juman(lines: list[str]) -> list[str]:
-    done = subprocess.run(
-        ["juman", "-b"], input="\n".join(lines) + "\n", capture_output=True, encoding="utf-8", check=False
-    )
+    done = _run(["juman", "-b"], "\n".join(lines) + "\n")
     if done.returncode:
         raise UserError(f"juman: stopped with code {done.returncode}: {_last(done.stderr)}; {INSTALL_JUMAN}")
     sentences, words = [], []
@@ -94,43 +92,36 @@ def penn(lines: Iterable[str], jars: Sequence[Path]) -> Iterator[str]:
 def _java(
     lines: Iterable[str], jars: Sequence[Path], machine: list[str], command: list[str], before_file: list[str]
 ) -> Iterator[str]:
-    """Run a Java program on a file of `lines`; yield a line of words for each, in constant memory."""
+    """Run a Java program on a file of `lines`; yield a line of words for each."""
     program = command[0].rpartition(".")[2]
     if shutil.which("java") is None:
         raise UserError(f"{program}: no Java; install one (Debian: apt-get install default-jre-headless)")
-    if not jars:
-        raise UserError(f"{program}: give CoreNLP's jars with --jars")
-    for jar in jars:
-        if not Path(jar).is_file():
-            raise UserError(f"{program}: {jar}: no such file; give CoreNLP's jars with --jars")
+    if missing := next((jar for jar in jars if not Path(jar).is_file()), None if jars else "the jars"):
+        raise UserError(f"{program}: {missing}: no such file; give CoreNLP's jars with --jars")
     with tempfile.TemporaryDirectory() as folder:
-        text, errors = Path(folder) / "text", Path(folder) / "errors"
+        text = Path(folder) / "text"
         filled: list[bool] = []  # programs treat empty lines differently, so they get none
         with named_errors(text), open(text, "w", encoding="utf-8", newline="\n") as handle:
             for line in lines:
                 filled.append(bool(line))
-                if line:
-                    handle.write(line + "\n")
+                handle.write(line and f"{line}\n")
         java = ["java", "-Dfile.encoding=UTF-8", *machine, "-cp", ":".join(map(str, jars)), *command]
-        with (
-            open(errors, "w+", encoding="utf-8", errors="replace") as log,
-            subprocess.Popen(
-                [*java, *before_file, str(text)], stdout=subprocess.PIPE, stderr=log, encoding="utf-8"
-            ) as process,
-        ):
-            given = 0
-            for full in filled:
-                line = process.stdout.readline() if full else "\n"
-                given += full and bool(line)
-                yield " ".join(line.split())
-            rest = process.stdout.read()
-            code = process.wait()
-            log.seek(0)
-            if code or given != sum(filled) or rest.strip():
-                raise UserError(
-                    f"{program}: stopped with code {code} after {given} of {sum(filled)} lines: "
-                    f"{_last(log.read())}; see its memory and jars"
-                )
+        done = _run([*java, *before_file, str(text)])
+    words = done.stdout.split("\n")[:-1]
+    if done.returncode or len(words) != sum(filled):
+        raise UserError(
+            f"{program}: stopped with code {done.returncode} after {len(words)} of {sum(filled)} lines: "
+            f"{_last(done.stderr)}; see its memory and jars"
+        )
+    found = iter(words)
+    for full in filled:
+        yield " ".join(next(found).split()) if full else ""
+
+
+def _run(command: list[str], text: str = "") -> subprocess.CompletedProcess:
+    return subprocess.run(
+        command, input=text, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
 
 
 def _last(text: str) -> str:

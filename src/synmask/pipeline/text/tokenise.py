@@ -42,18 +42,21 @@ class _Tokenizer(MosesTokenizer):
     COMMA_SEPARATE_1 = regex.compile(rf"([^{NUMBER}]),"), r"\1 , "
     COMMA_SEPARATE_2 = regex.compile(rf",([^{NUMBER}])"), r" , \1"
     COMMA_SEPARATE_3 = regex.compile(rf"([{NUMBER}]),$"), r"\1 ,"
+    _OUTSIDE = regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"
+    _AFTER = regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"
+    _BETWEEN = regex.compile(rf"([{ALPHA}])'([{ALPHA}])")
     ENGLISH_SPECIFIC_APOSTROPHE = (
-        (regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        _OUTSIDE,
         (regex.compile(rf"([^{ALPHA}{NUMBER}])'([{ALPHA}])"), r"\1 ' \2"),
-        (regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
-        (regex.compile(rf"([{ALPHA}])'([{ALPHA}])"), r"\1 '\2"),
+        _AFTER,
+        (_BETWEEN, r"\1 '\2"),
         (regex.compile(rf"([{NUMBER}])'([s])"), r"\1 '\2"),
     )
     FR_IT_SPECIFIC_APOSTROPHE = (
-        (regex.compile(rf"([^{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
+        _OUTSIDE,
         (regex.compile(rf"([^{ALPHA}])'([{ALPHA}])"), r"\1 ' \2"),
-        (regex.compile(rf"([{ALPHA}])'([^{ALPHA}])"), r"\1 ' \2"),
-        (regex.compile(rf"([{ALPHA}])'([{ALPHA}])"), r"\1' \2"),
+        _AFTER,
+        (_BETWEEN, r"\1' \2"),
     )
     _ALPHA = regex.compile(ALPHA)
     _LOWER = regex.compile(r"\p{Lowercase}")
@@ -141,9 +144,9 @@ def tokenise(
     if tokeniser == "corenlp":
         words = segment.penn(map_lines(partial(_rejoined, _tokenizer(language)), lines, threads), jars)
     elif tokeniser == "juman":
-        words = map(_full_width, segment.juman(lines, threads))
+        words = (line.translate(FULL_WIDTH) for line in segment.juman(lines, threads))
     elif tokeniser == "stanford":
-        words = map(_full_width, segment.stanford(lines, jars))
+        words = (line.translate(FULL_WIDTH) for line in segment.stanford(lines, jars))
     elif tokeniser == "none":
         words = iter(lines)
     else:
@@ -154,10 +157,6 @@ def tokenise(
 def _moses(tokenizer: MosesTokenizer, lowercase: bool, line: str) -> str:
     tokens = tokenizer.tokenize(line, return_str=True).rstrip()
     return tokens.lower() if lowercase else tokens
-
-
-def _full_width(line: str) -> str:
-    return line.translate(FULL_WIDTH)
 
 
 def _rejoined(tokenizer: MosesTokenizer, line: str) -> str:

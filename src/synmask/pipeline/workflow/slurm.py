@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from synmask.pipeline.config import read_section
 from synmask.pipeline.config.base import Count, Int, Line, Section, matching
@@ -50,7 +50,7 @@ REFUSALS = {
     "constraint": "`extra` in {file}",
     "feature": "`extra` in {file}",
 }
-Name = Annotated[str, AfterValidator(matching(r"[\w.,:@+-]+", "a name"))]
+Name = Annotated[str, matching(r"[\w.,:@+-]+", "a name")]
 
 
 class Site(Section):

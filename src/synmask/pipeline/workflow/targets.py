@@ -353,6 +353,5 @@ class Targets:
             "seeds": self.config.benchmark_seeds(table.benchmark),
             "tables": [table_file(name)],
             "figures": [],
-            "columns": {column: task for task, entry in tasks.items() for column in entry.columns},
             "metrics": {part: part.replace("_", ", ") for part in parts},
         }

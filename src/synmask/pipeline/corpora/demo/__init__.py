@@ -13,13 +13,13 @@ conjunct the others; commas depend on the head of their clause, the full stop on
 """
 
 import random
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from synmask.pipeline.config.sections import Generate
 from synmask.pipeline.corpora.demo.derivation import Side, sentence
-from synmask.pipeline.files import write_lines
+from synmask.pipeline.files import write_all_lines
 from synmask.pipeline.options import Json
 
 
@@ -44,6 +44,16 @@ def generate(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, tuple[S
     return distinct(sizes, draw=lambda: sentence(rng), key=lambda pair: pair[0].text)
 
 
+def parsed_files(prefix: Path, sides: Collection[Side], ending: str = "") -> dict[Path, list[str]]:
+    """File → its lines: the text, PREFIX and `ending`, and its trees and heads, PREFIX.trees and .heads."""
+    lines = {
+        ending: [side.text for side in sides],
+        ".trees": [str(side.tree) for side in sides],
+        ".heads": [" ".join(map(str, side.heads)) for side in sides],
+    }
+    return {Path(f"{prefix}{ending}"): found for ending, found in lines.items()}
+
+
 def write_corpus(*, output: Path, settings: Json[Generate]) -> None:
     """Generate the demo corpus with its gold trees and heads.
 
@@ -59,7 +69,4 @@ def write_corpus(*, output: Path, settings: Json[Generate]) -> None:
     for split in sizes:
         for number, language in enumerate(("de", "en")):
             sides = [pair[number] for name, pair in drawn if name == split]
-            path = output / f"{split}.{language}"
-            write_lines(path, (side.text for side in sides))
-            write_lines(f"{path}.trees", (str(side.tree) for side in sides))
-            write_lines(f"{path}.heads", (" ".join(map(str, side.heads)) for side in sides))
+            write_all_lines(parsed_files(output / f"{split}.{language}", sides))

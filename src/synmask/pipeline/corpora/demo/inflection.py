@@ -6,13 +6,8 @@ from synmask.pipeline.corpora.demo.table import VALUES, Word
 
 Form = tuple[str, str]
 CASES, GENDERS = ("nom", "acc", "dat", "gen"), "mfnp"
-WEAK_E = {
-    0,
-    4,
-    5,
-    8,
-    9,
-}  # the cells of a determiner's table where a weak adjective ends in -e, elsewhere in -en
+# The cells of a determiner's table where a weak adjective ends in -e, elsewhere in -en
+WEAK_E = {0, 4, 5, 8, 9}
 
 
 def _cell(case: str, number: str, noun: Word) -> int:

@@ -16,19 +16,15 @@ from typing import Literal
 
 from synmask.pipeline.config.benchmarks import GenerateTask, GenerateText
 from synmask.pipeline.corpora import tasks
-from synmask.pipeline.corpora.demo import distinct
+from synmask.pipeline.corpora.demo import distinct, parsed_files
 from synmask.pipeline.corpora.demo.derivation import Side, Use, sentence, side_of
 from synmask.pipeline.corpora.demo.inflection import ENGLISH
 from synmask.pipeline.corpora.demo.table import RULES, Node
 from synmask.pipeline.files import write_all_lines, write_lines
 from synmask.pipeline.options import Json
 
-WEIGHTS = {
-    "acceptability": (1, 1),
-    "paraphrase": (1, 2),
-    "entailment": (1, 1, 1),
-    "predicate": (1,),
-}  # of labels
+# Of labels
+WEIGHTS = {"acceptability": (1, 1), "paraphrase": (1, 2), "entailment": (1, 1, 1), "predicate": (1,)}
 Row = tuple[tuple[Side, ...], str]  # sentences and label
 
 
@@ -86,18 +82,13 @@ def write_part(
     """
     drawn = rows(task, settings.model_dump(exclude={"seed"}), settings.seed)
     found = [row for name, row in drawn if name == part]
-    files = {
-        output: tasks.task_lines(task, ([*(side.text for side in sides), label] for sides, label in found))
-    }
+    table = ([*(side.text for side in sides), label] for sides, label in found)
+    files = {output: tasks.task_lines(task, table)}
     if parses:
         said = {side.text: side for sides, _ in found for side in sides}
-        files |= {
-            f"{parses}.text": list(said),
-            f"{parses}.tokens": [" ".join(side.tree.leaves()) for side in said.values()],
-            f"{parses}.trees": [str(side.tree) for side in said.values()],
-            f"{parses}.heads": [" ".join(map(str, side.heads)) for side in said.values()],
-        }
-    write_all_lines({Path(path): lines for path, lines in files.items()})
+        tokens = (" ".join(side.tree.leaves()) for side in said.values())
+        files |= {Path(f"{parses}.tokens"): tokens} | parsed_files(parses, said.values(), ".text")
+    write_all_lines(files)
 
 
 def write_text(*, split: Literal["train", "valid"], settings: Json[GenerateText], output: Path) -> None:
