@@ -86,13 +86,15 @@ for name in [*CONFIG.experiments, *CONFIG.all_tables]:
         localrule: True
 
 
-# all steps run in one environment, unless a rule names another
-for made in workflow.rules:
+# All steps run in one environment, unless a rule names another. To know a job's environment, Snakemake works out all of
+# its parameters, which a summary does not need.
+in_conda = "conda" in map(str, workflow.deployment_settings.deployment_method)
+for made in workflow.rules if in_conda or not terminal.WORKFLOW.is_summary else ():
     if made.conda_env is None and not made.norun:
         # not a relative name: each rule takes that from its own file's folder
         made.conda_env = os.path.abspath("workflow/envs/synmask.yaml")
 
-# for the terminal: what a dry run says of hours, what is said of a target that does not exist
-terminal.WORKFLOW.hours = partial(hours.of_jobs, CONFIG)
+# for the terminal: the hours of a dry run, and suggestions for a target that does not exist
+terminal.WORKFLOW.hours = training_hours
 terminal.WORKFLOW.targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
 terminal.WORKFLOW.submitted = partial(slurm.table, workflow)

@@ -87,7 +87,7 @@ def new_weights(layers):
     for number in range(50260):
         dictionary.add_symbol(str(number))
     dictionary.add_symbol("<mask>")
-    shape = RobertaShape(layers, embed_dim=768, ffn_dim=3072, heads=12, max_positions=512)
+    shape = RobertaShape(layers=layers, embed_dim=768, ffn_dim=3072, heads=12, max_positions=512)
     state = GuidedRoberta.build(shape.settings(), dictionary).state_dict()
     return Weights(shape, dictionary, {name: value for name, value in state.items() if "_float_" not in name})
 

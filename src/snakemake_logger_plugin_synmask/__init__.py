@@ -6,16 +6,21 @@ of a rule, has ended. Failures are printed with the ends of their logs. With `-p
 logger.
 """
 
+import gc
 import getpass
 import os
 import sys
 import threading
 import traceback
 from contextlib import suppress
+from functools import cache
 from logging import WARNING, LogRecord
 from typing import Any
 
+import snakemake.rules
 from snakemake.common import get_appdirs
+from snakemake.executors import dryrun
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
@@ -30,7 +35,6 @@ TOLD = (
     "Will exit after",
 )  # fmt: skip
 INTERRUPTED = "Terminating processes on user request"
-UNREADABLE = ("FileNotFoundError", "IsADirectoryError", "PermissionError", "UnicodeDecodeError")
 # The summary says this.
 OTHERWISE = ("Exiting because a job execution failed", "At least one job did not complete")
 
@@ -57,6 +61,32 @@ def settle() -> None:
 settle()
 
 
+def quicken() -> None:
+    """Have Snakemake keep what it would find out again for each file and job, though rules stay the same."""
+    with suppress(ImportError):  # other releases may have other parts
+        from snakemake.common import get_function_params
+        from snakemake.output_index import OutputIndex
+
+        OutputIndex.match_producers = cache(OutputIndex.match_producers)
+        kept = cache(get_function_params)
+        snakemake.common.get_function_params = snakemake.rules.get_function_params = kept
+    gc.set_threshold(100_000, 50, 50)  # jobs stay until the end: to look through them often frees nothing
+
+
+quicken()
+
+
+class DryRun(dryrun.Executor):
+    """Snakemake's, without what takes longest and is not shown: each job's command and resources."""
+
+    def run_jobs(self, jobs: Any) -> None:
+        self.workflow.scheduler._free_resources = lambda job: None  # it took none
+        super().run_jobs(jobs)
+
+    def printjob(self, job: Any) -> None:
+        pass
+
+
 class LogHandler(LogHandlerBase):
     """Receives Snakemake's events and prints those that matter to users."""
 
@@ -67,7 +97,7 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        if fault := terminal.misread(sys.argv[1:]):
+        if fault := terminal.misread(sys.argv[1:]) or terminal.unreadable(sys.argv[1:]):
             sys.exit(fault)
         common = self.common_settings
         stream = sys.stdout if common.stdout else sys.stderr
@@ -84,7 +114,8 @@ class LogHandler(LogHandlerBase):
         self.console = Console(file=stream, force_terminal=stream.isatty(), **plain, **colour)
         self.run, self.live, self.ended = WorkflowRun(), None, threading.Event()
         self.executing, self.reasons = False, ""
-        self.planned: list[tuple[str, dict[str, str]]] = []  # rule and wildcards of a dry run's jobs
+        terminal.WORKFLOW.is_summary = common.dryrun
+        ExecutorPluginRegistry().get_plugin("dryrun").executor = DryRun
         self.handlers = {
             None: self._text,
             LogEvent.WORKFLOW_STARTED: self._started,
@@ -98,7 +129,7 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         event = getattr(record, "event", None)
-        if event == LogEvent.ERROR and (line := self._own_words(record)):
+        if event == LogEvent.ERROR and (line := terminal.unknown(record.getMessage())):
             record.msg, record.args = line, None
         if self.own:
             self.own.setFormatter(self.formatter)
@@ -109,12 +140,6 @@ class LogHandler(LogHandlerBase):
                 self.handlers[event](record)
         except Exception:  # as all of logging's handlers: a message must not end the run
             self.handleError(record)
-
-    def _own_words(self, record: Any) -> str | None:
-        """One line in place of some of Snakemake's messages."""
-        text = record.getMessage()
-        read = "Config file " in text or getattr(record, "exception", None) in UNREADABLE
-        return terminal.unreadable(sys.argv[1:]) if read else terminal.unknown(text)
 
     def close(self) -> None:
         """Remove the live lines and print the summary."""
@@ -134,7 +159,7 @@ class LogHandler(LogHandlerBase):
         if not self.run.counts:
             return []
         if self.common_settings.dryrun:
-            return [*terminal.forecast(self.run.counts, self.planned, self.reasons)]
+            return [*terminal.forecast(self.run.counts, self.reasons)]
         return [f"{head:<8} {words}" for head, words in self.run.ending()]
 
     def _say(self, text: str, style: str | None = None) -> None:
@@ -170,10 +195,7 @@ class LogHandler(LogHandlerBase):
             threading.Thread(target=self._look, daemon=True).start()
 
     def _begun(self, record: Any) -> None:
-        if self.common_settings.dryrun:
-            self.planned.append((record.rule_name, dict(record.wildcards)))
-        else:
-            self.run.start(record.jobid, Job(record.rule_name, list(record.output), list(record.log)))
+        self.run.start(record.jobid, Job(record.rule_name, list(record.output), list(record.log)))
 
     def _finished(self, record: Any) -> None:
         job = self.run.finish(record.job_id)
@@ -188,29 +210,23 @@ class LogHandler(LogHandlerBase):
     def _failed(self, record: Any) -> None:
         if getattr(record, "indent", False) or self.run.interrupted:
             return  # `_group_failed` reports jobs of a group; or Ctrl-C ended it
-        if brief := record.aux.get("brief"):
-            return self._briefly(brief, [record.jobid], record.rule_name)
-        since = self.run.fail([record.jobid], record.rule_name)
-        rule, logs = record.rule_name, list(record.log)
-        self._say(terminal.failure(rule, list(record.output), logs, record.rule_msg, since), "red")
+        job = {"rule_name": record.rule_name, "jobid": record.jobid, "output": record.output}
+        self._report([job], [*record.log], record.rule_msg, record.aux.get("brief"))
 
     def _group_failed(self, record: Any) -> None:
-        infos = record.job_error_info
-        rules = ", ".join(dict.fromkeys(info["rule_name"] for info in infos))
-        numbers = [info["jobid"] for info in infos]
-        if brief := getattr(record, "brief", None):
-            return self._briefly(brief, numbers, rules)
-        since = self.run.fail(numbers, rules)
-        logs = dict.fromkeys([*record.aux_logs, *(log for info in infos for log in info["log"])])
-        outputs = [path for info in infos for path in info["output"]]
+        jobs = record.job_error_info
+        logs = dict.fromkeys([*record.aux_logs, *(log for job in jobs for log in job["log"])])
         said = getattr(record, "said", record.getMessage())  # workflow/slurm.py
-        self._say(terminal.failure(rules, outputs, [*logs], said, since), "red")
+        self._report(jobs, [*logs], said, getattr(record, "brief", None))
 
-    def _briefly(self, said: str, numbers: list[int], rules: str) -> None:
-        """A failure without its log: a training that continues, or one like another (workflow/slurm.py)."""
-        if said.startswith("FAILED"):
-            self.run.fail(numbers, rules)
-        self._say(said)
+    def _report(self, jobs: list[dict], logs: list[str], said: str | None, brief: str | None) -> None:
+        """Print a failure; or only `brief`, for a training that continues or one more failure of a kind."""
+        rules = ", ".join(dict.fromkeys(job["rule_name"] for job in jobs))
+        if brief and not brief.startswith("FAILED"):
+            return self._say(brief)
+        since = self.run.fail([job["jobid"] for job in jobs], rules)
+        outputs = [path for job in jobs for path in job["output"]]
+        self._say(brief or terminal.failure(rules, outputs, logs, said, since), None if brief else "red")
 
     def _exception(self, record: Any) -> None:
         """Print an exception, unless a command failed: `_failed` reports that with its log."""

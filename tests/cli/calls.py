@@ -90,7 +90,6 @@ train --data IN/bin --run OUT/run --source de --target en --settings @settings -
 average --run IN/run --last 1 --data IN/bin --codes IN/codes --vocabulary IN/vocabulary.de --vocabulary-threshold 0 --source de --target en --text @tokens --settings @settings --output OUT/run/average.pt
 decode --model IN/run/average.pt --inputs IN/bpe/valid.de --outputs OUT/hypothesis.valid --references IN/bpe/valid.en --settings @decoding
 predict-templates --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/predicted --settings @decoding
-score-templates --splits valid --predicted IN/templates --gold IN/templates --run @run --train IN/run/train.json --output OUT/template_scores.json
 parse --model IN/run/average.pt --threads 1
 parse --model IN/run/average.pt --input IN/bpe/valid.de --output OUT/trees.jsonl --distribution OUT/distribution.json --sentence 1
 parseval IN/raw/valid.de.trees IN/raw/valid.de.trees
@@ -127,8 +126,8 @@ finetune --data IN/data --valid dev --weights IN/weights --run OUT/finetuning --
 predict --model IN/finetuning/best.pt --weights IN/weights --data IN/data/dev.npz --output OUT/predictions.txt
 export --model IN/finetuning/best.pt --weights IN/weights --output OUT/exported
 nlu-score --task acceptability --parts dev --gold IN/task/dev.tsv --predicted IN/predictions.txt --run @task_run --train IN/finetuning/train.json --output OUT/nlu.json --examples OUT/examples.csv
-predict-test --task acceptability --valid dev --models IN/finetuning/best.pt --scores IN/nlu.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
-glue-submission --files CoLA.tsv SST-2.tsv MRPC.tsv STS-B.tsv QQP.tsv MNLI-m.tsv MNLI-mm.tsv QNLI.tsv RTE.tsv AX.tsv --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --run @task_run --output OUT/submission.zip --summary OUT/submission.json
+predict --valid dev --model IN/finetuning/best.pt --scores IN/nlu.json --weights IN/weights --data IN/data/dev.npz --output OUT/test.txt --chosen OUT/chosen.json
+glue-submission --rows 2 2 2 2 2 2 2 2 2 2 --predicted IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/labels.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt IN/words.txt --chosen IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json IN/chosen.json --run @task_run --output OUT/submission.zip --summary OUT/submission.json
 nlu-baselines --task acceptability --train IN/task/train.tsv --parts dev --gold IN/task/dev.tsv --run @task_run --output OUT/baselines.json
 table --plan @task_table --published workflow/published.yaml --scores --parses --tasks IN/nlu.json --output OUT/tasks
 download --name demo --output OUT/test.de --mirror IN/raw

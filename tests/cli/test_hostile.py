@@ -153,7 +153,7 @@ def test_wrong_calls(verb, made, refused, tmp_path):
         ("learn-bpe", "--codes", "folder", "folder: Is a directory"),
         ("learn-bpe", "--inputs", "/dev/zero", "/dev/zero: a device that never ends; give a file"),
         (
-            "score-templates",
+            "score-run",
             "--train",
             "list.json",
             "list.json: expected keys and values, found [{'a': None}]",
@@ -313,7 +313,7 @@ def test_wrong_models_of_a_finetuning(change, made, refused, tmp_path):
     assert f"{tmp_path}/wrong.pt: " in refused(words)
 
 
-@pytest.mark.parametrize("verb", ["continue-pretraining", "finetune", "predict", "predict-test"])
+@pytest.mark.parametrize("verb", ["continue-pretraining", "finetune", "predict"])
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_wrong_weights(verb, kind, made, refused, tmp_path):
     copy = tmp_path / "weights"

@@ -27,8 +27,8 @@ def test_a_test_set_has_no_labels_and_is_read_where_it_is_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("task", "text", "said"),
     [
-        ("cola", "", "dev.tsv: empty file; expected cola's header and rows"),
-        ("cola", "sentence1\tlabel\n", "dev.tsv: no rows below the header"),
+        ("cola", "", "dev.tsv: no rows; expected cola's header and rows"),
+        ("cola", "sentence1\tlabel\n", "dev.tsv: no rows; expected"),
         ("cola", "sentence1\tsentence2\tlabel\na\tb\t1\n", "dev.tsv: columns 'sentence1, sentence2, label'; cola has sentence1, label"),
         ("mrpc", "sentence1\tlabel\na\t1\n", "mrpc has sentence1, sentence2, label"),
         ("mrpc", "sentence1\tsentence2\tlabel\na\tb\t1\na\tb\n", "dev.tsv, line 3: 2 columns, not 3"),

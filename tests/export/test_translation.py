@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from synmask.pipeline.config.sections import Decoding
-from synmask.pipeline.export.code import check_exportable
+from synmask.pipeline.config.sections import Decoding, Guidance
+from synmask.pipeline.export.code import guided
 from synmask.pipeline.files import UserError
 from synmask.pipeline.translation.average import load_model
 from synmask.pipeline.translation.beam import BeamSearch
@@ -146,5 +146,5 @@ def test_what_needs_a_parser_is_refused(drawn, tmp_path):
         with pytest.raises(UserError, match=f"{guide} reads {reads} of a parser"):
             export_translation(drawn(tmp_path / "average.pt", guide), tmp_path / "out")
     with pytest.raises(UserError, match="reads templates of a second model"):
-        check_exportable(tmp_path / "average.pt", "templates")
+        guided(tmp_path / "average.pt", Guidance(guide="templates"), "translation", "", "")
     assert not (tmp_path / "out").exists()

@@ -13,8 +13,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.corpora.tasks import Examples
-from synmask.pipeline.roberta.encoded import encode_file
+from synmask.pipeline.roberta.encode import encode_examples
 from synmask.pipeline.roberta.finetune import model_outputs
+from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import GuidedRoberta
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
 from synmask.pipeline.tasks import TASKS
@@ -29,7 +30,7 @@ PAIRS = [("the dog sees a cow .", 'It\'s "fine"!'), ("cow", "the the the " * 9),
 
 def small(folder, layers=2, width=16):
     """Write a small RoBERTa with drawn parameters into a folder with a vocabulary."""
-    shape = RobertaShape(encoder_layers=layers, embed_dim=width, ffn_dim=24, heads=2, max_positions=40)
+    shape = RobertaShape(layers=layers, embed_dim=width, ffn_dim=24, heads=2, max_positions=40)
     dictionary = Dictionary.load(str(folder / "dict.txt"))
     dictionary.add_symbol("<mask>")
     torch.manual_seed(3)
@@ -77,7 +78,7 @@ def test_names_of_special_tokens_in_a_text_are_text(tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(
         export(tmp_path / "best.pt", tmp_path / "weights", tmp_path / "out")
     )
-    encoded = encode_file(Examples(((text,),), ("0",)), "cola", tmp_path / "weights", 99)[0].tolist()
+    encoded = encode_examples(Examples(((text,),), ("0",)), "cola", tmp_path / "weights", 99)[0].tolist()
     assert tokenizer(text)["input_ids"] == encoded
     assert set(encoded[1:-1]).isdisjoint(tokenizer.all_special_ids)
     assert tokenizer.decode(encoded[1:-1]) == text
@@ -89,7 +90,7 @@ def test_outputs_are_the_same_from_text_on(weights, tmp_path, task, sentences):
     folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
     texts = [pair[:sentences] for pair in PAIRS]
     labels = TASKS[task].labels or ("1.5",)
-    encoded = encode_file(Examples(tuple(texts), labels[:1] * len(texts)), task, weights, 20)
+    encoded = encode_examples(Examples(tuple(texts), labels[:1] * len(texts)), task, weights, 20)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     read = tokenizer(*map(list, zip(*texts, strict=True)), truncation=True, padding=True, return_tensors="pt")
     rows = [ids[ids != 1].tolist() for ids in read["input_ids"]]
@@ -99,7 +100,9 @@ def test_outputs_are_the_same_from_text_on(weights, tmp_path, task, sentences):
     assert not any(told.values())
     with torch.no_grad():
         there = theirs.eval()(**read).logits
-    torch.testing.assert_close(there, model_outputs(model, encoded, None), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        there, model_outputs(model, Sentences(encoded, load_weights(weights).dictionary)), rtol=0, atol=1e-5
+    )
     assert there.std() > 0.01
     assert [*theirs.config.id2label.values()] == [*(TASKS[task].labels or (task,))]
 
@@ -110,7 +113,7 @@ def test_a_guided_model_is_the_same_without_synmask(alone, weights, tmp_path, at
     guide = {"guide": "grammar", "options": options | {"attention": attention}}
     model = tuned(tmp_path / "best.pt", weights, "mnli", **guide)
     folder = export(tmp_path / "best.pt", weights, tmp_path / "out")
-    encoded = encode_file(Examples(tuple(PAIRS), ("neutral",) * len(PAIRS)), "mnli", weights, 20)
+    encoded = encode_examples(Examples(tuple(PAIRS), ("neutral",) * len(PAIRS)), "mnli", weights, 20)
     rows = [torch.as_tensor(encoded[i]).long() for i in range(len(PAIRS))]
     sides = {
         side: torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=1, padding_side=side)
@@ -136,7 +139,10 @@ torch.save(out, {str(tmp_path / "outputs")!r})
         "transformers",
     )
     assert done.returncode == 0, done.stderr
-    there, expected = torch.load(tmp_path / "outputs"), model_outputs(model, encoded, None)
+    there, expected = (
+        torch.load(tmp_path / "outputs"),
+        model_outputs(model, Sentences(encoded, load_weights(weights).dictionary)),
+    )
     for side in ("right", "left"):
         torch.testing.assert_close(
             there[side], expected, rtol=0, atol=1e-5, msg=lambda m, s=side: f"{s}: {m}"
@@ -170,4 +176,4 @@ def test_what_needs_a_parser_and_other_files_are_refused(weights, tmp_path, caps
     tuned(tmp_path / "best.pt", weights, "cola")
     other = shutil.copytree(weights, tmp_path / "other")
     small(other, layers=1, width=8)
-    assert "of another shape; give the --weights of its training" in refused(tmp_path / "best.pt", other)
+    assert "not the model of a fine-tuning from" in refused(tmp_path / "best.pt", other)

@@ -99,7 +99,7 @@ def differences(model, other, lengths=(30, 7, 2, 19)):
 def test_hidden_states_and_logits_stay_the_same(bpe, tmp_path, layout, capsys):
     model = make(tmp_path / "source", bpe, layout)
     main(["convert-roberta", "--input", str(tmp_path / "source"), "--output", str(tmp_path / "out")])
-    assert "heads=4, max_positions=30" in capsys.readouterr().err
+    assert "heads=4 layers=3" in capsys.readouterr().err
     assert max(differences(model, fairseq_model(tmp_path / "out"))) <= 1e-5
 
 
@@ -189,7 +189,7 @@ def test_a_missing_file(source, tmp_path, name):
         ("position_embedding_type", "relative_key", "position_embedding_type is 'relative_key'"),
         ("hidden_size", None, "has no hidden_size"),
         ("num_hidden_layers", 4, r"has no roberta\.encoder\.layer\.3\."),
-        ("num_attention_heads", 5, "16 dimensions cannot be split into 5 heads"),
+        ("num_attention_heads", 5, "embed_dim 16 is not a multiple of heads 5"),
         ("vocab_size", 300, "both must be of one vocabulary|the vocabulary has the id"),
         ("num_attention_heads", 0, "has no num_attention_heads"),
         ("max_position_embeddings", 514, r"embed_positions.* has the shape \(32, 16\)"),

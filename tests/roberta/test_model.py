@@ -20,10 +20,11 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.tasks import Examples
 from synmask.pipeline.files import TryAgain, UserError
 from synmask.pipeline.options import TrainingOptions
-from synmask.pipeline.roberta.encoded import Encoded, encode, encode_file, read_encoded, write_encoded
-from synmask.pipeline.roberta.finetune import predict
+from synmask.pipeline.roberta.encode import encode_examples, joined
+from synmask.pipeline.roberta.encoded import Encoded, read_encoded, write_encoded
 from synmask.pipeline.roberta.labelled import Sentences
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
+from synmask.pipeline.roberta.predict import predict
 from synmask.pipeline.roberta.pretrain import Pretraining, encode_text, pretrain
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 from synmask.pipeline.text import gpt2
@@ -33,7 +34,7 @@ from synmask.pipeline.training.binarise import read_binary, read_dictionary
 from synmask.pipeline.training.operators import use_faster_modules
 from synmask.pipeline.training.stopping import Stop
 
-SHAPE = RobertaShape(encoder_layers=3, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
+SHAPE = RobertaShape(layers=3, embed_dim=16, ffn_dim=24, heads=2, max_positions=20)
 TEXT = [
     f"the {a} {verb} the {b} ."
     for a in ("dog", "cat", "cow")
@@ -174,23 +175,13 @@ def test_runs_of_one_seed_share_all_but_the_guide(weights):
     )
 
 
-def test_weights_that_lack_a_parameter_are_refused(weights):
-    loaded = load_weights(weights)
-    state = {name: value for name, value in loaded.state.items() if "fc1" not in name}
-    with pytest.raises(UserError, match=r"fc1\.weight is missing"):
-        GuidedRoberta.fine_tuned(
-            type(loaded)(loaded.shape, loaded.dictionary, state), arguments(), Guidance(**PLAIN), 2
-        )
-
-
 def test_pairs_are_marked_and_long_ones_lose_the_end_of_the_longer_sentence(weights):
     dictionary = load_weights(weights).dictionary
     pieces = [int(dictionary[number]) for number in range(4, 12)]
     ids = {piece: 4 + number for number, piece in enumerate(pieces)}
 
     def row(*sentences, most=20):
-        encoded = encode([[[pieces[i] for i in sentence] for sentence in sentences]], dictionary, most, [0])
-        return encoded[0].tolist()
+        return joined([[ids[pieces[i]] for i in sentence] for sentence in sentences], most)
 
     def of(*numbers):
         return [ids[pieces[number]] for number in numbers]
@@ -220,7 +211,7 @@ def test_masks_depend_on_seed_epoch_and_example_and_spare_the_marks(weights):
     encoded = Encoded(rows.flatten().numpy(), np.arange(51) * 18, np.zeros(50, dtype=np.float32))
 
     def masked(seed, epoch):
-        data = Sentences(encoded, dictionary, regression=False, order=np.arange(50), mask_rate=0.3, seed=seed)
+        data = Sentences(encoded, dictionary, order=np.arange(50), mask_rate=0.3, seed=seed)
         data.set_epoch(epoch)
         return data.collater([data[i] for i in (3, *range(4, 50))])
 
@@ -241,7 +232,7 @@ def task(weights, tmp_path_factory):
     for part, lines in (("train", TEXT * 2), ("dev", TEXT)):
         labels = tuple(str(int("cow" in line)) for line in lines)
         examples = Examples(tuple((line,) for line in lines), labels)
-        write_encoded(folder / f"{part}.npz", encode_file(examples, "cola", weights, 20))
+        write_encoded(folder / f"{part}.npz", encode_examples(examples, "cola", weights, 20))
     return folder
 
 
@@ -273,7 +264,7 @@ def test_fine_tuning_learns_keeps_the_best_epoch_and_gives_the_same_bytes(
     assert json.loads((tmp_path / "one/train.json").read_text())["best_epoch"] == best
     assert json.loads((tmp_path / "one/train.json").read_text())["diverged"] is None
     predict(
-        model=tmp_path / "one/best.pt", weights=weights, data=task / "dev.npz", output=tmp_path / "answers"
+        model=[tmp_path / "one/best.pt"], weights=weights, data=task / "dev.npz", output=tmp_path / "answers"
     )
     gold, answers = read_encoded(task / "dev.npz").targets, (tmp_path / "answers").read_text().split()
     assert 100 * matthews_corrcoef(gold.astype(int), [*map(int, answers)]) == pytest.approx(
@@ -308,10 +299,10 @@ def test_a_regression_predicts_numbers(weights, tmp_path, tune):
     pairs = tuple((line, other) for line in TEXT[:6] for other in TEXT[:4])
     examples = Examples(pairs, tuple(f"{(i % 11) / 2}" for i in range(len(pairs))))
     for part in ("train", "dev"):
-        write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "sts-b", weights, 20))
+        write_encoded(tmp_path / f"{part}.npz", encode_examples(examples, "sts-b", weights, 20))
     run = tmp_path / "run"
     tune(tmp_path, run, settings(task="sts-b"))
-    predict(model=run / "best.pt", weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
+    predict(model=[run / "best.pt"], weights=weights, data=tmp_path / "dev.npz", output=tmp_path / "answers")
     answers = [float(line) for line in (tmp_path / "answers").read_text().split()]
     assert len(answers) == len(pairs)
     assert len(set(answers)) > 5
@@ -334,14 +325,14 @@ def test_too_many_tokens_for_the_weights_are_refused(weights, task, tmp_path, tu
     shutil.copytree(weights, vocabulary, ignore=shutil.ignore_patterns("model.pt"))
     long = Examples(((" ".join(["dog"] * 40),),), ("1",))
     for part, examples in (("train", Examples((("the dog .",),), ("1",))), ("dev", long)):
-        write_encoded(tmp_path / f"{part}.npz", encode_file(examples, "cola", vocabulary, 64))
+        write_encoded(tmp_path / f"{part}.npz", encode_examples(examples, "cola", vocabulary, 64))
     said = r"dev\.npz: \d\d tokens in an example, the weights take 20; lower max_tokens"
     with pytest.raises(UserError, match=said):
         tune(tmp_path, tmp_path / "run", settings())
     tune(task, tmp_path / "whole", settings())
     with pytest.raises(UserError, match=said):
         predict(
-            model=tmp_path / "whole/best.pt",
+            model=[tmp_path / "whole/best.pt"],
             weights=weights,
             data=tmp_path / "dev.npz",
             output=tmp_path / "answers",
@@ -396,6 +387,8 @@ def test_pretraining_learns_and_its_weights_can_be_fine_tuned(task, tmp_path, tu
         losses = [float(row["valid_loss"]) for row in csv.DictReader(lines)]
     assert losses[-1] < 0.8 * losses[0]
     assert checkpoints.load(tmp_path / "model.pt")["args"].encoder_layers == 2
-    assert load_weights(tmp_path).shape == RobertaShape(2, 16, 24, 2, 20)
+    assert load_weights(tmp_path).shape == RobertaShape(
+        layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=20
+    )
     tune(task, tmp_path / "tuned", settings(max_epochs=1), weights=tmp_path)
     assert (tmp_path / "tuned/best.pt").exists()

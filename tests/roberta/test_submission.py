@@ -11,16 +11,15 @@ import pytest
 from synmask.pipeline.cli import main
 from synmask.pipeline.config.benchmarks import FinetuningSettings
 from synmask.pipeline.corpora.tasks import write_task
-from synmask.pipeline.evaluation.submission import best_seed
-from synmask.pipeline.evaluation.task_scores import TASK_METRICS
 from synmask.pipeline.files import UserError, read_lines, write_json
 from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta.encoded import read_encoded
 from synmask.pipeline.roberta.finetune import finetune
+from synmask.pipeline.roberta.predict import best_seed
 from synmask.pipeline.roberta.weights import RobertaShape
 from synmask.pipeline.tasks import SUBMISSION, TASKS
 
-SHAPE = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=66)
+SHAPE = RobertaShape(layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=66)
 ROWS = {name: 3 + number for number, name in enumerate(SUBMISSION)}
 WANTED = {  # gluebenchmark.com: "index" and "prediction", and what stands in the second column
     "CoLA.tsv": {"0", "1"},
@@ -48,9 +47,9 @@ def predicted(folder, weights, lines, name, tuned):
          f" --output {place}/{part}.npz".split())  # fmt: skip
     for seed, value in ((1, 60.5), (2, 71.5)):
         tuned(place / f"{seed}.pt", task, weights, seed)
-        scores = {"dev": {TASK_METRICS[task][0]: value}}
+        scores = {"dev": {TASKS[task].metrics[0]: value}}
         write_json(place / f"{seed}.json", {"task": task, "seed": seed, "scores": scores})
-    main(f"predict-test --task {task} --valid dev --models {place}/1.pt {place}/2.pt --scores {place}/1.json"
+    main(f"predict --valid dev --model {place}/1.pt {place}/2.pt --scores {place}/1.json"
          f" {place}/2.json --weights {weights} --data {place}/{part}.npz --output {place}/answers.txt"
          f" --chosen {place}/chosen.json".split())  # fmt: skip
     return place
@@ -65,7 +64,6 @@ def answered(small_roberta, small_tuned, demo_lines, tmp_path_factory):
 
 def words(places, output, **changed):
     lists = {
-        "files": list(places),
         "rows": [ROWS[name] for name in places],
         "predicted": [place / "answers.txt" for place in places.values()],
         "chosen": [place / "chosen.json" for place in places.values()],
@@ -158,11 +156,18 @@ def test_a_test_set_is_no_data_to_train_on(answered, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (lambda p: {"files": [*[*p][:-1], "AX2.tsv"]}, "GLUE's server wants AX.tsv, too"),
+        (
+            lambda p: {
+                "rows": [3],
+                "predicted": [next(iter(p.values())) / "answers.txt"],
+                "chosen": [next(iter(p.values())) / "chosen.json"],
+            },
+            "GLUE's server wants CoLA.tsv, SST-2.tsv,",
+        ),
         (lambda p: {"rows": [9] * len(p)}, "answers.txt: 3 predictions for 9 examples"),
         (lambda p: {"predicted": [place / "1.json" for place in p.values()]}, "predictions for"),
         (lambda p: {"chosen": ["nowhere.json"] * len(p)}, "nowhere.json: no such file"),
-        (lambda p: {"rows": [9]}, "these options need equally many values: --files 10, --rows 1"),
+        (lambda p: {"rows": [9]}, "these options need equally many values: --rows 1, --predicted 10"),
     ],
 )
 def test_what_is_missing_is_one_line_and_no_zip(answered, tmp_path, changed, said, capsys):
@@ -176,19 +181,40 @@ def test_what_is_missing_is_one_line_and_no_zip(answered, tmp_path, changed, sai
 
 
 def test_the_best_seed_is_the_first_with_the_best_score(tmp_path):
-    paths = []
+    runs = []
     for seed, value in ((3, 50.0), (1, 70.0), (2, 70.0)):
-        paths.append(tmp_path / f"{seed}.json")
+        runs.append((tmp_path / f"{seed}.pt", tmp_path / f"{seed}.json"))
         scores = {"dev_matched": {"accuracy": value}, "dev_mismatched": {"accuracy": 100 - value}}
-        write_json(paths[-1], {"task": "mnli", "seed": seed, "scores": scores})
-    assert best_seed("mnli", "dev_matched", paths) == {
-        "task": "mnli", "seed": 1, "metric": "accuracy", "scores": {3: 50.0, 1: 70.0, 2: 70.0}, "place": 1,
-    }  # fmt: skip
-    with pytest.raises(UserError, match="no task 'mmli'"):
-        best_seed("mmli", "dev", paths)
-    with pytest.raises(UserError, match=r"3\.json: scores of mnli, not of rte"):
-        best_seed("rte", "dev", paths)
-    for damaged in ({}, {"task": "mnli", "seed": 1, "scores": {"dev": {}}}, {"task": "mnli", "seed": "x"}):
-        write_json(paths[1], damaged)
-        with pytest.raises(UserError, match=r"1\.json: no seed with accuracy of mnli's dev_matched"):
-            best_seed("mnli", "dev_matched", paths)
+        write_json(runs[-1][1], {"task": "mnli", "seed": seed, "scores": scores})
+    assert best_seed("dev_matched", runs) == (
+        tmp_path / "1.pt",
+        {"task": "mnli", "seed": 1, "metric": "accuracy", "scores": {3: 50.0, 1: 70.0, 2: 70.0}},
+    )
+    assert best_seed("dev_mismatched", runs)[0] == tmp_path / "3.pt"
+    with pytest.raises(UserError, match=r"3\.json: no seed with a score of its task's dev; score it again"):
+        best_seed("dev", runs)
+    for damaged in (
+        {},
+        {"task": "mnli", "seed": 1, "scores": {"dev_matched": {}}},
+        {"task": "mnli", "seed": "x"},
+    ):
+        write_json(runs[1][1], damaged)
+        with pytest.raises(UserError, match=r"1\.json: no seed with a score of its task's dev_matched"):
+            best_seed("dev_matched", runs)
+    write_json(runs[1][1], {"task": "rte", "seed": 1, "scores": {"dev_matched": {"accuracy": 1}}})
+    with pytest.raises(UserError, match=r"1\.json: scores of rte, not of mnli"):
+        best_seed("dev_matched", runs)
+
+
+def test_seeds_without_their_scores_or_with_those_of_another_task_are_refused(answered, tmp_path, capsys):
+    weights, places = answered
+    place, other = places["RTE.tsv"], places["QNLI.tsv"]
+    call = f"predict --model {place}/1.pt {place}/2.pt --weights {weights} --data {place}/test.npz --output {tmp_path}/a"
+    for more, said in (
+        ("", "these options need equally many values: --model 2, --scores 0"),
+        (f"--scores {other}/1.json {other}/2.json", "2.pt: a model of rte, --scores are of qnli"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*call.split(), *more.split()])
+        assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

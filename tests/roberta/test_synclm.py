@@ -18,12 +18,12 @@ from synmask.pipeline.files import UserError
 from synmask.pipeline.options import TrainingOptions
 from synmask.pipeline.roberta import synclm
 from synmask.pipeline.roberta.continued import ContrastiveRoberta, ParsedSentences, continue_pretraining
-from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
+from synmask.pipeline.roberta.encode import encode_examples, encode_parses
+from synmask.pipeline.roberta.encoded import read_encoded, read_syntax, write_encoded
 from synmask.pipeline.roberta.model import GuidedRoberta
-from synmask.pipeline.roberta.task_syntax import encode_parses
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
-SHAPE = RobertaShape(encoder_layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=60)
+SHAPE = RobertaShape(layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=60)
 RATES = {"dropout": 0.0, "attention_dropout": 0.0}
 #        <s> The  old dog  in  the gar den see  s   the cat </s>
 WORDS = [-1, 1, 2, 3, 4, 5, 6, 6, 8, 8, 10, 11, -1]
@@ -64,8 +64,12 @@ def drawn(draw, heads, times=400):
     random = np.random.default_rng(1)
     for _ in range(times):
         found = draw(np.array(heads), random)
-        for row in range(len(found.anchors)):
-            yield int(found.anchors[row]), found.positives[row].tolist(), found.negatives[row].tolist()
+        for row in range(len(found["anchors"])):
+            yield (
+                int(found["anchors"][row]),
+                found["positives"][row].tolist(),
+                found["negatives"][row].tolist(),
+            )
 
 
 def test_phrases_are_near_tokens_inside_and_outside():
@@ -134,7 +138,7 @@ def batch_of(draw, seed=1):
     random = np.random.default_rng(seed)
     trees = [np.array(TREE), np.array([-1, 2, 2, 4, 2, -1])]
     parts = [draw(heads, random) for heads in trees for _ in [0]]
-    while not all(len(part.anchors) for part in parts):
+    while not all(len(part["anchors"]) for part in parts):
         parts = [draw(heads, random) for heads in trees]
     return synclm.joined(parts, 13)
 
@@ -256,7 +260,7 @@ def test_it_learns_gives_the_same_bytes_and_can_be_fine_tuned(weights, data, tmp
         assert float(rows[-1][loss]) < float(rows[0][loss]), loss
     assert load_weights(tmp_path / "one").shape == SHAPE
     for part in ("train", "dev"):
-        examples = encode_file(
+        examples = encode_examples(
             read_task("paraphrase", data / f"{part}.tsv"), "paraphrase", tmp_path / "one", 60
         )
         write_encoded(tmp_path / f"{part}.npz", examples)

@@ -14,14 +14,14 @@ from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.corpora.demo.nlu_tasks import write_part
 from synmask.pipeline.corpora.tasks import read_task, write_sentences, write_task
 from synmask.pipeline.files import UserError, read_lines, write_lines
-from synmask.pipeline.roberta.encoded import encode_file, read_encoded, read_syntax, write_encoded
-from synmask.pipeline.roberta.finetune import predict
+from synmask.pipeline.roberta.encode import annotate_task, encode_examples
+from synmask.pipeline.roberta.encoded import read_encoded, read_syntax, write_encoded
 from synmask.pipeline.roberta.labelled import batched
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
-from synmask.pipeline.roberta.task_syntax import annotate_task
+from synmask.pipeline.roberta.predict import predict
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights
 
-SHAPE = RobertaShape(encoder_layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=512)
+SHAPE = RobertaShape(layers=2, embed_dim=16, ffn_dim=24, heads=2, max_positions=512)
 TRAINING = {
     "max_epochs": 1, "sentences": 8, "lr": 1e-2, "total_updates": 40, "warmup_updates": 4, "adam_betas": [0.9, 0.98],
     "adam_eps": 1e-6, "weight_decay": 0.1, "clip_norm": 0.0, "dropout": 0.1, "attention_dropout": 0.1,
@@ -53,7 +53,7 @@ def arguments():
 
 def encoded(folder, task, part, weights, most=512):
     path = folder / f"ids/{part}.npz"
-    write_encoded(path, encode_file(read_task(task, folder / f"{part}.tsv"), task, weights, most))
+    write_encoded(path, encode_examples(read_task(task, folder / f"{part}.tsv"), task, weights, most))
     return path
 
 
@@ -215,7 +215,7 @@ def test_it_is_fine_tuned_and_predicts(paraphrases, weights, tmp_path, chosen, t
     data = paraphrases / "ids"
     tune(data, tmp_path / "run", settings)
     predict(
-        model=tmp_path / "run/best.pt", weights=weights, data=data / "dev.npz", output=tmp_path / "answers"
+        model=[tmp_path / "run/best.pt"], weights=weights, data=data / "dev.npz", output=tmp_path / "answers"
     )
     assert len(list(read_lines(tmp_path / "answers"))) == 8
 

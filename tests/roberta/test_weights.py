@@ -15,7 +15,7 @@ from synmask.pipeline.files import UserError, read_lines, write_lines
 from synmask.pipeline.roberta.weights import RobertaShape, load_weights, save_weights
 from synmask.pipeline.text.gpt2 import encode, learn
 
-SHAPE = RobertaShape(encoder_layers=3, embed_dim=16, ffn_dim=24, heads=4, max_positions=30)
+SHAPE = RobertaShape(layers=3, embed_dim=16, ffn_dim=24, heads=4, max_positions=30)
 TEXT = ["the dog chases the cats", "It's \"fine\", isn't it?", "  Straße\t中文 🙂 <mask> ", ""]
 TOP = "encoder.sentence_encoder"
 
@@ -74,7 +74,7 @@ def assert_same(model, other, atol=0.0):
     with torch.no_grad():
         logits, extra = model(rows, return_all_hiddens=True)
         others, other_extra = other(rows, return_all_hiddens=True)
-    assert len(extra["inner_states"]) == SHAPE.encoder_layers + 1
+    assert len(extra["inner_states"]) == SHAPE.layers + 1
     for x, y in zip(extra["inner_states"], other_extra["inner_states"], strict=True):
         torch.testing.assert_close(x.transpose(0, 1)[real], y.transpose(0, 1)[real], rtol=0, atol=atol)
     torch.testing.assert_close(logits[real], others[real], rtol=0, atol=atol)
@@ -167,8 +167,8 @@ def changed(**values):
         (dict, {"encoder_layers": 10**12}, "too few parameters for 1000000000000 layers"),
         (dict, {"encoder_embed_dim": 20}, r"has the shape .*, by the model's settings it is"),
         (dict, {"max_positions": 32}, r"embed_positions.* has the shape \(32, 16\), .* it is \(34, 16\)"),
-        (dict, {"encoder_ffn_embed_dim": None}, r"do not say ffn_dim \(found None\)"),
-        (dict, {"encoder_attention_heads": 3}, "16 dimensions cannot be split into 3 heads"),
+        (dict, {"encoder_ffn_embed_dim": None}, r"the settings in model\.pt: ffn_dim: must be a whole number"),
+        (dict, {"encoder_attention_heads": 3}, "embed_dim 16 is not a multiple of heads 3"),
         (changed(encoder__sentence_encoder__layer_norm__weight=torch.ones(16)), {}, r"has .*\.layer_norm\.weight"),
         (lambda state: state | {"encoder.lm_head.weight": state["encoder.lm_head.weight"] + 1}, {}, "not tied"),
         (lambda state: {k: v for k, v in state.items() if "lm_head.bias" not in k}, {}, r"lacks encoder\.lm_head\.bias"),
@@ -189,8 +189,8 @@ def test_another_architecture(folder, change, settings, message):
         (lambda lines: [*lines, "madeupword0000 0"], "both must be of one vocabulary"),
         (lambda lines: ["the 7", *lines[1:]], "dict.txt has 'the', which is no id of encoder.json"),
         (lambda lines: ["9999 7", *lines[1:]], "'9999', which is no id of encoder.json"),
-        (lambda lines: ["13", *lines[1:]], "no fairseq dictionary"),
-        (lambda lines: [lines[1], *lines[1:]], "no fairseq dictionary"),
+        (lambda lines: ["13", *lines[1:]], "not a fairseq dictionary"),
+        (lambda lines: [lines[1], *lines[1:]], "not a fairseq dictionary"),
     ],
 )
 def test_a_dictionary_of_another_vocabulary(folder, lines, message):
@@ -208,7 +208,7 @@ def test_a_cut_checkpoint(folder, part):
 @pytest.mark.parametrize("saved", [{"weights": 1}, [1], {"model": 3}, {"model": {}}])
 def test_a_checkpoint_of_something_else(folder, saved):
     torch.save(saved, folder / "model.pt")
-    refused(load_weights, folder, message="damaged checkpoint|holds no model|do not say encoder_layers")
+    refused(load_weights, folder, message="damaged checkpoint|holds no model|the settings in model.pt")
 
 
 class Evil:
@@ -223,7 +223,7 @@ def test_code_in_a_checkpoint_is_not_run(folder, capsys):
 
 
 def test_nothing_is_saved_of_another_shape(original, vocabulary, tmp_path):
-    shape = RobertaShape(2, 16, 24, 4, 28)
+    shape = RobertaShape(layers=2, embed_dim=16, ffn_dim=24, heads=4, max_positions=28)
     refused(save_weights, tmp_path / "w", original.state_dict(), shape, vocabulary, message="embed_positions")
     shutil.copytree(vocabulary, tmp_path / "other")
     write_lines(tmp_path / "other/dict.txt", list(read_lines(vocabulary / "dict.txt"))[3:])
@@ -237,7 +237,6 @@ def test_nothing_is_saved_of_another_shape(original, vocabulary, tmp_path):
     )
     (tmp_path / "other/vocab.bpe").unlink()
     shutil.copy(vocabulary / "dict.txt", tmp_path / "other")
-    refused(
-        save_weights, tmp_path / "w", original.state_dict(), SHAPE, tmp_path / "other", message="vocab.bpe"
-    )
-    assert not (tmp_path / "w/model.pt").exists()
+    with pytest.raises(FileNotFoundError, match=r"other/vocab\.bpe"):
+        save_weights(tmp_path / "w", original.state_dict(), SHAPE, tmp_path / "other")
+    assert not list((tmp_path / "w").iterdir())

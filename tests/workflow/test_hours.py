@@ -1,5 +1,6 @@
 """How long trainings take: from reference machines, from those that ran here."""
 
+import gzip
 import json
 import re
 import tarfile
@@ -112,6 +113,14 @@ def test_the_size_of_ones_own_corpus_is_counted_or_asked_for(tmp_path):
     (tmp_path / "train.en").write_text("a\n" * 160239)
     found = Clock(here.config, tmp_path).training("mine", "de-en", "grammar")
     assert found == clock(tmp_path).training("iwslt14", "de-en", "grammar")
+
+
+def test_a_truncated_text_has_no_size(tmp_path):
+    values = read_all(project_files(ROOT))
+    files = {part: str(tmp_path / f"{part}.{{language}}.gz") for part in ("train", "valid", "test")}
+    values["corpora"]["mine"] = {"languages": ["de", "en"], "files": files}
+    (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a\n" * 1000)[:-10])
+    assert Clock(load(values), tmp_path).number_of_pairs("mine", "en") is None
 
 
 def test_fine_tunings_take_the_paper_s_hours(tmp_path):

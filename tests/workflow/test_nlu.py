@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from transformers import RobertaConfig, RobertaForMaskedLM
 
-from synmask.pipeline.evaluation.task_scores import contributions, of_sums, read_examples
+from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 
 pytestmark = pytest.mark.xdist_group("nlu")
 TASK = "results/nlu-demo/acceptability"
@@ -84,8 +84,8 @@ def test_synclm_starts_from_weights_that_were_trained_further(understood):
 
 def test_answers_are_tested_against_the_baseline(understood):
     scores = json.loads((understood.folder / f"{TASK}/sla/seed1/scores.json").read_text())["scores"]
-    rows = read_examples(understood.folder / f"{TASK}/sla/seed1/examples.csv")
-    sums = np.sum(contributions([*rows["gold"]], [*rows["answer"]]), axis=1)
+    counts = counts_of_examples(understood.folder / f"{TASK}/sla/seed1/examples.csv", "acceptability", "dev")
+    sums = np.sum(counts, axis=1)
     assert of_sums("acceptability", sums) == pytest.approx(scores["dev"]["matthews"])
     cells = (understood.folder / "results/tables/nlu-demo.csv").read_text().splitlines()
     place = cells[0].split(",").index("p_test_set")

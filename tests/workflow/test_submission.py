@@ -99,7 +99,7 @@ def trained(glue, small_roberta, small_tuned):
     """The project after `roberta` was fine-tuned; its answers to all test sets but two are there, too."""
     from synmask.pipeline.roberta.weights import RobertaShape
 
-    shape = RobertaShape(encoder_layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=512)
+    shape = RobertaShape(layers=1, embed_dim=16, ffn_dim=16, heads=2, max_positions=512)
     weights = glue.folder / "results/weights/roberta-base"
     (glue.folder / "published").mkdir()
     glue.config["weights"]["roberta-base"] = {"huggingface": "published"}
@@ -199,4 +199,4 @@ def test_the_best_seed_answers_and_nothing_trains_again(trained, check_loaded):
         folder / "mnli/roberta/test/ax.txt"
     ).read_text().split()
     assert not glue.planned(target)
-    assert {"predict-test", "glue-submission"} <= check_loaded(glue)
+    assert {"predict", "glue-submission"} <= check_loaded(glue)

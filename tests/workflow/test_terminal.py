@@ -339,17 +339,15 @@ def test_a_dry_run_says_what_runs_again_and_why():
         train
     input files updated by another job:
         average, decode"""
-    said = [*terminal.forecast({"train": 3, "average": 3}, [], reasons)]
+    said = [*terminal.forecast({"train": 3, "average": 3}, reasons)]
     assert said[:3] == ["train          3", "average        3", "6 jobs, 3 of them trainings"]
     assert "code has changed since last execution: train" in said
     assert not [line for line in said if "another job" in line]
 
 
 def test_a_dry_run_without_hours_says_why(monkeypatch):
-    def hours(jobs):
+    def hours():
         raise UserError("results/x/train.json: no workers in it")
 
     monkeypatch.setattr(terminal.WORKFLOW, "hours", hours)
-    assert "hours unknown: results/x/train.json: no workers in it" in [
-        *terminal.forecast({"train": 1}, [], "")
-    ]
+    assert "hours unknown: results/x/train.json: no workers in it" in [*terminal.forecast({"train": 1}, "")]

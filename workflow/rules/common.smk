@@ -13,7 +13,6 @@ from synmask.pipeline.config.base import DIRECTION, LANGUAGE
 from synmask.pipeline.config.sections import DEMO_LANGUAGES
 from synmask.pipeline.files import UserError
 from synmask.pipeline.paths import *  # RUN and the other folders
-from synmask.pipeline.tasks import SUBMISSION
 from synmask.pipeline.workflow import hours, slurm, terminal
 from synmask.pipeline.workflow.jobs import MODEL, PARSES, VOCABULARY, Jobs
 from synmask.pipeline.workflow.targets import Targets
@@ -112,6 +111,12 @@ def submissions(table, wildcards):
     """The zips for GLUE's server of a table's systems."""
     with told_in_one_line():
         return TARGETS.submissions(table)
+
+
+def training_hours():
+    """The hours of the jobs of a dry run, in one line."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    return hours.of_jobs(CONFIG, ((job.rule.name, job.wildcards_dict) for job in jobs))
 
 
 def check_free(target):

@@ -12,7 +12,7 @@ rule demo_corpus:
     log:
         CORPUS / "logs/demo_corpus.log",
     wildcard_constraints:
-        corpus=any_of(JOBS.corpora_from("generate")),
+        corpus=any_of(JOBS.having("corpora", "generate")),
     group:
         "text"
     resources:
@@ -57,7 +57,7 @@ rule prepare:
     log:
         CORPUS / "logs/prepare.{first}-{second}.log",
     wildcard_constraints:
-        corpus=any_of(JOBS.corpora_from("format")),
+        corpus=any_of(JOBS.having("corpora", "format")),
     threads: JOBS.need("threads")
     resources:
         mem_mb=more(8000),

@@ -8,7 +8,7 @@ rule demo_task:
     log:
         TASK / "logs/demo_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(JOBS.benchmarks_from(generated=True)),
+        benchmark=any_of(JOBS.having("benchmarks", "generate")),
     localrule: True
     params:
         code=JOBS.code("demo-task"),
@@ -27,7 +27,7 @@ rule glue_task:
     log:
         TASK / "logs/glue_task.{part}.log",
     wildcard_constraints:
-        benchmark=any_of(JOBS.benchmarks_from(generated=False)),
+        benchmark=any_of(sorted({*CONFIG.benchmarks} - {*JOBS.having("benchmarks", "generate")})),
     localrule: True
     params:
         code=JOBS.code("glue"),
@@ -130,14 +130,14 @@ rule predict_test:
     resources:
         **USING,
     params:
-        code=JOBS.code("predict-test"),
+        code=JOBS.code("predict"),
         identity=JOBS.tuned_model,
         valid=lambda wildcards: JOBS.task(wildcards).parts[0],
         weights=JOBS.weights_folder,
     shell:
-        "synmask predict-test --task {wildcards.task} --valid {params.valid} --models {input.models:q}"
-        " --scores {input.scores:q} --weights {params.weights:q} --data {input.data:q} --output {output.answers:q}"
-        " --chosen {output.chosen:q} --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
+        "synmask predict --model {input.models:q} --scores {input.scores:q} --valid {params.valid}"
+        " --weights {params.weights:q} --data {input.data:q} --output {output.answers:q} --chosen {output.chosen:q}"
+        " --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
 
 
 rule glue_submission:
@@ -152,11 +152,10 @@ rule glue_submission:
     localrule: True
     params:
         code=JOBS.code("glue-submission"),
-        files=list(SUBMISSION),
         rows=JOBS.submitted_rows,
         run=lambda wildcards: as_json({"corpus": wildcards.benchmark, "system": wildcards.system}),
     shell:
-        "synmask glue-submission --files {params.files} --rows {params.rows} --predicted {input.answers:q}"
+        "synmask glue-submission --rows {params.rows} --predicted {input.answers:q}"
         " --chosen {input.chosen:q} --run {params.run:q} --output {output.packed:q} --summary {output.summary:q}"
         " 2> {log:q}"
 

@@ -92,21 +92,3 @@ rule predict_templates:
     shell:
         "synmask predict-templates --model {input.model:q} --input {input.source:q} --output {output:q}"
         " --settings {params.settings:q} --identity {params.identity:q} --threads {resources.cpus_per_task} --gpus {resources.gpu} 2> {log:q}"
-
-
-rule score_templates:
-    input:
-        predicted=PREDICTED,
-        gold=each(TEMPLATES / "{split}.{target}", split=DECODED),
-        train=PREDICTOR / "train.json",
-    output:
-        PREDICTOR / "scores.json",
-    log:
-        PREDICTOR / "logs/score.{source}-{target}.log",
-    params:
-        code=JOBS.code("score-templates"),
-        run=JOBS.template_run,
-        splits=DECODED,
-    shell:
-        "synmask score-templates --splits {params.splits} --predicted {input.predicted:q} --gold {input.gold:q}"
-        " --run {params.run:q} --train {input.train:q} --output {output:q} 2> {log:q}"

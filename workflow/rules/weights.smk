@@ -10,7 +10,7 @@ rule convert_roberta:
     log:
         WEIGHTS / "logs/convert_roberta.log",
     wildcard_constraints:
-        weights=any_of(JOBS.weights_from("huggingface")),
+        weights=any_of(JOBS.having("weights", "huggingface", "url")),
     localrule: True
     params:
         code=JOBS.code("convert-roberta"),
@@ -28,7 +28,7 @@ rule demo_text:
     log:
         WEIGHTS / "logs/demo_text.{split}.log",
     wildcard_constraints:
-        weights=any_of(JOBS.weights_from("pretrain")),
+        weights=any_of(JOBS.having("weights", "pretrain")),
         split=any_of(TRAINED),
     localrule: True
     params:
@@ -46,7 +46,7 @@ rule learn_gpt2_bpe:
     log:
         WEIGHTS / "logs/learn_gpt2_bpe.log",
     wildcard_constraints:
-        weights=any_of(JOBS.weights_from("pretrain")),
+        weights=any_of(JOBS.having("weights", "pretrain")),
     group:
         "pretraining-text"
     params:
@@ -68,7 +68,7 @@ rule encode_text:
     log:
         WEIGHTS / "logs/encode_text.log",
     wildcard_constraints:
-        weights=any_of(JOBS.weights_from("pretrain")),
+        weights=any_of(JOBS.having("weights", "pretrain")),
     group:
         "pretraining-text"
     params:
@@ -92,7 +92,7 @@ rule pretrain:
     log:
         WEIGHTS / "train.log",
     wildcard_constraints:
-        weights=any_of(JOBS.weights_from("pretrain")),
+        weights=any_of(JOBS.having("weights", "pretrain")),
     threads: JOBS.need("threads")
     resources:
         **TRAINING,
@@ -123,7 +123,7 @@ rule encode_parses:
     log:
         WEIGHTS / "logs/encode_parses.{split}.log",
     wildcard_constraints:
-        weights=any_of(JOBS.weights_from("continued")),
+        weights=any_of(JOBS.having("weights", "continued")),
         split=any_of(TRAINED),
     localrule: True
     params:
@@ -149,7 +149,7 @@ rule continue_pretraining:
     log:
         WEIGHTS / "train.log",
     wildcard_constraints:
-        weights=any_of(JOBS.weights_from("continued")),
+        weights=any_of(JOBS.having("weights", "continued")),
     threads: JOBS.need("threads")
     resources:
         **TRAINING,

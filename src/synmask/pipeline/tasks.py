@@ -1,11 +1,13 @@
 """Language understanding tasks: those of GLUE in the paper (Wang et al. 2019), and similar demo tasks."""
 
+import math
 from dataclasses import dataclass
 
 from synmask.pipeline.files import UserError
 
 BINARY = ("0", "1")
 INFERENCE = ("entailment", "neutral", "contradiction")
+ANSWER = ("entailment", "not_entailment")
 
 
 @dataclass(frozen=True)
@@ -14,27 +16,43 @@ class Task:
 
     sentences: int
     labels: tuple[str, ...]  # empty: a score from 0 to 5
+    metrics: tuple[str, ...]  # the first one counts in GLUE's average, and chooses the best epoch
 
     @property
     def columns(self) -> list[str]:
         return [*(f"sentence{number + 1}" for number in range(self.sentences)), "label"]
 
+    def number(self, label: str) -> float:
+        """The place of a label among the task's; the value of a score.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        value = self.labels.index(label) if self.labels else float(label)
+        if not math.isfinite(value):
+            raise ValueError(label)
+        return value
+
+    def label(self, number: float) -> str:
+        """The label in this place; a score as text."""
+        return self.labels[int(number)] if self.labels else f"{number:.4f}"
+
 
 GLUE = {
-    "cola": Task(1, BINARY),
-    "sst-2": Task(1, BINARY),
-    "mnli": Task(2, INFERENCE),
-    "qnli": Task(2, ("entailment", "not_entailment")),
-    "rte": Task(2, ("entailment", "not_entailment")),
-    "mrpc": Task(2, BINARY),
-    "qqp": Task(2, BINARY),
-    "sts-b": Task(2, ()),
+    "cola": Task(1, BINARY, ("matthews",)),
+    "sst-2": Task(1, BINARY, ("accuracy",)),
+    "mnli": Task(2, INFERENCE, ("accuracy",)),
+    "qnli": Task(2, ANSWER, ("accuracy",)),
+    "rte": Task(2, ANSWER, ("accuracy",)),
+    "mrpc": Task(2, BINARY, ("f1", "accuracy")),
+    "qqp": Task(2, BINARY, ("f1", "accuracy")),
+    "sts-b": Task(2, (), ("pearson", "spearman")),
 }
 GENERATED = {  # corpora/demo/nlu_tasks.py
-    "acceptability": Task(1, BINARY),
-    "paraphrase": Task(2, BINARY),
-    "entailment": Task(2, INFERENCE),
-    "predicate": Task(1, ()),
+    "acceptability": Task(1, BINARY, ("matthews",)),
+    "paraphrase": Task(2, BINARY, ("f1", "accuracy")),
+    "entailment": Task(2, INFERENCE, ("accuracy",)),
+    "predicate": Task(1, (), ("pearson", "spearman")),
 }
 TASKS = GLUE | GENERATED
 SUBMISSION = {  # files that GLUE's server wants besides WNLI.tsv → the task whose model answers, test set

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -34,12 +34,8 @@ def plan(
     """
     from synmask.pipeline.translation import plan as planning
 
-    own = [path.absolute() for path in configfile if path.suffix]
     target = (*target, *(str(path) for path in configfile if not path.suffix))
-    with contextlib.chdir(_checkout(Path.cwd())):
-        config, _, files = laid_over(Path(os.path.relpath(path)) for path in own)
-        targets = target or config.targets
-        _check_targets(config, targets, files)
+    with _configured(target, [path for path in configfile if path.suffix]) as (config, targets):
         rows = planning.plan(config, targets)
         for line in [*planning.lines(rows, gpus), *planning.parsing_lines(config, targets)]:
             print(line)
@@ -69,11 +65,7 @@ def doctor(
     from synmask.pipeline.workflow import doctor, slurm
     from synmask.pipeline.workflow.targets import Targets
 
-    own = [path.absolute() for path in configfile]
-    with contextlib.chdir(_checkout(Path.cwd())):
-        config, _, files = laid_over(Path(os.path.relpath(path)) for path in own)
-        targets = target or config.targets
-        _check_targets(config, targets, files)
+    with _configured(target, configfile) as (config, targets):
         named = Targets(config, read_published(config.published))
         downloads = sorted({path for name in targets for path in named.downloads(name)})
         site = slurm.read_site() if profile == "slurm" else None
@@ -85,6 +77,25 @@ def doctor(
             print("good  " if good else "TO DO ", words)
         if not all(good for good, _ in found):
             sys.exit(1)
+
+
+@contextlib.contextmanager
+def _configured(target: Sequence[str], own: Iterable[Path]) -> Iterator[tuple[Config, Sequence[str]]]:
+    """The configuration and its targets, by default its own; the current folder is the checkout meanwhile.
+
+    Raises:
+        UserError: a target is not in the configuration (with the nearest).
+    """
+    from synmask.pipeline.workflow.terminal import similar
+
+    own = [path.absolute() for path in own]
+    with contextlib.chdir(_checkout(Path.cwd())):
+        config, _, files = laid_over(Path(os.path.relpath(path)) for path in own)
+        for name in target:
+            if name not in config.named_targets:
+                near = similar(name, config.named_targets)
+                raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
+        yield config, target or config.targets
 
 
 def _checkout(folder: Path) -> Path:
@@ -99,16 +110,6 @@ def _checkout(folder: Path) -> Path:
     raise UserError(
         f"{folder}: not inside a checkout of synmask (with config.yaml and workflow/); cd into one"
     )
-
-
-def _check_targets(config: Config, targets: Iterable[str], files: list[Path]) -> None:
-    """Reject a target that is not in the configuration, and name the nearest."""
-    from synmask.pipeline.workflow.terminal import similar
-
-    for name in targets:
-        if name not in config.named_targets:
-            near = similar(name, config.named_targets)
-            raise UserError(f"{files[-1]}: no experiment or table {name!r}; {near}")
 
 
 def settings(*, corpus: str, direction: str, system: str, configfile: tuple[Path, ...] = ()) -> None:

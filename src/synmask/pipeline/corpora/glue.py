@@ -1,6 +1,6 @@
 """Convert the paper's eight GLUE tasks, as published, to checked TSV."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +9,7 @@ from synmask.pipeline.corpora.archive import unpack
 from synmask.pipeline.corpora.tasks import check_label, write_task
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.options import CountOption, Some
-from synmask.pipeline.tasks import SUBMISSION, TASKS
+from synmask.pipeline.tasks import TASKS
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,10 @@ class TaskFormat:
     label: str | int
     columns: int = 0  # number of columns, if there is no header
     drop_odd_rows: bool = False  # rows with another number of columns; fairseq drops them, too
-    test_text: str = ""  # the column of the test set's sentence, if it has another name
 
 
 LAYOUTS = {
-    "cola": TaskFormat("CoLA", (3,), 1, columns=4, test_text="sentence"),
+    "cola": TaskFormat("CoLA", (3,), 1, columns=4),
     "sst-2": TaskFormat("SST-2", ("sentence",), "label"),
     "mnli": TaskFormat("MNLI", ("sentence1", "sentence2"), "gold_label"),
     "qnli": TaskFormat("QNLI", ("question", "sentence"), "label"),
@@ -34,9 +33,9 @@ LAYOUTS = {
     "qqp": TaskFormat("QQP", ("question1", "question2"), "is_duplicate", drop_odd_rows=True),
     "sts-b": TaskFormat("STS-B", ("sentence1", "sentence2"), "score"),
 }
-MRPC_PAIRS, MRPC_DEV = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv"
+TEST_TEXTS = {"cola": ("sentence",)}  # where a test set's columns have other names
+MRPC_PAIRS, MRPC_DEV, MRPC_TEST = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv", "msr_paraphrase_test.txt"
 MRPC_IDS = ("#1 ID", "#2 ID")
-MRPC_TEST = "msr_paraphrase_test.txt"
 AX_FILE, AX_UNPACKED = "AX.tsv", "diagnostic/diagnostic.tsv"
 
 
@@ -67,25 +66,24 @@ def write_part(
     """
     if task not in LAYOUTS:
         raise UserError(f"glue: no task {task!r}; there are {', '.join(LAYOUTS)}")
-    labelled = ("train", "dev_matched", "dev_mismatched") if task == "mnli" else ("train", "dev")
-    parts = (*labelled, *(part for name, part in SUBMISSION.values() if name == task))
-    if part not in parts:
-        raise UserError(f"glue: {task} has no part {part!r}; take {', '.join(parts)}")
+    layout, labelled = LAYOUTS[task], part.startswith(("train", "dev"))
+    columns = [*layout.texts, layout.label] if labelled else [*TEST_TEXTS.get(task, layout.texts)]
     with TemporaryDirectory() as temporary:
         path = _part_file(task, part, sources, Path(temporary))
-        if part in labelled:
-            found, dropped = _labelled_rows(task, part, path, sources)
-        else:
-            layout = LAYOUTS[task]
-            columns = (layout.test_text,) if layout.test_text else layout.texts
-            found, dropped = [row for _, row in _rows(path, layout, columns)], 0
-    if len(found) != rows:
-        key = f"{'' if part in labelled else 'test_'}rows"
+        shared = path.name == MRPC_PAIRS  # by train and dev, whose rows have these ids
+        found, dropped = _read(path, layout, [*columns, *MRPC_IDS] if shared else columns, labelled)
+    for number, row in found.items() if labelled else ():
+        check_label(TASKS[task], row[len(layout.texts)], f"{path.name}, line {number}")
+    kept = [*found.values()]
+    if shared:
+        ids = {tuple(line.split("\t")[:2]) for line in read_lines(_named(task, sources, MRPC_DEV))}
+        kept = [row[:-2] for row in kept if (tuple(row[-2:]) in ids) == (part == "dev")]
+    if len(kept) != rows:
         raise UserError(
-            f"glue: {task} {part} has {len(found):,} rows, not {rows:,}; fetch it again, or fix "
-            f"benchmarks.glue.tasks.{task}.{key} in config.yaml"
+            f"glue: {task} {part} has {len(kept):,} rows, not {rows:,}; fetch it again, or fix "
+            f"benchmarks.glue.tasks.{task}.{'' if labelled else 'test_'}rows in config.yaml"
         )
-    write_task(task, found, output, labelled=part in labelled)
+    write_task(task, kept, output, labelled=labelled)
     return {"rows": rows, "malformed_rows_dropped": dropped}
 
 
@@ -110,45 +108,25 @@ def _named(task: str, sources: Sequence[Path], name: str) -> Path:
     raise UserError(f"glue: {task} needs {name}; name it in benchmarks.glue.tasks.{task}.{key}")
 
 
-def _labelled_rows(task: str, part: str, path: Path, sources: Sequence[Path]) -> tuple[list[list[str]], int]:
-    """Sentences and label of each row, and the number of rows dropped; of MRPC's pairs those of the part."""
-    layout, ids = LAYOUTS[task], None
-    columns, width = [*layout.texts, layout.label], len(layout.texts) + 1
-    if task == "mrpc" and path.name == MRPC_PAIRS:
-        ids = {tuple(line.split("\t")[:2]) for line in read_lines(_named(task, sources, MRPC_DEV))}
-        columns += MRPC_IDS
-    rows, count = [], 0
-    for number, row in _rows(path, layout, columns, layout.columns, drop_odd=layout.drop_odd_rows):
-        count += row is None
-        if row is not None:
-            check_label(TASKS[task], row[width - 1], f"{path.name}, line {number}")
-            if ids is None or (tuple(row[width:]) in ids) == (part == "dev"):
-                rows.append(row[:width])
-    return rows, count
-
-
-def _rows(
-    path: Path, layout: TaskFormat, columns: Sequence[str | int], width: int = 0, *, drop_odd: bool = False
-) -> Iterator[tuple[int, list[str] | None]]:
-    """The line number and the `columns` of each row; None for a row of another width, if it may be dropped.
-
-    Args:
-        width: number of columns of a file without a header; 0: it has one.
-    """
+def _read(
+    path: Path, layout: TaskFormat, columns: Sequence[str | int], labelled: bool
+) -> tuple[dict[int, list[str]], int]:
+    """These columns of each row by its line number, and the number of malformed rows that were dropped."""
     lines = enumerate(read_lines(path), start=1)
-    places = columns
-    if not width:
-        header = next(lines, (1, ""))[1].split("\t")
-        if missing := [name for name in columns if name not in header]:
-            what = f"no column {missing[0]!r}; its header must be that of GLUE's {layout.folder}"
-            raise UserError(f"{path.name}: {what}")
-        width, places = len(header), [header.index(name) for name in columns]
+    names: Sequence[str | int] = range(layout.columns)
+    if not labelled or not names:
+        names = next(lines, (1, ""))[1].split("\t")
+    if missing := [name for name in columns if name not in names]:
+        what = f"no column {missing[0]!r}; its header must be that of GLUE's {layout.folder}"
+        raise UserError(f"{path.name}: {what}")
+    places, found, dropped = [names.index(name) for name in columns], {}, 0
     for number, line in lines:
         fields = line.split("\t")
-        if len(fields) == width:
-            yield number, [fields[place] for place in places]
-        elif drop_odd:
-            yield number, None
+        if len(fields) == len(names):
+            found[number] = [fields[place] for place in places]
+        elif labelled and layout.drop_odd_rows:
+            dropped += 1
         else:
-            what = f"{len(fields)} columns, not {width}; fetch it again"
+            what = f"{len(fields)} columns, not {len(names)}; fetch it again"
             raise UserError(f"{path.name}, line {number}: {what}")
+    return found, dropped

@@ -23,18 +23,13 @@ class Examples:
 
 def check_label(task: Task, label: str, where: str) -> None:
     """Raise a UserError that begins with `where` unless `label` is one of the task's, or a score."""
-    if not _known(task, label):
+    try:
+        known = 0 <= task.number(label) <= 5  # like the place of a label
+    except ValueError:
+        known = False
+    if not known:
         allowed = ", ".join(task.labels) or "a number from 0 to 5"
         raise UserError(f"{where}: unknown label {label!r}; expected {allowed}")
-
-
-def _known(task: Task, label: str) -> bool:
-    if task.labels:
-        return label in task.labels
-    try:
-        return 0 <= float(label) <= 5
-    except ValueError:
-        return False
 
 
 def write_task(
@@ -61,16 +56,14 @@ def read_task(task: str, path: str | Path, *, test: bool = False) -> Examples:
     """
     kind = task_named(task)
     lines = list(read_lines(path))
-    if not lines:
-        raise UserError(f"{path}: empty file; expected {task}'s header and rows")
+    if len(lines) < 2:
+        raise UserError(f"{path}: no rows; expected {task}'s header and rows")
     header = lines[0].split("\t")
     labelled = header == kind.columns
     if not labelled and not (test and header == kind.columns[:-1]):
         expected = ", ".join(kind.columns)
         raise UserError(f"{path}: columns {lines[0].replace(chr(9), ', ')!r:.80}; {task} has {expected}")
     rows = [line.split("\t") for line in lines[1:]]
-    if not rows:
-        raise UserError(f"{path}: no rows below the header; make it again")
     width = len(header)
     for number, row in enumerate(rows, start=2):
         if len(row) != width:

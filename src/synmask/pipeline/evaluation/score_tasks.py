@@ -1,20 +1,24 @@
-"""The scores of a run, and of baselines, on a task of language understanding."""
+"""The scores of a run, and of trivial baselines, on a task of language understanding."""
 
 import csv
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from synmask.pipeline.config.run_info import RunInfo
-from synmask.pipeline.corpora.tasks import read_task
+from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.evaluation.records import made, of_run
-from synmask.pipeline.evaluation.task_scores import (
-    EXAMPLES,
-    bag_of_words,
-    majority,
-    read_predictions,
-    score,
-)
+from synmask.pipeline.evaluation.task_scores import EXAMPLES, majority, read_predictions, score
 from synmask.pipeline.files import all_writing, json_text, sha256, write_json
 from synmask.pipeline.options import Json, Parts, RunJson, Some, TaskName, TrainJson, together
+from synmask.pipeline.tasks import TASKS
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+TOKEN = r"(?u)\w+|[^\w\s]"  # scikit-learn's own pattern would drop "a" and "I"
 
 
 def nlu_score(
@@ -63,7 +67,39 @@ def nlu_baselines(
     known = read_task(task, train)
     asked = {part: read_task(task, path) for part, path in together(parts=parts, gold=gold)}
     scores = {
-        name: {part: answer(task, known, examples) for part, examples in asked.items()}
-        for name, answer in (("majority", majority), ("bag-of-words", bag_of_words))
+        "majority": {part: majority(task, known.labels, one.labels) for part, one in asked.items()},
+        "bag-of-words": {part: bag_of_words(task, known, one) for part, one in asked.items()},
     }
     write_json(output, {**run, "task": task, "scores": scores} | made())
+
+
+def bag_of_words(task: str, train: Examples, dev: Examples) -> dict[str, float]:
+    """Scores of a linear model that sees the words but not their order.
+
+    A sentence is its tf-idf vector of lower-cased words and marks (scikit-learn's TfidfVectorizer, fitted on
+    all training sentences); a pair is u, v, |u - v| and u * v, side by side. LogisticRegression (C = 1), or
+    Ridge (alpha = 1) for a regression; both deterministic.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    if len(set(train.labels)) == 1:  # nothing to learn
+        return majority(task, train.labels, dev.labels)
+    vectors = TfidfVectorizer(token_pattern=TOKEN)
+    vectors.fit(text for texts in train.texts for text in texts)
+    if TASKS[task].labels:
+        model = LogisticRegression(max_iter=2000).fit(_features(vectors, train), train.labels)
+    else:
+        model = Ridge(solver="lsqr").fit(_features(vectors, train), np.array(train.labels, dtype=np.float64))
+    return score(task, dev.labels, model.predict(_features(vectors, dev)).tolist())
+
+
+def _features(vectors: "TfidfVectorizer", examples: Examples) -> "csr_matrix":
+    """(N, features) of N sentences or pairs."""
+    from scipy.sparse import hstack
+
+    sides = [vectors.transform(texts) for texts in zip(*examples.texts, strict=True)]
+    if len(sides) == 2:
+        first, second = sides
+        sides += [abs(first - second), first.multiply(second)]
+    return hstack(sides, format="csr")

@@ -6,52 +6,22 @@ as in the data, of STS-B a number from 0 to 5. The server takes all eleven files
 
 import io
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from synmask.pipeline.evaluation.records import made
-from synmask.pipeline.evaluation.task_scores import TASK_METRICS, read_predictions
+from synmask.pipeline.evaluation.task_scores import read_predictions
 from synmask.pipeline.files import UserError, all_writing, json_text, read_object
 from synmask.pipeline.options import CountOption, RunJson, Some, together
-from synmask.pipeline.tasks import SUBMISSION, TASKS, task_named
+from synmask.pipeline.tasks import SUBMISSION, TASKS
 
 HEADER = "index\tprediction"
-WNLI, WNLI_ROWS, WNLI_LABELS = "WNLI.tsv", 146, ("0", "1")
+WNLI, WNLI_ROWS = "WNLI.tsv", 146
 WNLI_ANSWER = "0"  # the most frequent label of its training set: no system here is trained on it
 HIGHEST = 5.0  # of STS-B
 
 
-def best_seed(task: str, part: str, scores: Sequence[Path]) -> dict[str, Any]:
-    """The run with the best score on a development set, the first of equal ones.
-
-    Args:
-        part: the part of `task` that chooses; scores: scores.json of each seed.
-
-    Returns:
-        {"task", "seed", "metric", "scores": seed → score in percent, "place": of the run in `scores`}.
-
-    Raises:
-        UserError: no such task; a file is missing, or is not a run's scores of this part.
-    """
-    task_named(task)
-    found: list[tuple[int, float]] = []
-    metric = TASK_METRICS[task][0]
-    for path in scores:
-        run = read_object(path)
-        try:
-            if run["task"] != task:
-                raise UserError(f"{path}: scores of {run['task']}, not of {task}")
-            found.append((int(run["seed"]), float(run["scores"][part][metric])))
-        except (KeyError, TypeError, ValueError):
-            raise UserError(f"{path}: no seed with {metric} of {task}'s {part}; score it again") from None
-    place = max(range(len(found)), key=lambda number: found[number][1])
-    return {"task": task, "seed": found[place][0], "metric": metric, "scores": dict(found), "place": place}
-
-
 def write_submission(
     *,
-    files: Some[str],
     rows: Some[CountOption],
     predicted: Some[Path],
     chosen: Some[Path],
@@ -62,33 +32,31 @@ def write_submission(
     """Pack the answers to GLUE's test sets as its server takes them.
 
     Args:
-        files: Files of the zip, such as CoLA.tsv.
-        rows: Number of examples of each file.
-        predicted: Predictions for each file: outputs of `predict-test`.
-        chosen: The seed that predicted each file: outputs of `predict-test`.
+        rows: Number of examples of each test set, in the order of `SUBMISSION`.
+        predicted: Predictions for each: outputs of `predict`.
+        chosen: The seed that predicted each: outputs of `predict`.
         run: The run: the benchmark, as corpus, and the system.
         output: NAME.zip.
         summary: Output: which seeds answered, as JSON.
 
     Raises:
-        UserError: a file of `SUBMISSION` is not given, or something is missing, malformed or out of range.
+        UserError: a test set is not given, or something is missing, malformed or out of range.
     """
-    given = together(files=files, rows=rows, predicted=predicted, chosen=chosen)
-    if missing := [name for name in SUBMISSION if name not in files]:
-        raise UserError(f"GLUE's server wants {', '.join(missing)}, too; give predictions for all test sets")
-    entries = {name: entry for name, *entry in given}
-    sizes = {name: count for name, (count, *_) in entries.items()}
-    columns = {name: _column(name, entries[name][1], sizes[name]) for name in SUBMISSION}
+    given = together(rows=rows, predicted=predicted, chosen=chosen)
+    if len(given) != len(SUBMISSION):
+        raise UserError(f"GLUE's server wants {', '.join(SUBMISSION)}; give predictions for all of these")
+    columns, told = {}, {}
+    for name, (count, answers, seed) in zip(SUBMISSION, given, strict=True):
+        columns[name] = _column(name, answers, count)
+        told[name] = read_object(seed) | {"rows": count}
     columns[WNLI] = [WNLI_ANSWER] * WNLI_ROWS
-    told = {name: read_object(entries[name][2]) | {"rows": sizes[name]} for name in SUBMISSION}
     told[WNLI] = {"rows": WNLI_ROWS, "answer": WNLI_ANSWER, "seed": None}
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed, "w") as archive:
         for name, column in columns.items():
             lines = [HEADER, *(f"{index}\t{answer}" for index, answer in enumerate(column))]
             entry = zipfile.ZipInfo(name)  # without the time, so that equal answers are equal bytes
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, "".join(f"{line}\n" for line in lines))
+            archive.writestr(entry, "".join(f"{line}\n" for line in lines), zipfile.ZIP_DEFLATED)
     with all_writing([output, summary], "wb") as (archive, text):
         archive.write(packed.getbuffer())
         text.write(json_text({**run, "files": told} | made()).encode())

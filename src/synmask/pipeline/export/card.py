@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from synmask.pipeline.evaluation.bleu import COUNTS, bleu_of_counts
-from synmask.pipeline.evaluation.sentences import read_sentences
+from synmask.pipeline.evaluation.bleu import bleu_of_counts
+from synmask.pipeline.evaluation.sentences import counts_of
 from synmask.pipeline.evaluation.significance import compare, over_seeds
 from synmask.pipeline.files import read_object
 
@@ -53,7 +53,7 @@ def _results(run: Path, scores: dict[str, Any]) -> list[str]:
     """A table of the run's scores, beside the mean and the standard deviation of the system's seeds."""
     if not scores:
         return []
-    seeds = [read_object(one) for one in sorted(run.parent.glob("seed*/scores.json"))]
+    seeds = [read_object(one) for one in sorted(run.parent.glob("seed*/scores.json"))] or [scores]
     lines = ["| set | score | this model | mean of seeds | seeds |", "|---|---|---|---|---|"]
     for part, values in scores["scores"].items():
         for name, value in values.items():
@@ -72,10 +72,9 @@ def _against_baseline(run: Path) -> list[str]:
     sides = [sorted(system.glob("seed*/sentences.csv")) for system in (run.parent, baseline)]
     if not all(sides) or run.parent == baseline:
         return []
-    counts = [[read_sentences(path)[COUNTS].to_numpy() for path in side] for side in sides]
-    bleu = [[float(bleu_of_counts(table.sum(axis=0))) for table in side] for side in counts]
-    tables = [[list(table.T) for table in side] for side in counts]
-    p = compare(*bleu, *tables, score=bleu_of_counts)
+    counts = [[counts_of(path, "sacrebleu") for path in side] for side in sides]
+    bleu = [[float(bleu_of_counts(table.sum(axis=1))) for table in side] for side in counts]
+    p = compare(*bleu, *counts, score=bleu_of_counts)
     found = over_seeds(*bleu)
     seeds = "one seed" if p.p_seeds is None else f"95% interval {found.low:+.2f} to {found.high:+.2f}"
     told = f"test sacreBLEU {found.difference:+.2f} ({seeds}; p = {p.p:.3f}"
@@ -85,11 +84,10 @@ def _against_baseline(run: Path) -> list[str]:
 def _training(run: Path, scores: dict[str, Any]) -> list[str]:
     lines = []
     if scores:
-        lines.append(
-            f"- Corpus: {scores['corpus']}; {scores['parameters']:,} parameters; commit {scores['commit']}"
-        )
-        took = f"{scores['train_seconds']:.0f} s on {scores['device']}"
-        lines.append(f"- {scores['epochs']} epochs, {scores['updates']} updates, {took}")
+        lines = [
+            "- Corpus: {corpus}; {parameters:,} parameters; commit {commit}".format(**scores),
+            "- {epochs} epochs, {updates} updates, {train_seconds:.0f} s on {device}".format(**scores),
+        ]
     if (run / "history.csv").exists():
         last = [*csv.DictReader((run / "history.csv").read_text("utf-8").splitlines())][-1]
         lines.append("- Last epoch: " + ", ".join(f"{name} {value}" for name, value in last.items() if value))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from synmask.options import GUIDES
+from synmask.pipeline.config.sections import Guidance
 from synmask.pipeline.files import UserError, all_writing
 
 TOKENIZER = Path(__file__).with_name("tokenization_moses.py")
@@ -25,28 +26,32 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
             handle.write(content.encode() if isinstance(content, str) else content)
 
 
-def check_exportable(path: Path, guide: str) -> None:
-    """Raise a UserError unless the model in `path`, guided by `guide`, can be used without a parser."""
-    if guide == "none":
-        return
-    if guide not in GUIDES:
-        raise UserError(
-            f"{path}: reads templates of a second model ({guide}), so it cannot be exported alone"
-        )
-    if (options := GUIDES[guide]).reads and not options.parses_itself:
+def guided(
+    path: Path, system: Guidance, kind: str, auto: str, model: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The settings and the code by which transformers loads the model in `path` as `auto`: its own `model`.
+
+    Returns:
+        keys for config.json; modeling_KIND.py and the files of the method behind it, name → text. Nothing of
+        both for a plain model.
+
+    Raises:
+        UserError: the model reads what a parser or another model gives.
+    """
+    if system.guide == "none":
+        return {}, {}
+    if system.guide not in GUIDES:
+        what = f"templates of a second model ({system.guide})"
+        raise UserError(f"{path}: reads {what}, so it cannot be exported alone")
+    if (options := GUIDES[system.guide]).reads and not options.parses_itself:
         needed = " and ".join(sorted(options.reads))
-        raise UserError(f"{path}: {guide} reads {needed} of a parser, which would not go along")
-
-
-def guided_config(kind: str, guide: str, options: dict[str, Any], auto: str, model: str) -> dict[str, Any]:
-    """The keys of config.json that make transformers load the class `model` of modeling_KIND.py as `auto`."""
+        raise UserError(f"{path}: {system.guide} reads {needed} of a parser, which would not go along")
     names = {"AutoConfig": f"modeling_{kind}.GuidedConfig", auto: f"modeling_{kind}.{model}"}
     named = {"architectures": [model], "model_type": f"synmask-{kind}", "auto_map": names}
-    return named | {"guide": guide, "guide_options": options}
+    return named | {"guide": system.guide, "guide_options": system.options}, _code(kind, system.guide)
 
 
-def guided_code(kind: str, guide: str) -> dict[str, str]:
-    """modeling_KIND.py for models with this guide, and the files of the method behind it: name → text."""
+def _code(kind: str, guide: str) -> dict[str, str]:
     main = Path(__file__).with_name(f"modeling_{kind}.py").read_text("utf-8")
     own = f"synmask.guides.{guide} import {guide.capitalize()}Guide as OwnGuide"
     texts, waiting = {f"modeling_{kind}": main.replace(OWN_GUIDE, own)}, [f"modeling_{kind}"]
@@ -55,12 +60,11 @@ def guided_code(kind: str, guide: str) -> dict[str, str]:
             if module not in texts:
                 texts[module] = Path(find_spec(module).origin).read_text("utf-8")
                 waiting.append(module)
-    return {f"{_flat(name)}.py": IMPORT.sub(_relative, text) for name, text in texts.items()}
+    return {
+        f"{_flat(name)}.py": IMPORT.sub(lambda found: f"from .{_flat(found[1])} import", text)
+        for name, text in texts.items()
+    }
 
 
 def _flat(module: str) -> str:
     return module.replace(".", "_")
-
-
-def _relative(found: re.Match) -> str:
-    return f"from .{_flat(found[1])} import"

@@ -14,10 +14,10 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from synmask.pipeline.config.schema import flat
-from synmask.pipeline.evaluation.task_scores import TASK_METRICS
 from synmask.pipeline.files import UserError, read_json, read_lines
 from synmask.pipeline.reporting.contrasts import Contrast
 from synmask.pipeline.reporting.metrics import METRICS
+from synmask.pipeline.tasks import TASKS
 
 TRANSLATION_SCORES = {f"test.{name}": METRICS[name].label for name in ("sacrebleu", "bleu_tokenised", "chrf")}
 TRANSLATION_SCORES["valid.sacrebleu"] = METRICS["valid_sacrebleu"].label
@@ -116,7 +116,7 @@ class TrainingRun:
         part, _, name = metric.partition(".")
         value = self.scores.get("scores", {}).get(part)
         if isinstance(value, dict):
-            value = value.get(name or TASK_METRICS[self.direction][0])
+            value = value.get(name or TASKS[self.direction].metrics[0])
         return value if isinstance(value, int | float) and math.isfinite(value) else None
 
     @property

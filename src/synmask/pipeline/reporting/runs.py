@@ -18,9 +18,9 @@ import pandas as pd
 from synmask.pipeline.config.base import Translation, Validation
 from synmask.pipeline.config.table_plan import AVERAGE, Column
 from synmask.pipeline.evaluation.bootstrap import Counts
-from synmask.pipeline.evaluation.task_scores import TASK_METRICS
 from synmask.pipeline.files import UserError, read_csv, read_json
 from synmask.pipeline.reporting.metrics import ATTACHMENT, DEPENDENCIES, PARSE_SCORES
+from synmask.pipeline.tasks import TASKS
 
 RUN = ["corpus", "direction", "system", "seed"]
 SCORES = list(get_args(Translation))  # of the test set
@@ -131,7 +131,7 @@ def read_tasks(paths: Iterable[Path], columns: Sequence[Column]) -> pd.DataFrame
                         what = f"{run['task']} {part}"
                         raise UserError(f"{path}: {what} is not in this table; leave the file out")
                     row = {"direction": named[place], "system": system}
-                    row["glue"] = _finite(scores[TASK_METRICS[run["task"]][0]])
+                    row["glue"] = _finite(scores[TASKS[run["task"]].metrics[0]])
                     row["answers"] = (run.get("answers") or {}).get(part)
                     rows.append(head | row)
     table = pd.DataFrame(rows)

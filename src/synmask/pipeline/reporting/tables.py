@@ -14,7 +14,7 @@ from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.table_plan import TESTED, Column, Plan, asked_runs
 from synmask.pipeline.evaluation.sentences import OF_SENTENCES, counts_of
 from synmask.pipeline.evaluation.significance import Certainty, compare
-from synmask.pipeline.evaluation.task_scores import contributions, of_sums, read_examples
+from synmask.pipeline.evaluation.task_scores import counts_of_examples, of_sums
 from synmask.pipeline.files import UserError
 from synmask.pipeline.options import Json
 from synmask.pipeline.reporting import runs as results
@@ -213,9 +213,7 @@ def _counts(task: str | None, part: str | None, metric: str, path: Path) -> Sequ
         return None
     if not task:
         return counts_of(path, metric)
-    rows = read_examples(path)
-    rows = rows[rows["part"] == part]
-    return contributions([*rows["gold"]], [*rows["answer"]])
+    return counts_of_examples(path, task, part)
 
 
 def _layout(plan: Plan, cells: Sequence[Cell]) -> Layout:

@@ -33,35 +33,27 @@ from synmask.pipeline.training.stage import History, valid_means
 KEPT, DRAWN = 0.1, 0.1  # shares of masked tokens that stay, or are drawn at random; others become <mask>
 
 
+@dataclass(eq=False)
 class ParsedSentences(Sentences):
-    """Sentences with BERT's masking and, for contrastive losses, their samples.
+    """Sentences with BERT's masking and, for contrastive `losses`, their samples.
 
-    Batches also contain `phrases` and `subtrees` (`synclm.joined`). All random choices depend on seed, epoch
-    and sentence; for validation, on seed and sentence only.
+    Batches also contain a key for each loss (`synclm.joined`). All random choices depend on seed, epoch and
+    sentence; for validation, on seed and sentence only.
     """
 
-    def __init__(self, *args: Any, losses: Sequence[str], **how: Any) -> None:
-        super().__init__(*args, regression=False, **how)
-        self.losses = losses
+    losses: Sequence[str] = ()
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        random = np.random.default_rng([self.seed, self.epoch, index])
-        tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
-        masked = self._mask(random, tokens)
+    def drawn(
+        self, random: np.random.Generator, index: int, tokens: Tensor, masked: Tensor
+    ) -> dict[str, Any]:
         how = torch.from_numpy(random.random(len(tokens)))
         drawn = torch.from_numpy(random.integers(self.dictionary.nspecial, len(self.dictionary), len(tokens)))
         shown = tokens.masked_fill(masked & (how >= KEPT + DRAWN), self.dictionary.index(MASK))
         shown = torch.where(masked & (how >= KEPT) & (how < KEPT + DRAWN), drawn, shown)
         heads = synclm.token_heads(np.asarray(self.encoded.part(self.syntax, index)))
-        return {
-            "id": index,
-            "tokens": shown,
-            "target": self.encoded.targets[index],
-            "masked": masked,
-            "unmasked": tokens,
-            "phrases": synclm.draw_phrases(heads, random) if "phrase" in self.losses else None,
-            "subtrees": synclm.draw_subtrees(heads, random) if "tree" in self.losses else None,
-        }
+        draw = {"phrase": synclm.draw_phrases, "tree": synclm.draw_subtrees}
+        samples = {loss: one(heads, random) for loss, one in draw.items() if loss in self.losses}
+        return {"tokens": shown} | samples
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super().collater(samples)
@@ -69,10 +61,8 @@ class ParsedSentences(Sentences):
             return batch
         del batch["net_input"]["annotations"]
         length = batch["net_input"]["src_tokens"].size(1)
-        for name, loss in (("phrases", "phrase"), ("subtrees", "tree")):
-            if loss in self.losses:
-                batch[name] = synclm.joined([sample[name] for sample in samples], length)
-        return batch
+        joined = {loss: synclm.joined([one[loss] for one in samples], length) for loss in self.losses}
+        return batch | joined
 
 
 class _Watch(Guide):
@@ -102,7 +92,8 @@ class ContrastiveRoberta(GuidedRoberta):
         model = cls.build(args, weights.dictionary)
         model.load_state_dict(weights.state)
         model.encoder.sentence_encoder.guide = _Watch(guided_shape(weights))
-        model.contrast = synclm.TreeHead(args.encoder_embed_dim)
+        d = args.encoder_embed_dim
+        model.contrast = nn.Sequential(nn.Linear(d, d), nn.GELU(), nn.LayerNorm(d), nn.Linear(d, d))
         return model
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, masked: Tensor) -> dict[str, Tensor]:
@@ -128,8 +119,8 @@ class ContrastiveLoss(LoggedLoss):
         mlm = nn.functional.cross_entropy(output["mlm_logits"].float(), hidden, reduction="sum")
         none = sum(part.sum() for part in output.values()) * 0.0  # so that all parameters have a gradient
         losses = {
-            "phrase_loss": _of(synclm.phrase_loss, output["attention"], sample.get("phrases"), none),
-            "tree_loss": _of(synclm.tree_loss, output["features"], sample.get("subtrees"), none),
+            "phrase_loss": _of(synclm.phrase_loss, output["attention"], sample.get("phrase"), none),
+            "tree_loss": _of(synclm.tree_loss, output["features"], sample.get("tree"), none),
         }
         loss = mlm / max(1, len(hidden)) + sum(losses.values()) + none
         log = {name: value.data for name, value in ({"loss": loss, "mlm_loss": mlm} | losses).items()}
@@ -145,7 +136,6 @@ class Continuing(SentenceStage):
     """Continued pre-training on parsed sentences; the last model is kept."""
 
     settings: ContinuedRun
-    reads_syntax = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -168,12 +158,16 @@ class Continuing(SentenceStage):
         weights, training = load_weights(self.weights), self.settings.training
         datasets = {
             split: ParsedSentences(
-                encoded, weights.dictionary, order=np.argsort(encoded.sizes, kind="stable"), syntax=syntax,
-                mask_rate=training.mask_rate, seed=self.seed, losses=self.settings.losses,
+                encoded,
+                weights.dictionary,
+                syntax=syntax,
+                mask_rate=training.mask_rate,
+                seed=self.seed,
+                losses=self.settings.losses,
             )
             for split, encoded, syntax in self.examples()
-        }  # fmt: skip
-        task = SentenceTask(weights, datasets)
+        }
+        task = SentenceTask(datasets, weights.shape.max_positions)
         model = ContrastiveRoberta.continued(weights, weights.shape.settings(training))
         return Trainer(cfg, task, model, ContrastiveLoss(task))
 

@@ -1,24 +1,23 @@
-"""Files of sentences and sentence pairs as RoBERTa's input, PART.npz, and the syntax beside them."""
+"""Sentences and sentence pairs as RoBERTa's input, PART.npz, and the syntax of their tokens beside it.
+
+The syntax, syntax.PART.npy, is one array (T, 4) of int16 for the T tokens of PART.npz: the first sub-word of
+the token's word; the first sub-word of the word's head (for a root, of the word itself); the sentence of the
+example, 1 or 2; 1 for punctuation. Positions count from the start of the example. `<s>` and `</s>` have -1,
+-1, 0, 0; unknown words have -1 for both positions. The file is memory-mapped.
+"""
 
 import io
-import math
 import zipfile
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from fairseq.data import Dictionary
 
-from synmask.pipeline.corpora.tasks import Examples, read_task
 from synmask.pipeline.files import UserError, writing
-from synmask.pipeline.options import CountOption, TaskName
-from synmask.pipeline.roberta.weights import Weights, load_dictionary
-from synmask.pipeline.tasks import TASKS
-from synmask.pipeline.text import gpt2
+from synmask.pipeline.roberta.weights import Weights
 
-COLUMNS = 4  # of an annotation (roberta/task_syntax.py): word, head, sentence, punctuation
+COLUMNS = 4  # of the syntax
 NONE = -1
 
 
@@ -44,71 +43,6 @@ class Encoded:
     @property
     def sizes(self) -> np.ndarray:
         return np.diff(self.starts)
-
-
-def encode(
-    texts: Sequence[Sequence[Sequence[int]]], dictionary: Dictionary, most: int, targets: Sequence[float]
-) -> Encoded:
-    """RoBERTa's input for each example: `<s> a </s>`, for a pair `<s> a </s> </s> b </s>`.
-
-    An example with more than `most` tokens is truncated: the longer sentence loses its last token until the
-    example fits (as in BERT).
-
-    Args:
-        texts: one or two sentences per example, each as GPT-2 BPE ids.
-        most: maximum number of tokens per example, special ones included.
-    """
-    rows = [_row([_ids(sentence, dictionary) for sentence in example], dictionary, most) for example in texts]
-    return Encoded(
-        np.concatenate(rows).astype(np.int32),
-        np.cumsum([0, *map(len, rows)]),
-        np.asarray(targets, dtype=np.float32),
-    )
-
-
-def _ids(sentence: Sequence[int], dictionary: Dictionary) -> list[int]:
-    return [dictionary.index(str(piece)) for piece in sentence]
-
-
-def _row(sentences: list[list[int]], dictionary: Dictionary, most: int) -> np.ndarray:
-    room = most - 2 * len(sentences)
-    if room < len(sentences):
-        raise UserError(f"max_tokens {most}: too few for a token of each sentence and the marks; give more")
-    while (over := sum(map(len, sentences)) - room) > 0:
-        longest = max(sentences, key=len)
-        rest = max((len(other) for other in sentences if other is not longest), default=0)
-        del longest[len(longest) - min(over, max(1, len(longest) - rest)) :]
-    begin, end = [dictionary.bos()], [dictionary.eos()]
-    row = begin + sentences[0] + end
-    for other in sentences[1:]:
-        row += end + other + end
-    return np.array(row)
-
-
-def encode_file(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
-    """A task's examples as RoBERTa's input, at most `most` tokens each; targets are NaN in a test set.
-
-    Of the folder `weights` only the vocabulary is read.
-    """
-    dictionary = load_dictionary(weights)
-    sentences = [sentence for example in examples.texts for sentence in example]
-    pieces = iter(gpt2.encode(sentences, weights))
-    texts = [[next(pieces) for _ in example] for example in examples.texts]
-    labels = TASKS[task].labels
-    targets = [labels.index(label) if labels else float(label) for label in examples.labels]
-    return encode(texts, dictionary, most, targets or [math.nan] * len(texts))
-
-
-def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: CountOption, output: Path) -> None:
-    """Write one part of a task, or a test set, as ids for RoBERTa.
-
-    Args:
-        input: Output of `glue` or `demo-task`.
-        weights: Folder with encoder.json, vocab.bpe and dict.txt.
-        max_tokens: Truncate longer examples.
-        output: PART.npz.
-    """
-    write_encoded(output, encode_file(read_task(task, input, test=True), task, weights, max_tokens))
 
 
 def write_encoded(path: Path, encoded: Encoded) -> None:
@@ -143,7 +77,7 @@ def syntax_file(part: Path) -> Path:
 
 
 def read_syntax(part: Path, encoded: Encoded) -> np.ndarray:
-    """The annotations (T, 4) of the tokens of PART.npz, memory-mapped (roberta/task_syntax.py).
+    """The annotations (T, 4) of the tokens of PART.npz, memory-mapped.
 
     Raises:
         UserError: missing, damaged, or of other examples.

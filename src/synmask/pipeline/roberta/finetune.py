@@ -1,31 +1,28 @@
-"""Fine-tune RoBERTa on a task of language understanding, and predict with the best model."""
+"""Fine-tune RoBERTa on a task of language understanding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from fairseq import utils
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from synmask.pipeline.config.benchmarks import FinetuningSettings
-from synmask.pipeline.evaluation.task_scores import TASK_METRICS, score
-from synmask.pipeline.files import UserError, machine_fault, write_lines
-from synmask.pipeline.options import (
-    BY_HAND,
-    Identity,
-    Json,
-    Switch,
-    Threads,
-    TrainingOptions,
-    on_gpus,
+from synmask.pipeline.evaluation.task_scores import majority, score
+from synmask.pipeline.options import BY_HAND, Identity, Json, Switch, TrainingOptions
+from synmask.pipeline.owner import owned
+from synmask.pipeline.roberta.encoded import read_encoded
+from synmask.pipeline.roberta.labelled import (
+    SentenceLoss,
+    Sentences,
+    SentenceStage,
+    SentenceTask,
+    task_loss,
 )
-from synmask.pipeline.owner import check_owner, check_start, owned
-from synmask.pipeline.roberta.encoded import Encoded, read_encoded, read_fitting, read_syntax
-from synmask.pipeline.roberta.labelled import SentenceLoss, Sentences, SentenceStage, SentenceTask, batched
 from synmask.pipeline.roberta.model import HEAD, GuidedRoberta
 from synmask.pipeline.roberta.weights import Weights, load_weights
 from synmask.pipeline.tasks import TASKS
@@ -49,7 +46,7 @@ class FineTuning(SentenceStage):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return ("train_loss", "mlm_loss", "valid_loss", *TASK_METRICS[self.task])
+        return ("train_loss", "mlm_loss", "valid_loss", *TASKS[self.task].metrics)
 
     @property
     def batches(self) -> int:
@@ -59,9 +56,9 @@ class FineTuning(SentenceStage):
     def task(self) -> str:
         return self.settings.task
 
-    @cached_property
+    @property
     def metric(self) -> str:
-        return TASK_METRICS[self.task][0]
+        return TASKS[self.task].metrics[0]
 
     @property
     def reads_syntax(self) -> bool:
@@ -73,26 +70,21 @@ class FineTuning(SentenceStage):
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         weights, system, datasets = load_weights(self.weights), self.settings.system, {}
-        regression = not TASKS[self.task].labels
         for split, encoded, syntax in self.examples():
-            order, rate = np.argsort(encoded.sizes, kind="stable"), 0.0
+            how = {}
             if split == "train":
-                order, rate = np.random.default_rng(self.seed).permutation(len(encoded)), system.mask_rate
-            how = {"order": order, "syntax": syntax, "mask_rate": rate, "seed": self.seed}
-            datasets[split] = Sentences(encoded, weights.dictionary, regression=regression, **how)
-        task = SentenceTask(weights, datasets)
-        loss = SentenceLoss(task, system.mlm_weight, regression=regression)
-        return Trainer(cfg, task, _new_model(self.settings, weights), loss)
+                order = np.random.default_rng(self.seed).permutation(len(encoded))
+                how = {"order": order, "mask_rate": system.mask_rate, "seed": self.seed}
+            datasets[split] = Sentences(encoded, weights.dictionary, syntax=syntax, **how)
+        task = SentenceTask(datasets, weights.shape.max_positions)
+        loss = SentenceLoss(task, system.mlm_weight)
+        return Trainer(cfg, task, new_model(self.settings, weights), loss)
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         dataset = trainer.task.dataset("valid")
-        outputs = model_outputs(trainer.get_model(), dataset.encoded, dataset.syntax)
-        gold = torch.from_numpy(dataset.encoded.targets)
-        if TASKS[self.task].labels:
-            loss = torch.nn.functional.cross_entropy(outputs, gold.long())
-        else:
-            loss = torch.nn.functional.mse_loss(outputs.view(-1), gold)
-        reported = score(self.task, _texts(self.task, gold), _answers(self.task, outputs))
+        outputs = model_outputs(trainer.get_model(), dataset)
+        loss = task_loss(outputs, torch.from_numpy(dataset.encoded.targets), "mean")
+        reported = score(self.task, self._labels(self.valid), answered(self.task, outputs))
         return {
             "train_loss": round(float(train["task_loss"]), 5),
             "mlm_loss": round(float(train["mlm_loss"]), 5) if "mlm_loss" in train else "",
@@ -103,14 +95,10 @@ class FineTuning(SentenceStage):
     def judged(self, row: Mapping[str, Any]) -> str:
         return f"{self.metric} {row[self.metric]:.2f}"
 
-    def best(self, history: History) -> int | None:
+    def models(self, history: History) -> list[int]:
         """The first epoch with the best score."""
         scores = [row[self.metric] for row in history]
-        return scores.index(max(scores)) + 1 if scores else None
-
-    def models(self, history: History) -> list[int]:
-        best = self.best(history)
-        return [best] if best else []
+        return [scores.index(max(scores)) + 1] if scores else []
 
     @property
     def final(self) -> str:
@@ -118,22 +106,18 @@ class FineTuning(SentenceStage):
 
     def summary(self, history: History) -> dict[str, Any]:
         """The best epoch; and whether its answers are no better than always the most frequent label's."""
-        best = self.best(history)
-        constant, reached = self._constant(), history[best - 1][self.metric]
+        [best] = self.models(history)
+        constant = round(majority(self.task, *map(self._labels, ("train", self.valid)))[self.metric], 4)
+        reached = history[best - 1][self.metric]
         told = f"{self.metric} {reached:.2f}, one constant answer has {constant:.2f}"
         return {"best_epoch": best, "diverged": told if reached <= constant else None}
 
-    def _constant(self) -> float:
-        """The score of the training set's most frequent label on `valid`; that of any number is 0."""
-        if not TASKS[self.task].labels:
-            return 0.0
-        train, valid = (torch.from_numpy(read_encoded(part).targets) for part in self.parts)
-        labels = _texts(self.task, valid)
-        answer = _texts(self.task, train.mode().values[None])
-        return round(score(self.task, labels, answer * len(labels))[self.metric], 4)
+    def _labels(self, part: str) -> list[str]:
+        targets = read_encoded(self.data / f"{part}.npz").targets
+        return [*map(TASKS[self.task].label, targets.tolist())]
 
     def deliver(self, run: Path, history: History) -> None:
-        folder, best = run / "checkpoints", self.best(history)
+        folder, [best] = run / "checkpoints", self.models(history)
         path = folder / f"epoch{best}.pt"
         model = epoch_model(path) if path.exists() else load(folder / BEST)["model"]
         whose = owned(self.identity)
@@ -142,7 +126,7 @@ class FineTuning(SentenceStage):
             retire(folder, run / BEST, BEST)
 
 
-def _new_model(settings: FinetuningSettings, weights: Weights) -> GuidedRoberta:
+def new_model(settings: FinetuningSettings, weights: Weights) -> GuidedRoberta:
     """A model to fine-tune, with one output for a regression."""
     outputs = max(1, len(TASKS[settings.task].labels))
     return GuidedRoberta.fine_tuned(
@@ -177,94 +161,22 @@ def finetune(
     run_stage(stage, run, training)
 
 
-@on_gpus
-def predict(
-    *,
-    model: Path,
-    weights: Path,
-    data: Path,
-    output: Path,
-    threads: Threads = 1,
-    identity: Identity = BY_HAND,
-) -> None:
-    """Predict the answers to a task: one label or number per line.
-
-    Args:
-        model: best.pt of a fine-tuning.
-        weights: The weights that its training started from.
-        data: PART.npz.
-        output: Text, one line per example.
-    """
-    write_lines(output, predictions(model, weights, data, threads, identity))
-
-
-def predictions(
-    model: Path, weights: Path, data: Path, threads: int, identity: Mapping[str, Any]
-) -> list[str]:
-    """The model's prediction for each example of a part, a label or a number; arguments as for `predict`."""
-    torch.set_num_threads(threads)
-    saved, loaded = load(model), load_weights(weights)
-    check_owner(model, saved, identity)
-    check_start(weights, loaded.run, identity)
-    tuned, settings = _tuned(model, saved, loaded, weights)
-    encoded = read_fitting(data, loaded, test=True)
-    syntax = read_syntax(data, encoded) if settings.system.kind.reads else None
-    tuned.to("cuda" if torch.cuda.is_available() else "cpu")
-    return _answers(settings.task, model_outputs(tuned, encoded, syntax))
-
-
-def _tuned(
-    model: Path, saved: Mapping[str, Any], loaded: Weights, weights: Path
-) -> tuple[GuidedRoberta, FinetuningSettings]:
-    """The model of a fine-tuning from the folder `weights`, `saved` in the file `model`, and its settings.
-
-    Raises:
-        UserError: it is none, was trained from other weights, or has weights that are not finite.
-    """
-    try:
-        settings = FinetuningSettings.model_validate(saved["settings"])
-        tuned = _new_model(settings, loaded)
-        tuned.load_state_dict({**saved["model"]})
-    except Exception as error:  # what another file's content makes of these is not limited
-        if isinstance(error, UserError) or machine_fault(error):
-            raise
-        raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None
-    if wrong := [name for name, value in tuned.state_dict().items() if not value.isfinite().all()]:
-        raise UserError(f"{model}: {wrong[0]} is not finite; train again with a lower lr")
-    return tuned, settings
-
-
-def model_outputs(model: GuidedRoberta, encoded: Encoded, syntax: np.ndarray | None) -> torch.Tensor:
-    """The head's outputs for all examples, (N, C) in their order, on the CPU; batched by length.
-
-    Args:
-        syntax: the annotations of the examples' tokens, if the model's guide reads them.
-    """
-    order = np.argsort(encoded.sizes, kind="stable")
-    device, pad = next(model.parameters()).device, model.encoder.dictionary.pad()
+def model_outputs(model: GuidedRoberta, data: Sentences) -> torch.Tensor:
+    """The head's outputs for all examples, (N, C) in their order, on the CPU."""
+    order, device, training = data.ordered_indices(), next(model.parameters()).device, model.training
     outputs: list[torch.Tensor] = []
-    training = model.training
     model.eval()
     with torch.no_grad():
         for first in range(0, len(order), EXAMPLES):
-            chosen = order[first : first + EXAMPLES]
-            rows = [torch.from_numpy(encoded[i].astype(np.int64)) for i in chosen]
-            tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad).to(device)
-            read = batched([encoded.part(syntax, i) for i in chosen]) if syntax is not None else {}
-            read = {name: value.to(device) for name, value in read.items()}
-            answers, _ = model(tokens, annotations=read, classification_head_name=HEAD)
+            batch = data.collater([data[i] for i in order[first : first + EXAMPLES]])
+            inputs = utils.apply_to_sample(lambda tensor: tensor.to(device), batch["net_input"])
+            answers, _ = model(**inputs, classification_head_name=HEAD)
             outputs.append(answers.float().cpu())
     model.train(training)
     return torch.cat(outputs)[torch.from_numpy(np.argsort(order, kind="stable"))]
 
 
-def _answers(task: str, outputs: torch.Tensor) -> list[str]:
+def answered(task: str, outputs: torch.Tensor) -> list[str]:
     """Outputs (N, C) as labels, or as the numbers of a regression."""
-    if not TASKS[task].labels:
-        return [f"{value:.4f}" for value in outputs.view(-1).tolist()]
-    return [TASKS[task].labels[best] for best in outputs.argmax(1).tolist()]
-
-
-def _texts(task: str, targets: torch.Tensor) -> list[str]:
-    labels = TASKS[task].labels
-    return [labels[int(target)] if labels else str(float(target)) for target in targets]
+    best = outputs.argmax(1) if TASKS[task].labels else outputs.view(-1)
+    return [*map(TASKS[task].label, best.tolist())]

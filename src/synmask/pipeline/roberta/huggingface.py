@@ -4,11 +4,12 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from synmask.pipeline.files import UserError, read_json, read_object, write_json, write_lines
-from synmask.pipeline.roberta.weights import MASK, RobertaShape, save_weights
+from synmask.pipeline.roberta.weights import MASK, SIZES, RobertaShape, save_weights
 from synmask.pipeline.text.gpt2 import HEAD, read_encoder, read_merges, tokenizer
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq gives them the first rows, in this order
@@ -21,6 +22,9 @@ DEFAULTS = {
     "is_decoder": False,
 }
 FIXED = {**DEFAULTS, "model_type": "roberta", "hidden_act": "gelu", "layer_norm_eps": 1e-5}
+OFFSET = 2  # rows before the first position, which transformers counts
+POSITIONS = "encoder.sentence_encoder.embed_positions.weight"
+TYPES = "roberta.embeddings.token_type_embeddings.weight"
 NAMES = (  # in fairseq, in transformers
     ("encoder.sentence_encoder.embed_tokens", "roberta.embeddings.word_embeddings"),
     ("encoder.sentence_encoder.embed_positions", "roberta.embeddings.position_embeddings"),
@@ -70,47 +74,41 @@ def _shape(path: Path) -> tuple[RobertaShape, int]:
     for key, value in FIXED.items():
         if config.get(key) != value:
             raise UserError(f"{path}: {key} is {config.get(key)!r}; fairseq's RoBERTa has {value!r}")
-
-    def size(key: str) -> int:
+    for key in (*(theirs for _, theirs in SIZES.values()), "vocab_size"):
         if type(config.get(key)) is not int or config[key] < 1:
             raise UserError(f"{path}: has no {key}; is it a config.json of transformers?")
-        return config[key]
-
-    shape = RobertaShape(
-        encoder_layers=size("num_hidden_layers"),
-        embed_dim=size("hidden_size"),
-        ffn_dim=size("intermediate_size"),
-        heads=size("num_attention_heads"),
-        max_positions=size("max_position_embeddings") - 2,  # two rows precede the first position
-    )
-    return shape, size("vocab_size")
+    sizes = {ours: config[theirs] for ours, (_, theirs) in SIZES.items()}
+    sizes["max_positions"] -= OFFSET
+    return RobertaShape.of(sizes, str(path)), config["vocab_size"]
 
 
 def _state(path: Path, shape: RobertaShape, words: int) -> dict[str, Tensor]:
     """The parameters by fairseq's names."""
     try:
-        with safe_open(path, framework="pt") as file:
-            there = set(file.keys())
-
-            def read(*names: str) -> Tensor:
-                for name in names:
-                    if name in there:
-                        return file.get_tensor(name).float()
-                raise UserError(f"{path}: has no {names[0]}; save a RobertaForMaskedLM with save_pretrained")
-
-            state = {name: read(*_theirs(name)) for name in shape.parameters(words)}
-            token_type = read("roberta.embeddings.token_type_embeddings.weight")[0]
+        tensors = load_file(path)
     except SafetensorError as error:
         raise UserError(f"{path}: damaged or no safetensors file ({error}); fetch it again") from None
-    positions = state["encoder.sentence_encoder.embed_positions.weight"].clone()
-    positions[2:] += token_type
-    return state | {"encoder.sentence_encoder.embed_positions.weight": positions}
+    state = {}
+    for ours, names in [(TYPES, [TYPES]), *((name, _theirs(name)) for name in shape.parameters(words))]:
+        found = [name for name in names if name in tensors]
+        if not found:
+            raise UserError(f"{path}: has no {names[0]}; save a RobertaForMaskedLM with save_pretrained")
+        state[ours] = tensors[found[0]].float()
+    state[POSITIONS] = state[POSITIONS].clone()
+    state[POSITIONS][OFFSET:] += state.pop(TYPES)[0]
+    return state
+
+
+def their_name(name: str) -> str:
+    """The name of fairseq's parameter in transformers."""
+    for ours, theirs in NAMES:
+        name = name.replace(ours, theirs)
+    return name
 
 
 def _theirs(name: str) -> list[str]:
-    """Possible names of fairseq's parameter `name` in transformers; files store tied ones once."""
-    for ours, theirs in NAMES:
-        name = name.replace(ours, theirs)
+    """Possible names of fairseq's parameter in transformers; files store tied ones once."""
+    name = their_name(name)
     if name == "lm_head.weight":
         return ["lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"]
     return [name, "lm_head.decoder.bias"] if name == "lm_head.bias" else [name]
@@ -118,9 +116,8 @@ def _theirs(name: str) -> list[str]:
 
 def _check_tokenizer(source: Path) -> None:
     """Raise a UserError if the tokenizer changes text before it splits it, which GPT-2's BPE does not do."""
-    named = [path for path in (source / "tokenizer_config.json", source / "tokenizer.json") if path.is_file()]
-    for path in named:
-        saved = read_object(path)
+    for path in (source / "tokenizer_config.json", source / "tokenizer.json"):
+        saved = read_object(path) if path.is_file() else {}
         before = saved.get("pre_tokenizer") or {}
         steps = (saved, before, *before.get("pretokenizers", ()))
         changes = {
@@ -130,9 +127,8 @@ def _check_tokenizer(source: Path) -> None:
             "lower-cases text (do_lower_case)": saved.get("do_lower_case"),
             "normalises text (normalizer)": saved.get("normalizer"),
         }
-        for change, wrong in changes.items():
-            if wrong:
-                raise UserError(f"{path}: it {change}, which fairseq's RoBERTa does not; take another model")
+        if wrong := [change for change, made in changes.items() if made]:
+            raise UserError(f"{path}: it {wrong[0]}, which fairseq's RoBERTa does not; take another model")
 
 
 def _vocabulary(source: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:

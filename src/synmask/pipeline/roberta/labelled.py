@@ -1,6 +1,5 @@
 """Trainings on encoded sentences and sentence pairs: data, task, and the objective of fine-tuning."""
 
-from abc import abstractmethod
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from synmask.pipeline.roberta.encoded import (
     syntax_file,
 )
 from synmask.pipeline.roberta.model import HEAD
-from synmask.pipeline.roberta.weights import Weights, load_weights
+from synmask.pipeline.roberta.weights import MASK, load_weights
 from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.masking import collate_masked, draw_mask
 from synmask.pipeline.training.stage import Stage
@@ -39,25 +38,29 @@ def batched(rows: Sequence[np.ndarray]) -> dict[str, Tensor]:
     return {"words": nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=NONE)}
 
 
+@dataclass(eq=False)
 class Sentences(FairseqDataset):
     """Examples as batches, padded on the right.
 
-    Args:
+    Attributes:
         syntax: annotations (T, 4) of the examples' tokens, added to `net_input` (`batched`).
         mask_rate: share of tokens, special ones excepted, replaced by `<mask>`. `net_input` then contains
             `masked` (m,), positions in the flattened (B, n), and the batch `masked_target` (m,), the original
             tokens. Masking depends on seed, epoch and example only.
-        order: of the examples before batching.
+        order: of the examples before batching; default: short ones first.
     """
 
-    def __init__(
-        self, encoded: Encoded, dictionary: Dictionary, *, regression: bool, order: np.ndarray,
-        syntax: np.ndarray | None = None, mask_rate: float = 0.0, seed: int = 1,
-    ) -> None:  # fmt: skip
-        self.syntax = syntax
-        self.encoded, self.dictionary, self.regression, self.order = encoded, dictionary, regression, order
-        self.mask_rate, self.seed, self.epoch = mask_rate, seed, 1
-        self.sizes = encoded.sizes
+    encoded: Encoded
+    dictionary: Dictionary
+    syntax: np.ndarray | None = None
+    mask_rate: float = 0.0
+    seed: int = 1
+    order: np.ndarray | None = None
+    epoch: int = 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.encoded.sizes
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -68,29 +71,30 @@ class Sentences(FairseqDataset):
     def __getitem__(self, index: int) -> dict[str, Any]:
         tokens = torch.from_numpy(self.encoded[index].astype(np.int64))
         example = {"id": index, "tokens": tokens, "target": self.encoded.targets[index]}
-        if self.mask_rate:
-            masked = self._mask(np.random.default_rng([self.seed, self.epoch, index]), tokens)
-            shown = tokens.masked_fill(masked, self.dictionary.index("<mask>"))
-            example |= {"tokens": shown, "masked": masked, "unmasked": tokens}
-        return example
-
-    def _mask(self, random: np.random.Generator, tokens: Tensor) -> Tensor:
-        """(n,) bool: the tokens to mask, never `<s>` or `</s>`."""
+        if not self.mask_rate:
+            return example
+        random = np.random.default_rng([self.seed, self.epoch, index])
         real = (tokens != self.dictionary.bos()) & (tokens != self.dictionary.eos())
-        return draw_mask(random, len(tokens), self.mask_rate) & real
+        masked = draw_mask(random, len(tokens), self.mask_rate) & real
+        return example | {"masked": masked, "unmasked": tokens} | self.drawn(random, index, tokens, masked)
+
+    def drawn(
+        self, random: np.random.Generator, index: int, tokens: Tensor, masked: Tensor
+    ) -> dict[str, Any]:
+        """The tokens of an example with `<mask>` in place of the `masked` ones."""
+        return {"tokens": tokens.masked_fill(masked, self.dictionary.index(MASK))}
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         if not samples:
             return {}
         pad, lengths = self.dictionary.pad(), torch.tensor([len(sample["tokens"]) for sample in samples])
-        kind = torch.float32 if self.regression else torch.int64
         batch = {
             "id": torch.tensor([sample["id"] for sample in samples]),
             "net_input": {
                 "src_tokens": data_utils.collate_tokens([sample["tokens"] for sample in samples], pad),
                 "src_lengths": lengths,
             },
-            "target": torch.tensor([sample["target"] for sample in samples]).to(kind),
+            "target": torch.tensor([sample["target"] for sample in samples]),
             "ntokens": int(lengths.sum()),
             "nsentences": len(samples),
         }
@@ -108,27 +112,23 @@ class Sentences(FairseqDataset):
         return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
-        return self.order
+        return np.argsort(self.sizes, kind="stable") if self.order is None else self.order
 
 
 class SentenceTask(FairseqTask):
-    """fairseq's task for the datasets "train" and "valid" of sentences, encoded for `weights`."""
+    """fairseq's task for the datasets "train" and "valid", whose examples have at most `longest` tokens."""
 
-    def __init__(self, weights: Weights, datasets: Mapping[str, Sentences]) -> None:
+    source_dictionary = target_dictionary = None  # none of fairseq's code reads them here
+
+    def __init__(self, datasets: Mapping[str, Sentences], longest: int) -> None:
         super().__init__(Namespace())
-        self.weights, self.datasets = weights, {**datasets}
+        self.datasets, self.longest = {**datasets}, longest
 
     def load_dataset(self, split: str, **kwargs: Any) -> None:
         """They are here."""
 
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.weights.dictionary
-
-    target_dictionary = source_dictionary
-
     def max_positions(self) -> int:
-        return self.weights.shape.max_positions
+        return self.longest
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ class SentenceStage(Stage):
     valid: str = "valid"
 
     @property
-    @abstractmethod
     def reads_syntax(self) -> bool:
         """Whether the training reads the syntax beside each part."""
+        return True
 
     @property
     def parts(self) -> list[Path]:
@@ -185,18 +185,25 @@ class SentenceStage(Stage):
         return fairseq_config(run, training, self.seed, processes, scheduler, **adam, **batch)
 
 
+def task_loss(outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:
+    """The squared error of a regression's outputs (N, 1), or the cross-entropy of class scores (N, C)."""
+    if outputs.size(1) == 1:
+        return nn.functional.mse_loss(outputs.view(-1).float(), targets, reduction=reduction)
+    return nn.functional.cross_entropy(outputs.float(), targets.long(), reduction=reduction)
+
+
 class SentenceLoss(LoggedLoss):
     """L = (1 − λ)·L_task + λ·L_MLM (docs/method.md, "The objective").
 
-    L_task is the cross-entropy (for a regression, the squared error), a mean over examples; L_MLM the
-    cross-entropy of the masked tokens, a mean over these. Logged per example in nats (squared errors).
+    L_task is `task_loss`, a mean over examples; L_MLM the cross-entropy of the masked tokens, a mean over
+    these. Logged per example in nats (squared errors).
     """
 
     losses = ("loss", "task_loss")
 
-    def __init__(self, task: FairseqTask, mlm_weight: float, *, regression: bool = False) -> None:
+    def __init__(self, task: FairseqTask, mlm_weight: float) -> None:
         super().__init__(task)
-        self.regression, self.mlm_weight = regression, mlm_weight
+        self.mlm_weight = mlm_weight
 
     def forward(self, model: nn.Module, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
         """→ loss (a sum), sample size (examples), sums to log (nats)."""
@@ -204,11 +211,7 @@ class SentenceLoss(LoggedLoss):
         if not self.mlm_weight:
             inputs.pop("masked", None)
         outputs, extra = model(**inputs, classification_head_name=HEAD)
-        target, size = sample["target"], sample["nsentences"]
-        if self.regression:
-            loss = nn.functional.mse_loss(outputs.view(-1).float(), target, reduction="sum")
-        else:
-            loss = nn.functional.cross_entropy(outputs.float(), target, reduction="sum")
+        loss, size = task_loss(outputs, sample["target"], "sum"), sample["nsentences"]
         log = {"task_loss": loss.data, "ntokens": sample["ntokens"], "sample_size": size}
         if "mlm_logits" in extra:
             hidden = sample["masked_target"]

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from synmask.encoder import SelfAttention
 from synmask.guides import Shape, build_guide
 from synmask.pipeline.config.sections import Guidance
-from synmask.pipeline.files import UserError
 from synmask.pipeline.roberta.weights import Weights
 from synmask.pipeline.training.operators import use_faster_modules
 from synmask.pipeline.translation.transformer import TokenEncoder
@@ -63,13 +62,10 @@ class GuidedRoberta(RobertaModel):
         """A model with pre-trained `weights`, a new head with `outputs` outputs, and `system`'s guide.
 
         Shared parts are made before the guide, so that runs with the same seed start from the same weights.
-
-        Raises:
-            UserError: the weights do not fit the model.
         """
         model = cls.build(args, weights.dictionary)
+        model.load_state_dict(weights.state)
         model.register_classification_head(HEAD, num_classes=outputs)
-        _load(model, weights.state)
         if system.guide != "none":
             guide = build_guide(system.guide, system.options, guided_shape(weights))
             guide.start_plain()
@@ -101,13 +97,4 @@ class GuidedRoberta(RobertaModel):
 def guided_shape(weights: Weights) -> Shape:
     """The sizes of a RoBERTa as its guide needs them."""
     shape = weights.shape
-    return Shape(shape.embed_dim, shape.heads, shape.ffn_dim, shape.encoder_layers)
-
-
-def _load(model: GuidedRoberta, state: dict[str, Tensor]) -> None:
-    """Load pre-trained weights into a model with a new head."""
-    wrong = model.load_state_dict(state, strict=False)
-    missing = [name for name in wrong.missing_keys if not name.startswith("classification_heads.")]
-    if missing or wrong.unexpected_keys:
-        name = [*missing, *wrong.unexpected_keys][0]
-        raise UserError(f"RoBERTa's weights do not fit: {name} is missing or unknown; take other weights")
+    return Shape(shape.embed_dim, shape.heads, shape.ffn_dim, shape.layers)

@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
-from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler.inverse_square_root_schedule import InverseSquareRootLRScheduleConfig
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
-from synmask.pipeline.config.benchmarks import PretrainingRun, RobertaSize
+from synmask.pipeline.config.benchmarks import PretrainingRun
 from synmask.pipeline.files import UserError, read_lines
 from synmask.pipeline.options import BY_HAND, Identity, Json, Some, TrainingOptions
 from synmask.pipeline.roberta.model import GuidedRoberta
@@ -25,23 +24,17 @@ from synmask.pipeline.training.binarise import counted, read_binary, read_dictio
 from synmask.pipeline.training.checkpoints import epoch_model
 from synmask.pipeline.training.divergence import diverged, unigram_perplexity
 from synmask.pipeline.training.loop import run_stage
+from synmask.pipeline.training.losses import LoggedLoss
 from synmask.pipeline.training.stage import History, Stage, valid_means
 from synmask.pipeline.training.trainer import fairseq_config
 
-LN2 = math.log(2)  # fairseq's own loss is in bits
 BASE_WIDTH = 768  # of the RoBERTa that fairseq's initialisation is made for
 
 
-class _MaskedLoss(MaskedLmLoss):
-    """fairseq's loss, which also logs the number of tokens."""
+class _MaskedLoss(LoggedLoss, MaskedLmLoss):
+    """fairseq's loss, logged in nats."""
 
-    @staticmethod
-    def reduce_metrics(logging_outputs: list[dict]) -> None:
-        if sum(log["sample_size"] for log in logging_outputs):
-            MaskedLmLoss.reduce_metrics(logging_outputs)
-        else:  # no token is masked, and the mean of none is not a number
-            metrics.log_scalar("loss", 0.0, 0)
-        metrics.log_scalar("ntokens", sum(log["ntokens"] for log in logging_outputs), 1)
+    losses = ("loss",)
 
 
 @dataclass(frozen=True)
@@ -55,6 +48,10 @@ class Pretraining(Stage):
     data: Path
     weights: Path
     identity: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> RobertaShape:
+        return RobertaShape(**dict(self.settings.model))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,16 +100,15 @@ class Pretraining(Stage):
     def trainer(self, cfg: DictConfig) -> Trainer:
         torch.manual_seed(self.seed)
         task = MaskedLMTask(cfg.task, read_dictionary(self.weights / "dict.txt"))
-        model = self.settings.model
-        built = GuidedRoberta.build(_shape(model).settings(self.settings.training), task.dictionary)
-        _widen(built, math.sqrt(BASE_WIDTH / model.embed_dim))
+        built = GuidedRoberta.build(self.shape.settings(self.settings.training), task.dictionary)
+        _widen(built, math.sqrt(BASE_WIDTH / self.shape.embed_dim))
         task.load_dataset("valid")
         return Trainer(cfg, task, built, _MaskedLoss(MaskedLmConfig(tpu=False), task))
 
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
-        valid = float(valid_means(trainer)["loss"]) * LN2
+        valid = float(valid_means(trainer)["loss"])
         return {
-            "train_loss": round(float(train["loss"]) * LN2, 5),
+            "train_loss": round(float(train["loss"]), 5),
             "valid_loss": round(valid, 5),
             "valid_ppl": round(math.exp(min(valid, 50)), 4),
         }
@@ -130,12 +126,9 @@ class Pretraining(Stage):
             "diverged": diverged(perplexities, unigram, len(history)),
         }
 
-    def judged(self, row: Mapping[str, Any]) -> str:
-        return f"perplexity {row['valid_ppl']:.2f}"
-
     def deliver(self, run: Path, history: History) -> None:
         model = epoch_model(run / "checkpoints" / self.final)
-        save_weights(self.weights, model, _shape(self.settings.model), self.weights, self.identity)
+        save_weights(self.weights, model, self.shape, self.weights, self.identity)
 
 
 def _widen(model: GuidedRoberta, factor: float) -> None:
@@ -150,15 +143,12 @@ def _widen(model: GuidedRoberta, factor: float) -> None:
                 weight.mul_(factor)
 
 
-def _shape(model: RobertaSize) -> RobertaShape:
-    sizes = model.model_dump()
-    return RobertaShape(encoder_layers=sizes.pop("layers"), **sizes)
-
-
-def _documents(paths: Sequence[Path]) -> list[str]:
+def _documents(paths: Sequence[Path], split: str) -> list[str]:
     """The lines of all files, with one empty line between two documents."""
     lines = (line for path in paths for line in (*read_lines(path), ""))
     documents = [list(group) for full, group in groupby(lines, lambda line: bool(line.strip())) if full]
+    if not documents:
+        raise UserError(f"{' '.join(map(str, paths))}: no text; give --{split} a file with some")
     return [line for document in documents for line in ("", *document)][1:]
 
 
@@ -177,17 +167,12 @@ def encode_text(*, train: Some[Path], valid: Some[Path], weights: Path, output: 
     Raises:
         UserError: a split has no text.
     """
-    files = {"train": train, "valid": valid}
     dictionary = read_dictionary(weights / "dict.txt")
-    texts = {split: _documents(paths) for split, paths in files.items()}
-    names = {split: " ".join(map(str, paths)) for split, paths in files.items()}
-    for split, lines in texts.items():
-        if not any(lines):
-            raise UserError(f"{names[split]}: no text; give --{split} a file with some")
+    texts = {"train": _documents(train, "train"), "valid": _documents(valid, "valid")}
     for split, lines in texts.items():
         pieces = gpt2.encode(lines, weights)
         rows = ([dictionary.index(str(piece)) for piece in row] + [dictionary.eos()] for row in pieces)
-        write_binary(output / split, map(torch.tensor, rows), len(dictionary), names[split])
+        write_binary(output / split, map(torch.tensor, rows), len(dictionary), split)
 
 
 def pretrain(

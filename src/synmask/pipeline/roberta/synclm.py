@@ -7,12 +7,11 @@ differences.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 NONE = -1
 TEMPERATURE = 0.1
@@ -23,21 +22,10 @@ SUBTREE = 10  # maximum number of tokens of a subtree
 SHIFTED = 30  # negatives of the tree loss
 HARDEST = 3  # negatives that count
 EPSILON = 1e-6
-
-
-@dataclass(frozen=True)
-class Samples:
-    """P samples of a loss; tokens by position, spans by their first and last token, padded with NONE.
-
-    Attributes:
-        anchors: (P,), tokens.
-        positives: of the phrase loss, tokens (P,); of the tree loss, spans (P, 2).
-        negatives: tokens (P, OTHERS); spans (P, SHIFTED, 2).
-    """
-
-    anchors: np.ndarray
-    positives: np.ndarray
-    negatives: np.ndarray
+# Samples of a loss, tokens by position, spans by their first and last token, padded with NONE: "anchors"
+# (P,), tokens; "positives", of the phrase loss tokens (P,), of the tree loss spans (P, 2); "negatives",
+# tokens (P, OTHERS) or spans (P, SHIFTED, 2).
+Samples = dict[str, np.ndarray]
 
 
 def token_heads(words: np.ndarray) -> np.ndarray:
@@ -47,7 +35,7 @@ def token_heads(words: np.ndarray) -> np.ndarray:
     is its first token.
 
     Args:
-        words: (n, 4), annotations of an example (roberta/task_syntax.py).
+        words: (n, 4), annotations of an example (roberta/encoded.py).
     """
     places, own = np.arange(len(words)), words[:, 0].astype(np.int64)
     return np.where(own == NONE, NONE, np.where(own == places, words[:, 1], own))
@@ -115,7 +103,8 @@ def _samples(chosen: Sequence[tuple[int, Any, Sequence]], negatives: np.ndarray)
         row[: len(others)] = others
     anchors = np.array([anchor for anchor, _, _ in chosen], dtype=np.int64)
     positives = np.array([positive for _, positive, _ in chosen], dtype=np.int64)
-    return Samples(anchors, positives.reshape(-1, *negatives.shape[2:]), negatives)
+    positives = positives.reshape(-1, *negatives.shape[2:])
+    return {"anchors": anchors, "positives": positives, "negatives": negatives}
 
 
 def _heads(heads: np.ndarray) -> np.ndarray:
@@ -133,15 +122,11 @@ def _moved(head: int, first: int, last: int, least: int, most: int) -> list[tupl
 
 def joined(parts: Sequence[Samples], length: int) -> dict[str, Tensor]:
     """The samples of all sentences of a batch (B, `length`), as positions in the flattened batch."""
-    return {
-        field.name: torch.cat(
-            [
-                torch.from_numpy(np.where(values == NONE, NONE, values + row * length))
-                for row, values in enumerate(getattr(part, field.name) for part in parts)
-            ]
-        )
-        for field in fields(parts[0])
-    }
+    moved = [
+        {name: np.where(values == NONE, NONE, values + row * length) for name, values in part.items()}
+        for row, part in enumerate(parts)
+    ]
+    return {name: torch.from_numpy(np.concatenate([one[name] for one in moved])) for name in moved[0]}
 
 
 def phrase_loss(attention: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
@@ -171,13 +156,6 @@ def _divergence(one: Tensor, other: Tensor) -> Tensor:
     return (towards_middle(one) + towards_middle(other)) / 2
 
 
-class TreeHead(nn.Sequential):
-    """States (B, n, d) → features for the tree loss, (B, n, d)."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width), nn.Linear(width, width))
-
-
 def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
     """Mean of −log(e^(c+/t) / (e^(c+/t) + Σ e^(c-/t))), c the cosine between a head and a span.
 
@@ -185,7 +163,7 @@ def tree_loss(features: Tensor, anchors: Tensor, positives: Tensor, negatives: T
     sum is over the HARDEST negatives.
 
     Args:
-        features: (B, n, d), of `TreeHead`.
+        features: (B, n, d).
         anchors, positives, negatives: of `joined`.
     """
     tokens = features.flatten(0, 1)

@@ -9,45 +9,52 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
+from pydantic import ValidationError
 from torch import Tensor
 
-from synmask.pipeline.config.benchmarks import RobertaTraining
-from synmask.pipeline.files import UserError, renamed
+from synmask.pipeline.config.benchmarks import RobertaSize, RobertaTraining
+from synmask.pipeline.config.faults import one_line
+from synmask.pipeline.files import UserError, all_renamed
 from synmask.pipeline.owner import owned
 from synmask.pipeline.text.gpt2 import read_encoder
+from synmask.pipeline.training.binarise import read_dictionary
 from synmask.pipeline.training.checkpoints import load, save
 
 VOCABULARY = ("dict.txt", "encoder.json", "vocab.bpe")
 MASK = "<mask>"
 TOKENS = "encoder.sentence_encoder.embed_tokens.weight"
-SETTINGS = {  # fairseq's names of the sizes
-    "encoder_layers": "encoder_layers",
-    "embed_dim": "encoder_embed_dim",
-    "ffn_dim": "encoder_ffn_embed_dim",
-    "heads": "encoder_attention_heads",
-    "max_positions": "max_positions",
+SIZES = {  # here: in fairseq, in transformers
+    "layers": ("encoder_layers", "num_hidden_layers"),
+    "embed_dim": ("encoder_embed_dim", "hidden_size"),
+    "ffn_dim": ("encoder_ffn_embed_dim", "intermediate_size"),
+    "heads": ("encoder_attention_heads", "num_attention_heads"),
+    "max_positions": ("max_positions", "max_position_embeddings"),
 }
 
 
-@dataclass(frozen=True)
-class RobertaShape:
+class RobertaShape(RobertaSize):
     """The sizes of a RoBERTa; `max_positions` counts tokens, including <s> and </s>."""
 
-    encoder_layers: int
-    embed_dim: int
-    ffn_dim: int
-    heads: int
-    max_positions: int
+    @classmethod
+    def of(cls, sizes: Mapping[str, Any], where: str) -> "RobertaShape":
+        """The sizes that a file says.
+
+        Raises:
+            UserError: one is missing or wrong, or they do not fit; it begins with `where`.
+        """
+        try:
+            return cls.model_validate(sizes)
+        except ValidationError as error:
+            raise UserError(f"{where}: {one_line(error, sizes)}") from None
 
     def settings(self, training: RobertaTraining | None = None) -> Namespace:
         """The sizes, and the dropout of a training, under the names that fairseq's `roberta` reads."""
         rates = training.model_dump(include={"dropout", "attention_dropout"}) if training else {}
-        sizes = {theirs: getattr(self, ours) for ours, theirs in SETTINGS.items()}
+        sizes = {theirs: getattr(self, ours) for ours, (theirs, _) in SIZES.items()}
         return Namespace(arch="roberta", task="masked_lm", activation_fn="gelu", **sizes, **rates)
 
     def parameters(self, words: int) -> dict[str, tuple[int, ...]]:
@@ -61,7 +68,7 @@ class RobertaShape:
         }
         linear = {"encoder.lm_head.dense": (d, d)}
         norms = [f"{top}.layernorm_embedding", "encoder.lm_head.layer_norm"]
-        for layer in (f"{top}.layers.{number}" for number in range(self.encoder_layers)):
+        for layer in (f"{top}.layers.{number}" for number in range(self.layers)):
             linear |= {f"{layer}.self_attn.{name}_proj": (d, d) for name in ("q", "k", "v", "out")}
             linear |= {f"{layer}.fc1": (f, d), f"{layer}.fc2": (d, f)}
             norms += [f"{layer}.self_attn_layer_norm", f"{layer}.final_layer_norm"]
@@ -98,11 +105,14 @@ def load_weights(folder: Path) -> Weights:
     state = saved.get("model")
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise UserError(f"{folder}: model.pt holds no model; make the weights again")
-    shape = _shape(saved.get("args"), len(state), folder)
+    sizes = {ours: getattr(saved.get("args"), theirs, None) for ours, (theirs, _) in SIZES.items()}
+    shape = RobertaShape.of(sizes, f"{folder}: the settings in model.pt")
+    if shape.layers > len(state):  # before all their parameters are listed
+        raise UserError(f"{folder}: model.pt has too few parameters for {shape.layers} layers")
     _check(state, shape, len(dictionary), folder)
     state = {name: value.float() for name, value in state.items()}
     state["encoder.lm_head.weight"] = state[TOKENS]
-    return Weights(shape, dictionary, state, {key: saved[key] for key in ("run",) if key in saved})
+    return Weights(shape, dictionary, state, {"run": saved.get("run")})
 
 
 def load_dictionary(folder: Path) -> Dictionary:
@@ -111,14 +121,7 @@ def load_dictionary(folder: Path) -> Dictionary:
     Raises:
         UserError: as for `load_weights`.
     """
-    encoder, path = read_encoder(folder / "encoder.json"), folder / "dict.txt"
-    if not path.is_file():
-        raise UserError(f"{folder}: has no dict.txt; it comes with model.pt")
-    try:
-        dictionary = Dictionary.load(str(path))
-    except Exception as error:  # fairseq raises plain exceptions, too
-        told = " ".join(str(error).split())
-        raise UserError(f"{folder}: dict.txt is no fairseq dictionary ({told})") from None
+    encoder, dictionary = read_encoder(folder / "encoder.json"), read_dictionary(folder / "dict.txt")
     dictionary.add_symbol(MASK)
     known = set(map(str, encoder.values())) | {MASK}
     for symbol in dictionary.symbols[dictionary.nspecial :]:
@@ -133,7 +136,7 @@ def save_weights(
     state: Mapping[str, Tensor],
     shape: RobertaShape,
     vocabulary: Path,
-    run: Mapping[str, Any] = MappingProxyType({}),
+    run: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a weights folder that fairseq and `load_weights` read.
 
@@ -150,27 +153,16 @@ def save_weights(
     _check(kept, shape, words, folder)
     kept["encoder.lm_head.weight"] = kept[TOKENS]  # one tensor, saved once
     if folder.resolve() != vocabulary.resolve():
-        _copy(vocabulary, folder)
+        with all_renamed([folder / name for name in VOCABULARY]) as temporaries:
+            for name, temporary in zip(VOCABULARY, temporaries, strict=True):
+                shutil.copyfile(vocabulary / name, temporary)
     training = {"optimizer_name": "adam", "lr_scheduler_state": {}, "num_updates": 0}
     rest = {"optimizer_history": [training], "extra_state": {"train_iterator": None}}  # fairseq requires them
-    save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest, **owned(run)})
-
-
-def _shape(settings: Any, parameters: int, folder: Path) -> RobertaShape:
-    """The sizes among a model's settings; none has more layers than it has `parameters`."""
-    sizes = {ours: getattr(settings, theirs, None) for ours, theirs in SETTINGS.items()}
-    for name, value in sizes.items():
-        if type(value) is not int or value < 1:
-            raise UserError(f"{folder}: the settings in model.pt do not say {name} (found {value!r})")
-    if sizes["encoder_layers"] > parameters:  # check before work that depends on it
-        raise UserError(f"{folder}: model.pt has too few parameters for {sizes['encoder_layers']} layers")
-    return RobertaShape(**sizes)
+    save(folder / "model.pt", {"args": shape.settings(), "model": kept, **rest, **owned(run or {})})
 
 
 def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder: Path) -> None:
     """Raise a UserError unless `state` is of a RoBERTa of `shape` with `words` embeddings."""
-    if shape.embed_dim % shape.heads:
-        raise UserError(f"{folder}: {shape.embed_dim} dimensions cannot be split into {shape.heads} heads")
     if TOKENS in state and len(state[TOKENS]) != words:
         raise UserError(
             f"{folder}: dict.txt has {words:,} symbols with the special ones, the model "
@@ -179,9 +171,7 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder:
     expected = shape.parameters(words)
     for name in sorted(expected.keys() ^ state.keys(), key=str):
         told = "lacks" if name in expected else "has"
-        raise UserError(
-            f"{folder}: the model {told} {name}, unlike a RoBERTa with {shape.encoder_layers} layers"
-        )
+        raise UserError(f"{folder}: the model {told} {name}, unlike a RoBERTa with {shape.layers} layers")
     for name, sizes in expected.items():
         if (found := tuple(state[name].shape)) != sizes:
             raise UserError(f"{folder}: {name} has the shape {found}, by the model's settings it is {sizes}")
@@ -189,11 +179,3 @@ def _check(state: Mapping[str, Tensor], shape: RobertaShape, words: int, folder:
             raise UserError(f"{folder}: {name} is not finite, or of whole numbers")
     if not torch.equal(state["encoder.lm_head.weight"], state[TOKENS]):
         raise UserError(f"{folder}: the language-model head is not tied to the embeddings, as RoBERTa's is")
-
-
-def _copy(source: Path, folder: Path) -> None:
-    for name in VOCABULARY:
-        if not (source / name).is_file():
-            raise UserError(f"{source}: has no {name}")
-        with renamed(folder / name) as temporary:
-            shutil.copyfile(source / name, temporary)

@@ -107,7 +107,7 @@ def read_dictionary(path: Path) -> Dictionary:
         UserError: the file is missing or is no dictionary.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such file; binarise the corpus first")
+        raise UserError(f"{path}: no such file; make its folder again")
     try:
         dictionary = Dictionary.load(str(path))
     except OSError:

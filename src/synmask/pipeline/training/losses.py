@@ -24,7 +24,7 @@ class LoggedLoss(FairseqCriterion):
 
         size, masked = total("sample_size"), utils.item(total("masked"))
         for loss in cls.losses:
-            metrics.log_scalar(loss, total(loss) / size, size)
+            metrics.log_scalar(loss, total(loss) / max(1, size), size)  # 0: nothing was masked
         metrics.log_scalar("ntokens", total("ntokens"), 1)
         if masked:
             metrics.log_scalar("mlm_loss", total("mlm_loss") / masked, masked)

@@ -75,9 +75,9 @@ class Stage(ABC):
     def losses(self, trainer: Trainer, train: Mapping[str, float]) -> dict[str, Any]:
         """Validate after an epoch with the mean losses `train` → values for history.csv ("valid_loss", …)."""
 
-    @abstractmethod
     def judged(self, row: Mapping[str, Any]) -> str:
         """The quality of an epoch's model in a few words."""
+        return f"perplexity {row['valid_ppl']:.2f}"
 
     def models(self, history: History) -> list[int]:
         """The epochs whose models are kept when those of `history` are done: by default the last one."""

@@ -16,13 +16,7 @@ from torch import Tensor
 
 from synmask.pipeline.config.sections import Guidance, ModelText
 from synmask.pipeline.export.card import model_card
-from synmask.pipeline.export.code import (
-    TOKENIZER,
-    check_exportable,
-    guided_code,
-    guided_config,
-    write_folder,
-)
+from synmask.pipeline.export.code import TOKENIZER, guided, write_folder
 from synmask.pipeline.files import json_text
 from synmask.pipeline.text.tokenise import moses_code
 from synmask.pipeline.translation.average import load_model
@@ -57,23 +51,21 @@ def export_translation(path: Path, folder: Path) -> str | None:
     """
     model, task, text = load_model(path)
     system = task.settings.system
-    check_exportable(path, system.guide)
+    keys, code = guided(path, system, "translation", "AutoModelForSeq2SeqLM", "GuidedTransformer")
     languages = [moses_code(language) for language in (text.source, text.target)]
     files = {
-        "config.json": json_text(_config(model, languages, system)),
+        "config.json": json_text(_config(model, languages) | keys),
         "generation_config.json": json_text(_generation()),
         "model.safetensors": packed(_state(model), {"format": "pt"}),
         "vocab-src.json": _vocabulary(task.src_dict),
         "vocab-tgt.json": _vocabulary(task.tgt_dict),
     }
-    if system.guide != "none":
-        files |= guided_code("translation", system.guide)
     header = {"pipeline_tag": "translation", "language": [text.source, text.target]}
     files["README.md"] = model_card(path, header, system, USAGE, _limits(model, system))
     missing = _why_not_tokenized(text)
     if missing is None:
         files |= _tokenizer(text, languages, system.left_pad_source)
-    write_folder(folder, files)
+    write_folder(folder, files | code)
     return missing
 
 
@@ -88,7 +80,7 @@ def _limits(model: GuidedTransformer, system: Guidance) -> list[str]:
     return limits
 
 
-def _config(model: GuidedTransformer, languages: list[str], system: Guidance) -> dict[str, Any]:
+def _config(model: GuidedTransformer, languages: list[str]) -> dict[str, Any]:
     cfg, encoder, decoder = model.cfg, model.encoder, model.decoder
     sizes = {}
     for side, part in (("encoder", cfg.encoder), ("decoder", cfg.decoder)):
@@ -97,30 +89,24 @@ def _config(model: GuidedTransformer, languages: list[str], system: Guidance) ->
             f"{side}_ffn_dim": part.ffn_embed_dim,
             f"{side}_attention_heads": part.attention_heads,
         }
-    kind = {"architectures": ["FSMTForConditionalGeneration"], "model_type": "fsmt"}
-    if system.guide != "none":
-        named = ("AutoModelForSeq2SeqLM", "GuidedTransformer")
-        kind = guided_config("translation", system.guide, system.options, *named)
-    return (
-        sizes
-        | kind
-        | {
-            "dtype": "float32",
-            "langs": languages,
-            "src_vocab_size": len(encoder.dictionary),
-            "tgt_vocab_size": len(decoder.dictionary),
-            "d_model": cfg.encoder.embed_dim,
-            "max_position_embeddings": encoder.max_positions(),
-            "activation_function": "relu",
-            "dropout": cfg.dropout,
-            "attention_dropout": cfg.attention_dropout,
-            "scale_embedding": True,
-            "is_encoder_decoder": True,
-            "use_cache": False,  # with a cache, FSMT lets tokens see later ones; `generate` has one at a time
-            "tie_word_embeddings": False,  # True would replace the source's by the target's
-            **_special(decoder.dictionary),
-        }
-    )
+    return sizes | {
+        "architectures": ["FSMTForConditionalGeneration"],
+        "model_type": "fsmt",
+        "dtype": "float32",
+        "langs": languages,
+        "src_vocab_size": len(encoder.dictionary),
+        "tgt_vocab_size": len(decoder.dictionary),
+        "d_model": cfg.encoder.embed_dim,
+        "max_position_embeddings": encoder.max_positions(),
+        "activation_function": "relu",
+        "dropout": cfg.dropout,
+        "attention_dropout": cfg.attention_dropout,
+        "scale_embedding": True,
+        "is_encoder_decoder": True,
+        "use_cache": False,  # with a cache, FSMT lets tokens see later ones; `generate` has one at a time
+        "tie_word_embeddings": False,  # True would replace the source's by the target's
+        **_special(decoder.dictionary),
+    }
 
 
 def _generation() -> dict[str, Any]:

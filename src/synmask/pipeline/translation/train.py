@@ -133,9 +133,6 @@ class Translation(Stage):
             "diverged": diverged([row["valid_ppl"] for row in history], unigram, self.models(history)[-1]),
         }
 
-    def judged(self, row: Mapping[str, Any]) -> str:
-        return f"perplexity {row['valid_ppl']:.2f}"
-
     def models(self, history: History) -> list[int]:
         if self.settings.training.checkpoint == "best":
             losses = [row["valid_loss"] for row in history]

@@ -2,9 +2,10 @@
 
 import gzip
 import os
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -89,7 +90,7 @@ class Clock:
 
     def __init__(self, config: Config, results: Path = Path("results")) -> None:
         self.config, self.results = config, results
-        self._pairs: dict[tuple[str, str], int | None] = {}
+        self.number_of_pairs = cache(self._number_of_pairs)  # for each of a corpus' many jobs
 
     def training(self, corpus: str, direction: str, system: str, part: str = "") -> Hours:
         """The hours of one training of a system in a direction of a corpus.
@@ -191,15 +192,13 @@ class Clock:
         name = self.config.corpora[corpus].download or corpus
         return None if pairs is None else pairs * REFERENCE["subwords"].get(name, REFERENCE["other"])
 
-    def number_of_pairs(self, corpus: str, language: str) -> int | None:
+    def _number_of_pairs(self, corpus: str, language: str) -> int | None:
         """The number of training pairs: from the configuration, or the lines of the user's own file."""
-        if (corpus, language) not in self._pairs:
-            entry = self.config.corpora[corpus]
-            said = entry.generate.train if entry.generate else entry.pairs.get("train")
-            if said is None and entry.files:
-                said = _lines(*self.config.raw_files(corpus, "train", language))
-            self._pairs[corpus, language] = sum(said) // 2 if isinstance(said, tuple) else said
-        return self._pairs[corpus, language]
+        entry = self.config.corpora[corpus]
+        said = entry.generate.train if entry.generate else entry.pairs.get("train")
+        if said is None and entry.files:
+            said = _lines(*self.config.raw_files(corpus, "train", language))
+        return sum(said) // 2 if isinstance(said, tuple) else said
 
 
 def _lines(path: str) -> int | None:
@@ -207,7 +206,7 @@ def _lines(path: str) -> int | None:
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
             return sum(1 for _ in file)
-    except OSError:
+    except (OSError, EOFError, zlib.error):
         return None
 
 
@@ -251,7 +250,7 @@ def total(trainings: Iterable[Hours], gpus: int = 1) -> str:
     if not known:
         return ""
     each, cores = [hours.gpu for hours in known], os.cpu_count() or 1
-    on_gpus = as_text(max(sum(each) / gpus, *each)) if gpus > 1 else as_text(sum(each))
+    on_gpus = as_text(max(sum(each) / gpus, *each))
     without = as_text(sum(hours.cores for hours in known) / cores)
     where = f"{gpus} GPUs" if gpus > 1 else "one GPU"
     return f"about {on_gpus} of training on {where}, {without} on {cores} cores without one"

@@ -119,6 +119,11 @@ class Jobs:
 
         return {"runtime": minutes, "mem_mb": memory}
 
+    def having(self, section: str, *keys: str) -> list[str]:
+        """Names of the entries of a section (corpora, benchmarks, weights) that have one of these keys."""
+        entries = getattr(self.config, section).items()
+        return [name for name, entry in entries if any(getattr(entry, key) is not None for key in keys)]
+
     # ---- corpora -------------------------------------------------------------------------------------------
 
     def corpus(self, wildcards: Wildcards) -> Corpus:
@@ -127,10 +132,6 @@ class Jobs:
     def section(self, name: str, **how: Any) -> Told:
         """A section of a corpus' settings as JSON; `how`: keys to include or exclude."""
         return lambda w: as_json(getattr(self.corpus(w), name).model_dump(mode="json", **how))
-
-    def corpora_from(self, kind: str) -> list[str]:
-        """Names of the corpora that have the key `kind`: `generate`, or `format` (of archives)."""
-        return [name for name, corpus in self.config.corpora.items() if getattr(corpus, kind) is not None]
 
     def pairs(self, wildcards: Wildcards) -> str | None:
         """The expected number of pairs of a split, as JSON."""
@@ -244,17 +245,6 @@ class Jobs:
     def continued_parses(self, wildcards: Wildcards) -> list[str]:
         """Files of the parsed sentences that continued pre-training reads."""
         return _files_of(self.pretraining(wildcards).parses[wildcards.split])
-
-    def weights_from(self, kind: str) -> list[str]:
-        """Names of the weights from `huggingface`'s format (or a `url` of it), `pretrain` or `continued`."""
-        origins = ("huggingface", "url") if kind == "huggingface" else (kind,)
-        weights = self.config.weights.items()
-        return [name for name, entry in weights if any(getattr(entry, origin) for origin in origins)]
-
-    def benchmarks_from(self, *, generated: bool) -> list[str]:
-        """Names of the benchmarks whose tasks are generated, or are not."""
-        benchmarks = self.config.benchmarks.items()
-        return [name for name, entry in benchmarks if (entry.generate is not None) == generated]
 
     def benchmark(self, wildcards: Wildcards) -> Benchmark:
         return self.config.benchmarks[wildcards.benchmark]

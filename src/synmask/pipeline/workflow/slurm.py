@@ -83,13 +83,16 @@ class Site(Section):
     def resources(self, **others: Any) -> dict[str, Any]:
         """The profile's default resources: words for the plugin, and `others`."""
         words = {"slurm_partition": self.partition, "slurm_account": self.account, "qos": self.qos}
-        words["slurm_extra"] = self.extra
-        return {name: repr(word) for name, word in words.items() if word} | others
+        return _quoted(words | {"slurm_extra": self.extra}) | others
 
     def on_gpus(self, **others: Any) -> dict[str, Any]:
         """The resources of rules that use a GPU, and `others`."""
-        words = {"slurm_partition": self.gpu_partition, "gpu_model": self.gpu_model}
-        return {name: repr(word) for name, word in words.items() if word} | others
+        return _quoted({"slurm_partition": self.gpu_partition, "gpu_model": self.gpu_model}) | others
+
+
+def _quoted(words: dict[str, str | None]) -> dict[str, str]:
+    """The words that there are, as Snakemake evaluates resources."""
+    return {name: repr(word) for name, word in words.items() if word}
 
 
 def read_site(path: Path = FILE) -> Site:

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cache, partial
 from typing import Any
 
 from synmask.pipeline.config import Config, as_json
@@ -11,31 +11,13 @@ from synmask.pipeline.config.base import sides
 from synmask.pipeline.config.published import Published
 from synmask.pipeline.config.schema import PARSED
 from synmask.pipeline.config.sections import Experiment, Table
-from synmask.pipeline.config.table_plan import (
-    Plan,
-    asked_runs,
-    plan,
-    table_names,
-    task_files,
-)
+from synmask.pipeline.config.table_plan import Plan, asked_runs, plan, table_names, task_files
 from synmask.pipeline.files import UserError
-from synmask.pipeline.paths import (
-    BENCHMARK,
-    FIGURES,
-    METHOD,
-    RESULTS,
-    filled,
-    run_file,
-    table_file,
-)
+from synmask.pipeline.paths import BENCHMARK, FIGURES, METHOD, RESULTS, filled, run_file, table_file
 from synmask.pipeline.tasks import SUBMISSION
 
-SHOWN = (
-    "scores.json",
-    "train.json",
-    "hypothesis.test.txt",
-    "sentences.csv",
-)  # files of each run that a page reads
+# files of each run that a page reads
+SHOWN = ("scores.json", "train.json", "hypothesis.test.txt", "sentences.csv")
 
 
 class Targets:
@@ -50,25 +32,12 @@ class Targets:
     def __init__(
         self, config: Config, published: Published, exists: Callable[[str], bool] = os.path.exists
     ) -> None:
-        self.config = config
-        self.published = published
-        self.exists = exists
-        self._plans: dict[str, Plan] = {}
+        self.config, self.published, self.exists = config, published, exists
+        self.tables: list[str] = table_names(config)
+        self.benchmark_tables = [name for name, table in config.all_tables.items() if table.benchmark]
+        self.plan: Callable[[str], Plan] = cache(partial(plan, config, published))  # of a table
 
     # ---- all of them ---------------------------------------------------------------------------------------
-
-    @cached_property
-    def tables(self) -> list[str]:
-        return table_names(self.config)
-
-    @cached_property
-    def benchmark_tables(self) -> list[str]:
-        return [name for name, table in self.config.all_tables.items() if table.benchmark]
-
-    def plan(self, table: str) -> Plan:
-        if table not in self._plans:
-            self._plans[table] = plan(self.config, self.published, table)
-        return self._plans[table]
 
     def files(self, target: str) -> list[str]:
         """The tables, figures and models of a target; with `partial`, its tables."""
@@ -76,8 +45,7 @@ class Targets:
             return self.target_tables(target)
         files = self.target_tables(target)
         for name in self.config.own_experiments(target):
-            files += [*self.figures(name), *self._pages(name), *self.run_files(name, "average.pt")]
-            files += self.run_files(name, "template/scores.json", self._templated(name))
+            files += [*self._drawings(name), *self.run_files(name, "average.pt")]
         return files
 
     def page(self, target: str) -> list[str]:
@@ -170,13 +138,9 @@ class Targets:
         self, experiment: str, name: str, systems: Iterable[str] | None = None, direction: str | None = None
     ) -> list[str]:
         """This file of an experiment's runs (of some systems, of one direction), in the order of `runs`."""
-        corpus = self.entry(experiment).corpus
-        files = [
-            run_file(corpus, pair, system, seed, name)
-            for pair, system, seed in self.runs(experiment, direction)
-            if systems is None or system in systems
-        ]
-        return self.available(files)
+        corpus, runs = self.entry(experiment).corpus, self.runs(experiment, direction)
+        chosen = (run for run in runs if systems is None or run[1] in systems)
+        return self.available([run_file(corpus, *run, name) for run in chosen])
 
     def first_runs(self, experiment: str, direction: str, name: str, systems: Iterable[str]) -> list[str]:
         """This file of the first seed of each of `systems`, in one direction of an experiment."""
@@ -206,7 +170,7 @@ class Targets:
 
     def experiment_tables(self, experiment: str) -> list[str]:
         chosen = self.entry(experiment).tables
-        parsed = "parsing" in chosen and self.run_files(experiment, "parse.json", self.inducing(experiment))
+        parsed = "parsing" in chosen and self.parsed_files(experiment, "parse.json")
         return [
             *([table_file(experiment)] if "translation" in chosen else []),
             *([table_file(f"{experiment}-parsing")] if parsed else []),
@@ -223,19 +187,15 @@ class Targets:
         return files
 
     def tree_pages(self, experiment: str) -> list[tuple[str, str]]:
-        """Heading and path of the pages of trees."""
-        drawn = [name for name in self.entry(experiment).directions if self._drawn(experiment, name)]
+        """Heading and path of the pages of induced trees, with gold trees beside them."""
         return [
             (f"Trees, {name.title().replace('-', '→')}", f"{FIGURES}/{experiment}-{name}-trees.html")
-            for name in drawn
+            for name in self.entry(experiment).directions
+            if self.inducing(experiment) and self.gold_trees(experiment, name)
         ]
 
-    def _pages(self, experiment: str) -> list[str]:
-        return [path for _, path in self.tree_pages(experiment)]
-
-    def _drawn(self, experiment: str, direction: str) -> bool:
-        """Whether there are induced trees, and gold trees to draw beside them."""
-        return bool(self.inducing(experiment) and self.gold_trees(experiment, direction))
+    def _drawings(self, experiment: str) -> list[str]:
+        return [*self.figures(experiment), *(path for _, path in self.tree_pages(experiment))]
 
     # ---- a table -------------------------------------------------------------------------------------------
 
@@ -261,7 +221,7 @@ class Targets:
             files += [path for shown in SHOWN for path in self.run_files(name, shown)]
             if "parsing" in self.entry(name).tables:
                 files += self.parsed_files(name, "parse.json") + self.parsed_files(name, "parse_counts.json")
-            files += [*self.figures(name), *self._pages(name)] if made else []
+            files += self._drawings(name) if made else []
         return files
 
     def page_plan(self, page: str) -> str:
@@ -282,15 +242,9 @@ class Targets:
         for name in experiments:
             entry = self.entry(name)
             first, *others = entry.systems
-            tests: list[dict[str, Any]] = [
-                {
-                    "system": system,
-                    "rival": first,
-                    "metric": "sacrebleu",
-                    "gain": self._published_gains(entry.corpus, system, first),
-                }
-                for system in others
-            ]
+            bleu = {"rival": first, "metric": "sacrebleu"}
+            gains = {system: self._published_gains(entry.corpus, system, first) for system in others}
+            tests = [{"system": system, **bleu, "gain": gains[system]} for system in others]
             if "parsing" in entry.tables and any(self.gold_trees(name, one) for one in entry.directions):
                 trees = {"rival": "right-branching", "trivial": True, "metric": "f1_words"}
                 tests += [{"system": system, **trees} for system in self.inducing(name)]
@@ -305,10 +259,8 @@ class Targets:
         numbers, gains = self.published.numbers, {}
         for source in ("iwslt14", corpus):
             for direction in self.published.columns(source):
-                ours, theirs = (
-                    numbers.get((source, direction, "bleu_tokenised", name)) for name in (system, baseline)
-                )
-                if ours and theirs:
+                place = (source, direction, "bleu_tokenised")
+                if (ours := numbers.get((*place, system))) and (theirs := numbers.get((*place, baseline))):
                     gains[direction] = round(ours.mean - theirs.mean, 2)
         return gains
 

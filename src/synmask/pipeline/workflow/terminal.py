@@ -7,8 +7,9 @@ import difflib
 import os
 import re
 import time
+from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -26,27 +27,21 @@ MADE = re.compile(r"tables/[^/]+\.md$|/report[^/]*\.html$")  # files that the su
 EPOCH = re.compile(r"epoch (\d+)/(\d+)(?: done|  batch (\d+)/(\d+)).*?(?:([\d:]+) left)?$")
 AGAIN = "fix it, then give the same command again: what is done stays, trainings resume where they last saved"
 
-Wildcards = Mapping[str, str]
+
+# of Snakemake's command line
+OPTIONS = ArgumentParser(add_help=False, allow_abbrev=False)
+OPTIONS.add_argument("--config", "-C", nargs="*", action="extend", default=[])
+OPTIONS.add_argument("--configfile", "--configfiles", nargs="*", action="extend", default=[])
 
 
-@dataclass
-class _Workflow:
-    """Facts about the workflow that the Snakefile provides.
+class WORKFLOW:
+    """Facts about the workflow that the Snakefile and workflow/slurm.py provide."""
 
-    Attributes:
-        hours: the line on hours of a dry run, given the rules and wildcards of its jobs.
-        targets: all targets that have a name.
-        submitted: the lines of a dry run on the jobs of SLURM.
-        on_slurm: whether jobs go to SLURM (workflow/slurm.py).
-    """
-
-    hours: Callable[[Iterable[tuple[str, Wildcards]]], str] | None = None
-    targets: list[str] = field(default_factory=list)
-    submitted: Callable[[], list[str]] | None = None
-    on_slurm: bool = False
-
-
-WORKFLOW = _Workflow()
+    hours: Callable[[], str] = staticmethod(str)  # the line on hours of a dry run
+    submitted: Callable[[], list[str]] = staticmethod(list)  # its lines on the jobs of SLURM
+    targets: Sequence[str] = ()  # that have a name
+    on_slurm = False  # whether jobs go to SLURM
+    is_summary = False  # whether this is a dry run that shows no jobs (snakemake_logger_plugin_synmask)
 
 
 @dataclass
@@ -244,24 +239,22 @@ def failure(rule: str, outputs: list[str], logs: list[str], said: str | None, si
     return "\n".join(lines)
 
 
-def forecast(counts: Mapping[str, int], jobs: Iterable[tuple[str, Wildcards]], reasons: str) -> Iterator[str]:
+def forecast(counts: Mapping[str, int], reasons: str) -> Iterator[str]:
     """The lines of a dry run: jobs per rule, trainings, hours, reasons to run again."""
     width = max(map(len, counts), default=0)
     yield from (f"{rule.ljust(width)}  {count:>7,}" for rule, count in counts.items())
     trainings = sum(counts.get(rule, 0) for rule in TRAININGS)
     yield amount(sum(counts.values()), trainings)
-    if trainings and WORKFLOW.hours:
-        try:
-            hours = WORKFLOW.hours(jobs)
-        except UserError as error:
-            hours = f"hours unknown: {error}"
-        if hours:
-            yield hours
+    try:
+        hours = WORKFLOW.hours()
+    except UserError as error:
+        hours = f"hours unknown: {error}"
+    if hours:
+        yield hours
     for reason, rules in re.findall(r"^    (\S.*):\n        (.*)", reasons, re.M):
         if reason not in ("input files updated by another job", "output files have to be generated"):
             yield f"{reason}: {rules}"
-    if WORKFLOW.submitted:
-        yield from WORKFLOW.submitted()
+    yield from WORKFLOW.submitted()
     yield "This was a dry run: nothing was done. -np also shows each job, its reason and its command."
 
 
@@ -277,12 +270,12 @@ def unknown(text: str) -> str | None:
     return f"{found[1]}: no such target; {similar(found[1], WORKFLOW.targets)}"
 
 
-def unreadable(words: Iterable[str]) -> str | None:
+def unreadable(words: Sequence[str]) -> str | None:
     """One line for the first file behind --configfile that Snakemake cannot read, None if it can read all.
 
     Snakemake itself says neither which file it is nor in which line it is wrong.
     """
-    for path in values_of(words, "--configfile", "--configfiles"):
+    for path in OPTIONS.parse_known_args(words)[0].configfile:
         try:
             if not read_yaml(path):
                 return f"{path}: it is empty; leave it out, or write keys and values into it"
@@ -292,7 +285,7 @@ def unreadable(words: Iterable[str]) -> str | None:
     return None
 
 
-def misread(words: Iterable[str]) -> str | None:
+def misread(words: Sequence[str]) -> str | None:
     """One line for the first word behind --config that is no KEY=VALUE; Snakemake ends in a traceback there.
 
     >>> misread(["--config", "training.lr=1"])
@@ -301,29 +294,13 @@ def misread(words: Iterable[str]) -> str | None:
     '--config demo: not KEY=VALUE; a target stands before --config, a switch is written KEY=true'
     >>> misread(["demo", "--config", "partial=true", 'training={"lr": 1}', "-n"])
     """
-    for word in values_of(words, "--config", "-C"):
+    for word in OPTIONS.parse_known_args(words)[0].config:
         if not re.match(r"[a-zA-Z_][\w-]*\w=", word):
             advice = "a target stands before --config, a switch is written KEY=true"
             if found := re.fullmatch(r"(\w+)\.([\w-]+)=(.*)", word):
                 advice = f"a key within a section is written '{found[1]}={{\"{found[2]}\": {found[3]}}}'"
             return f"--config {word}: not KEY=VALUE; {advice}"
     return None
-
-
-def values_of(words: Iterable[str], *options: str) -> Iterator[str]:
-    """The values of an option that takes several.
-
-    >>> [*values_of(["demo", "--configfile", "a", "b", "-n", "c", "--configfile=d"], "--configfile")]
-    ['a', 'b', 'd']
-    """
-    follows = False
-    for word in words:
-        option, _, value = word.partition("=")
-        if word.startswith("-"):
-            follows = option in options
-            yield from [value] if follows and value else []
-        elif follows:
-            yield word
 
 
 def similar(name: str, known: Iterable[str]) -> str:

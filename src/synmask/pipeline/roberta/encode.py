@@ -1,0 +1,158 @@
+"""Texts as RoBERTa's input, and their parses as the syntax of its tokens (roberta/encoded.py)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from fairseq.data import Dictionary
+
+from synmask.pipeline.corpora.tasks import Examples, read_task
+from synmask.pipeline.files import UserError, write_json, writing
+from synmask.pipeline.options import CountOption, Some, TaskName
+from synmask.pipeline.roberta.encoded import COLUMNS, NONE, Encoded, read_encoded, syntax_file, write_encoded
+from synmask.pipeline.roberta.weights import load_dictionary
+from synmask.pipeline.syntax.pieces import Parsed, annotate, read_parsed
+from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.text import gpt2
+
+BEGIN, END = Dictionary().bos(), Dictionary().eos()  # `<s>` and `</s>`, the same in all dictionaries
+Texts = Sequence[Sequence[str]]  # one or two sentences per example
+
+
+def encode_task(*, task: TaskName, input: Path, weights: Path, max_tokens: CountOption, output: Path) -> None:
+    """Write one part of a task, or a test set, as ids for RoBERTa.
+
+    Args:
+        input: Output of `glue` or `demo-task`.
+        weights: Folder with encoder.json, vocab.bpe and dict.txt.
+        max_tokens: Truncate longer examples.
+        output: PART.npz.
+    """
+    write_encoded(output, encode_examples(read_task(task, input, test=True), task, weights, max_tokens))
+
+
+def encode_examples(examples: Examples, task: str, weights: Path, most: int) -> Encoded:
+    """A task's examples as RoBERTa's input (`encode`); targets are NaN in a test set."""
+    targets = [*map(TASKS[task].number, examples.labels)] or [math.nan] * len(examples.texts)
+    return encode(examples.texts, targets, weights, most)
+
+
+def encode(texts: Texts, targets: Sequence[float], weights: Path, most: int) -> Encoded:
+    """RoBERTa's input for examples, at most `most` tokens each; of `weights` only the vocabulary is read."""
+    dictionary = load_dictionary(weights)
+    pieces = iter(gpt2.encode([sentence for example in texts for sentence in example], weights))
+    rows = [
+        joined([[dictionary.index(str(piece)) for piece in next(pieces)] for _ in example], most)
+        for example in texts
+    ]
+    tokens, starts = np.fromiter(chain.from_iterable(rows), np.int32), np.cumsum([0, *map(len, rows)])
+    return Encoded(tokens, starts, np.array(targets, dtype=np.float32))
+
+
+def joined(sentences: list[list[int]], most: int) -> list[int]:
+    """One or two sentences as ids, `<s> a </s>` or `<s> a </s> </s> b </s>`.
+
+    If these are more than `most`, the longer sentence loses its last token until they fit (as in BERT).
+    """
+    room = most - 2 * len(sentences)
+    if room < len(sentences):
+        raise UserError(f"max_tokens {most}: too few for a token of each sentence and the marks; give more")
+    while sum(map(len, sentences)) > room:
+        max(sentences, key=len).pop()
+    first, *others = sentences
+    row = [BEGIN, *first, END]
+    for other in others:
+        row += [END, *other, END]
+    return row
+
+
+def annotate_task(
+    *, task: TaskName, input: Path, data: Path, weights: Path, parses: Some[Path]
+) -> dict[str, int]:
+    """Write words and dependency heads of a part's sub-words, for systems that read them.
+
+    Args:
+        input: Output of `glue` or `demo-task`.
+        data: Output of `encode-task`, PART.npz; makes syntax.PART.npy and, with counts, .json.
+        weights: Folder with encoder.json and vocab.bpe.
+        parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
+
+    Returns:
+        The numbers of "sentences", of those that are "empty" or otherwise "unparsed", of "words" in the
+        others, and of words "not_found" in the text.
+
+    Raises:
+        UserError: a file is missing, a sentence has no parse there, or `data` is of other examples.
+    """
+    examples, encoded = read_task(task, input, test=True), read_encoded(data)
+    if len(examples.texts) != len(encoded):
+        raise UserError(
+            f"{data}: {len(encoded)} examples, {input} has {len(examples.texts)}; encode it again"
+        )
+    known = dict(read_parsed(parses))
+    sentences = [text for example in examples.texts for text in example]
+    if missing := next((text for text in sentences if text not in known), None):
+        raise UserError(f"{input}: no parse of {missing!r:.60}; parse the task again")
+    return _write_syntax(data, encoded, examples.texts, weights, known)
+
+
+def encode_parses(
+    *, parses: Some[Path], weights: Path, max_tokens: CountOption, output: Path
+) -> dict[str, int]:
+    """Write parsed sentences as ids, with their dependency heads, for `continue-pretraining`.
+
+    Args:
+        parses: Prefixes of parsed sentences: PREFIX.text, .tokens, .trees, .heads.
+        weights: A weights folder.
+        max_tokens: Truncate longer sentences.
+        output: PART.npz; beside it syntax.PART.npy and, with counts, .json.
+
+    Returns:
+        The counts of `annotate_task`.
+
+    Raises:
+        UserError: a file is missing or does not fit, there is no sentence, or `max_tokens` is too small.
+    """
+    known = {text: parsed for text, parsed in read_parsed(parses) if text.strip()}
+    if not known:
+        raise UserError(f"{', '.join(map(str, parses))}: no sentence; give parses of some")
+    texts = [(text,) for text in known]
+    encoded = encode(texts, [0.0] * len(texts), weights, max_tokens)
+    write_encoded(output, encoded)
+    return _write_syntax(output, encoded, texts, weights, known)
+
+
+def _write_syntax(
+    part: Path, encoded: Encoded, texts: Texts, weights: Path, known: Mapping[str, Parsed | None]
+) -> dict[str, int]:
+    """Write the syntax of examples, whose sentences are in `known`; the counts."""
+    sentences = [text for example in texts for text in example]
+    lengths, lost = iter(gpt2.lengths(gpt2.encode(sentences, weights), weights)), 0
+    table = np.full((len(encoded.tokens), COLUMNS), [NONE, NONE, 0, 0], dtype=np.int16)
+    for index, example in enumerate(texts):
+        rows = encoded.part(table, index)
+        for number, (text, (start, end)) in enumerate(zip(example, _spans(encoded[index]), strict=True), 1):
+            found, missed = annotate(text, next(lengths)[: end - start], known[text])
+            places = found[:, :2]
+            places[places != NONE] += start
+            rows[start:end] = np.insert(found, 2, number, axis=1)
+            lost += missed
+    counts = {
+        "sentences": len(sentences),
+        "empty": sum(not text.strip() for text in sentences),
+        "unparsed": sum(known[text] is None for text in sentences if text.strip()),
+        "words": sum(len(known[text].words) for text in sentences if known[text] is not None),
+        "not_found": lost,
+    }
+    with writing(syntax_file(part), "wb") as handle:
+        np.save(handle, table)
+    write_json(syntax_file(part).with_suffix(".json"), counts)
+    return counts
+
+
+def _spans(row: np.ndarray) -> list[tuple[int, int]]:
+    """The spans of an example's sentences in `<s> a </s>` or `<s> a </s> </s> b </s>`."""
+    first, *others = np.flatnonzero(row == END).tolist()
+    return [(1, first), (first + 2, others[-1])] if others else [(1, first)]

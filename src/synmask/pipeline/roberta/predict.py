@@ -1,0 +1,114 @@
+"""Answers of a fine-tuned RoBERTa; of several seeds, of the one that is best on the development set."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from synmask.pipeline.config.benchmarks import FinetuningSettings
+from synmask.pipeline.files import UserError, json_text, machine_fault, read_object, write_all_lines
+from synmask.pipeline.options import BY_HAND, Identity, Some, Threads, on_gpus, together
+from synmask.pipeline.owner import check_owner, check_start
+from synmask.pipeline.roberta.encoded import read_fitting, read_syntax
+from synmask.pipeline.roberta.finetune import answered, model_outputs, new_model
+from synmask.pipeline.roberta.labelled import Sentences
+from synmask.pipeline.roberta.model import GuidedRoberta
+from synmask.pipeline.roberta.weights import Weights, load_weights
+from synmask.pipeline.tasks import TASKS
+from synmask.pipeline.training.checkpoints import load
+
+
+@on_gpus
+def predict(
+    *,
+    model: Some[Path],
+    weights: Path,
+    data: Path,
+    output: Path,
+    scores: tuple[Path, ...] = (),
+    valid: str = "dev",
+    chosen: Path | None = None,
+    threads: Threads = 1,
+    identity: Identity = BY_HAND,
+) -> None:
+    """Predict the answers to a task: one label or number per line.
+
+    Of several models, seeds of one system, the one answers that is best on the development set.
+
+    Args:
+        model: best.pt of a fine-tuning, or of each seed.
+        weights: The weights that its training started from.
+        data: PART.npz.
+        output: Text, one line per example.
+        scores: scores.json of each seed.
+        valid: The part whose scores choose the seed.
+        chosen: Output: the seed, and the scores of all, as JSON.
+    """
+    torch.set_num_threads(threads)
+    path, task, files = model[0], None, {}
+    if scores or chosen or len(model) > 1:
+        path, best = best_seed(valid, together(model=model, scores=scores))
+        task = best["task"]
+        identity = identity and {**identity, "seed": best["seed"]}
+        files = {chosen: json_text(best).splitlines()} if chosen else {}
+    tuned, settings, loaded = read_tuned(path, weights, identity)
+    if task not in (None, settings.task):
+        raise UserError(f"{path}: a model of {settings.task}, --scores are of {task}")
+    encoded = read_fitting(data, loaded, test=True)
+    syntax = read_syntax(data, encoded) if settings.system.kind.reads else None
+    tuned.to("cuda" if torch.cuda.is_available() else "cpu")
+    outputs = model_outputs(tuned, Sentences(encoded, loaded.dictionary, syntax=syntax))
+    write_all_lines({output: answered(settings.task, outputs)} | files)
+
+
+def best_seed(part: str, runs: Sequence[tuple[Path, Path]]) -> tuple[Path, dict[str, Any]]:
+    """The model with the best score on a part of its task, the first of equal ones.
+
+    Args:
+        runs: the model and scores.json of each seed.
+
+    Returns:
+        the model; {"task", "seed", "metric", "scores": seed → score in percent}.
+
+    Raises:
+        UserError: a file is missing, or is not a run's scores of this part; or they are of several tasks.
+    """
+    scores, seeds, tasks = [], [], []
+    for _, path in runs:
+        run = read_object(path)
+        try:
+            tasks.append(run["task"])
+            seeds.append(int(run["seed"]))
+            scores.append(float(run["scores"][part][TASKS[run["task"]].metrics[0]]))
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"{path}: no seed with a score of its task's {part}; score it again") from None
+        if tasks[0] != tasks[-1]:
+            raise UserError(f"{path}: scores of {tasks[-1]}, not of {tasks[0]}")
+    place, metric = scores.index(max(scores)), TASKS[tasks[0]].metrics[0]
+    told = {"seed": seeds[place], "metric": metric, "scores": dict(zip(seeds, scores, strict=True))}
+    return runs[place][0], {"task": tasks[0]} | told
+
+
+def read_tuned(
+    model: Path, weights: Path, identity: Mapping[str, Any] = BY_HAND
+) -> tuple[GuidedRoberta, FinetuningSettings, Weights]:
+    """The model of a fine-tuning from the folder `weights`, its settings, and these weights.
+
+    Raises:
+        UserError: it is none, is another run's, was trained from other weights, or is not finite.
+    """
+    saved, loaded = load(model), load_weights(weights)
+    check_owner(model, saved, identity)
+    check_start(weights, loaded.run, identity)
+    try:
+        settings = FinetuningSettings.model_validate(saved["settings"])
+        tuned = new_model(settings, loaded)
+        tuned.load_state_dict({**saved["model"]})
+    except Exception as error:  # what another file's content makes of these is not limited
+        if isinstance(error, UserError) or machine_fault(error):
+            raise
+        raise UserError(f"{model}: not the model of a fine-tuning from {weights}") from None
+    if wrong := [name for name, value in tuned.state_dict().items() if not value.isfinite().all()]:
+        raise UserError(f"{model}: {wrong[0]} is not finite; train again with a lower lr")
+    return tuned, settings, loaded
